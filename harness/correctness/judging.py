@@ -215,6 +215,17 @@ def error_of(tensor: TensorMetrics) -> float:
     return tensor.max_abs / tensor.scale if tensor.scale else math.inf
 
 
+def beyond_tolerance(comparison: OutputComparison) -> float | None:
+    """Return the largest difference of outputs that fail, as a multiple of its tolerance.
+
+    None where none fails, and where no tolerance would accept one: NaN or Inf elsewhere, integers that differ.
+    """
+    failing = [tensor for tensor in comparison.tensors if not deciding_rule(tensor)[1]]
+    if any(deciding_rule(tensor)[0] == PLACEMENT or not tensor.tolerance_abs for tensor in failing):
+        return None
+    return max((tensor.max_abs / tensor.tolerance_abs for tensor in failing), default=None)
+
+
 def is_closer(tensor: TensorMetrics) -> bool:
     """Whether the new output lies nearer to the float64 run than the old one did."""
     old, new = tensor.reference_old_abs, tensor.reference_new_abs

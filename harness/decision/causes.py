@@ -5,12 +5,14 @@ what is known of its model, not from how others are grouped: so the id of a caus
 """
 
 import hashlib
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from harness.correctness.judging import beyond_tolerance
 from harness.decision.commands import bisect_command, is_red, more_command, rerun_of_cause
 from harness.domain.cause import Cause
 from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
@@ -23,6 +25,7 @@ from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.latency.judging import KINDS as QUANTITIES
 from harness.latency.judging import common_words, is_shared, quantity_words
+from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
 from harness.static.judging import CHANGED, deciding
 from harness.static.semantics import SemanticChange, changes_between
@@ -147,7 +150,9 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
         return
     words = prose(failing.message if failing is not None else common_words(common))
     if failing is not None and not any(cause.id == SLOWER for cause in causes):
-        # Without a command: a rerun of cells does not estimate it, so it would end well.
+        cells = (
+            cell.cell for cell in report.judgement.cells if cell.scenario == TIMING and cell.model in common.models
+        )
         yield Cause(
             id=SLOWER,
             kind="slowdown",
@@ -156,6 +161,7 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
             cells=(),
             models=common.models,
             evidence=(("what", words),),
+            commands=tuple(("rerun", rerun_of_cause(report, SLOWER, cell)) for cell in itertools.islice(cells, 1)),
         )
     for cause in causes:
         yield replace(cause, evidence=(*cause.evidence, ("common", words))) if cause.id == SLOWER else cause
@@ -202,7 +208,7 @@ def _red_cells(report: RunReport) -> Iterator[_Red]:
                     facts=own,
                     mitigations=tuple(item for item in row.mitigations if item.cell == cell.cell),
                     explained=tuple(item for item in report.explained if item.cell == cell.cell),
-                    excess=_excess(cell, finding, own, report) if finding is not None else None,
+                    excess=excess_of(finding, cell, own, report) if finding is not None else None,
                 )
 
 
@@ -215,8 +221,11 @@ def _gravest(cell: CellVerdict) -> Finding | None:
     return next(iter(order), None)
 
 
-def _excess(cell: CellVerdict, finding: Finding, facts: ModelReport | None, report: RunReport) -> float | None:
-    """Return how far a finding is over its limit, as a factor of the limit; None where it has none."""
+def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, report: RunReport) -> float | None:
+    """Return how far a finding is over its limit, as a factor of the limit: +6 % of +3 % is 2.0.
+
+    None where it has no limit, or none that would accept it: a NaN in another place.
+    """
     measure = MEASURES.get(finding.kind)
     if measure == "ratio" and finding.size is not None:
         limit = finding.limit or report.limits.get(_quantity(finding).partition(":")[0])
@@ -226,14 +235,7 @@ def _excess(cell: CellVerdict, finding: Finding, facts: ModelReport | None, repo
         return finding.size / limit if limit and finding.size is not None else None
     if measure != "error" or facts is None:
         return None
-    tensors = [
-        tensor
-        for comparison in facts.comparisons
-        if comparison.scenario == cell.scenario
-        for call in comparison.calls
-        for tensor in call.tensors
-    ]
-    return max((item.max_abs / item.tolerance_abs for item in tensors if item.tolerance_abs > 0), default=None)
+    return next((beyond_tolerance(item) for item in facts.comparisons if item.scenario == cell.scenario), None)
 
 
 def _measured(finding: Finding) -> str:
@@ -250,8 +252,8 @@ def _quantity(finding: Finding) -> str:
     """Return the name under which a limit of the benchmark stands; an older report has it in the text alone."""
     named = finding.detail.get("quantity", INITIALIZATION if finding.kind == "initialization_time" else "")
     words = prose(finding.message)
-    told = sorted(QUANTITIES, key=lambda name: -len(QUANTITIES[name][1]))
-    return named or next((name for name in told if words.startswith(QUANTITIES[name][1])), STEADY)
+    longest_first = sorted(QUANTITIES, key=lambda name: -len(QUANTITIES[name][1]))
+    return named or next((name for name in longest_first if words.startswith(QUANTITIES[name][1])), STEADY)
 
 
 def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
@@ -290,8 +292,8 @@ def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | N
     if named and named[0] not in [change.operator for change in changed]:
         return Key("culprit", f"culprit-{'+'.join(map(_slug, named))}", _cut(f"{', '.join(named)}: named by bisect"))
     for change in changed:
-        told = any(known.subject == change.operator and known.kind == CHANGED for known in _static(item))
-        if change.operator in named or _says(finding, change.operator) or (told and finding.kind not in RAISED):
+        predicted = any(known.subject == change.operator and known.kind == CHANGED for known in _static(item))
+        if change.operator in named or _says(finding, change.operator) or (predicted and finding.kind not in RAISED):
             return Key("semantics", f"semantics-{change.operator}", f"known change of {change.operator} in {release}")
     return None
 
@@ -344,7 +346,7 @@ def _between(report: RunReport) -> tuple[SemanticChange, ...]:
 
 def _culprits(item: _Red) -> tuple[str, ...]:
     """Return the operators that a bisection has named, without their overloads."""
-    answers = [told.answer for told in item.explained if told.by == "bisect" and told.answer.startswith("operator ")]
+    answers = [one.answer for one in item.explained if one.by == "bisect" and one.answer.startswith("operator ")]
     names = [name.partition(".")[0] for text in answers for name in text.removeprefix("operator ").split(", ")]
     return tuple(dict.fromkeys(names))
 
@@ -372,11 +374,11 @@ def _key_of_place(cell: CellVerdict, finding: Finding) -> Key | None:
 
 def _key_of_setting(finding: Finding) -> Key | None:
     """Return the setting that is not the same on both sides, where it concerns the operators of the model."""
-    told = next((text for label, text in finding.story if label == DIFFERS), "")
-    if not told:
+    difference = next((text for label, text in finding.story if label == DIFFERS), "")
+    if not difference:
         return None
-    name = told.partition(" ")[0]
-    return Key("setting", f"setting-{_slug(name)}", _cut(prose(told).partition(":")[0]))
+    name = difference.partition(" ")[0]
+    return Key("setting", f"setting-{_slug(name)}", _cut(prose(difference).partition(":")[0]))
 
 
 def _key_of_cure(item: _Red, report: RunReport) -> Key | None:
@@ -479,8 +481,8 @@ def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
         yield meaning
     if key.kind == "setting" and (line := _first(story, DIFFERS)) is not None:
         yield line
-    for told in item.explained:
-        yield from (line for line in told.lines if line[0] in ("culprit", "code", "since"))
+    for explained in item.explained:
+        yield from (line for line in explained.lines if line[0] in ("culprit", "code", "since"))
     if key.kind == "hang" and frames is not None:
         yield frames
     if known is not None and known.source:
@@ -509,9 +511,9 @@ def _cure(items: Sequence[_Red]) -> str:
         broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
         return f"{name}{many}; {cost}{broken}"
     for item in items:
-        told = [line for found in item.explained for line in found.lines]
+        lines = [line for found in item.explained for line in found.lines]
         for label in ("cure", "rewrite"):
-            line = _first(told, label)
+            line = _first(lines, label)
             if line is not None:
                 return line[1] if label == "cure" else f"rewrite {line[1]}"
     return next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), "")
@@ -522,5 +524,5 @@ def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tu
         yield "go on", more
     yield "rerun", rerun_of_cause(report, key.id, items[0].cell.cell)
     bisect = next((command for item in items if (command := bisect_command(report, item.cell))), "")
-    if bisect and not any(told.by == "bisect" for item in items for told in item.explained):
+    if bisect and not any(explained.by == "bisect" for item in items for explained in item.explained):
         yield "bisect", bisect

@@ -1,5 +1,6 @@
 """Which cells need a reader, and the commands that repeat them and look for what is to blame."""
 
+import contextlib
 import shlex
 
 from harness.domain.outcome import Status
@@ -26,13 +27,13 @@ def is_red(cell: CellVerdict) -> bool:
 
 def rerun_command(report: RunReport, cell: str) -> str:
     """Return the command that repeats just ``cell``; made from the run's name where the report has none."""
-    made = f"python -m harness rerun {shlex.quote(report.run)} {shlex.quote(cell)}"
-    return report.rerun.get(cell) or made
+    return report.rerun.get(cell) or shlex.join(_made(report, cell))
 
 
 def rerun_of_cause(report: RunReport, cause: str, cell: str) -> str:
     """Return the command that repeats every cell of a cause, as the one of its clearest cell is written."""
-    return rerun_command(report, cell).replace(f" {shlex.quote(cell)}", f" --cause {shlex.quote(cause)}", 1)
+    program, run, options = _rerun_words(report, cell)
+    return shlex.join([*program, "rerun", run, "--cause", cause, *options])
 
 
 def more_command(report: RunReport) -> str:
@@ -45,8 +46,8 @@ def more_command(report: RunReport) -> str:
     regated = report.policy is not None and report.policy.regated is not None
     if cell is None or regated or report.arguments[:1] == ("rerun",):
         return ""
-    begin = rerun_command(report, cell.cell).partition(f" {shlex.quote(cell.cell)}")[0]
-    return f"{begin.replace(' -m harness rerun ', ' -m harness compat --resume ', 1)} --more {MORE}"
+    program, run, _ = _rerun_words(report, cell.cell)
+    return shlex.join([*program, "compat", "--resume", run, "--more", MORE])
 
 
 def bisect_command(report: RunReport, cell: CellVerdict) -> str:
@@ -55,5 +56,19 @@ def bisect_command(report: RunReport, cell: CellVerdict) -> str:
     findable = any(finding.kind in kinds for finding in cell.findings)
     if cell.status is not Status.FAIL or report.old.golden or not findable:
         return ""
-    begin, id_, _ = rerun_command(report, cell.cell).partition(shlex.quote(cell.cell))  # its options are of rerun
-    return f"{begin}{id_}".replace(" -m harness rerun ", " -m harness bisect ", 1)
+    program, run, _ = _rerun_words(report, cell.cell)  # its options are of rerun
+    return shlex.join([*program, "bisect", run, cell.cell])
+
+
+def _rerun_words(report: RunReport, cell: str) -> tuple[list[str], str, list[str]]:
+    """Return what starts the program, the run, and the options, of the command that repeats ``cell``."""
+    words = _made(report, cell)
+    with contextlib.suppress(ValueError):  # a report may hold any text
+        written = shlex.split(report.rerun.get(cell, ""))
+        words = written if written.index(cell) >= 2 else words
+    at = words.index(cell)
+    return words[: at - 2], words[at - 1], words[at + 1 :]
+
+
+def _made(report: RunReport, cell: str) -> list[str]:
+    return ["python", "-m", "harness", "rerun", report.run, cell]

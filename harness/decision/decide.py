@@ -35,8 +35,8 @@ def judge_row(model: str, cells: Sequence[CellVerdict], mitigations: Sequence[Mi
     if status is not Status.PASS:
         worst = next((cell for cell in deciding if cell.status is status), None)
         reason = cell_reason(worst) if worst is not None else "no cell of this model was judged"
-    told = tuple(_with_cures(cell, mitigations) for cell in cells)
-    return RowVerdict(model=model, status=status, cells=told, reason=reason, mitigations=tuple(mitigations))
+    with_cures = tuple(_with_cures(cell, mitigations) for cell in cells)
+    return RowVerdict(model=model, status=status, cells=with_cures, reason=reason, mitigations=tuple(mitigations))
 
 
 def _with_cures(cell: CellVerdict, mitigations: Sequence[Mitigation]) -> CellVerdict:

@@ -72,8 +72,8 @@ def _scenarios(
         well = [row for row in concerned if row.status in WELL]
         missing = [row.model for row in well if not _was_tested(row, name)]
         tested = [row for row in concerned if _was_tested(row, name)]
-        told = f"{len(tested)} of {len(concerned)} models tested in it{_named(missing)}"
-        found.append(Demand(what=f"required scenario {name}", found=told, met=bool(tested) and not missing))
+        share = f"{len(tested)} of {len(concerned)} models tested in it{_named(missing)}"
+        found.append(Demand(what=f"required scenario {name}", found=share, met=bool(tested) and not missing))
     return found
 
 

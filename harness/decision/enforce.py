@@ -250,10 +250,10 @@ def _rulings(cell: CellVerdict, policy: ModelPolicy, comparison: OutputCompariso
 def _by_severity(cell: CellVerdict, policy: ModelPolicy) -> list[Ruled]:
     rulings = []
     for kind in cell.kinds:
-        asked = policy.settings.severity.get(kind)
-        if asked is not None and Severity(asked) is not SEVERITY.get(kind):
+        severity = policy.settings.severity.get(kind)
+        if severity is not None and Severity(severity) is not SEVERITY.get(kind):
             by = f"severity.{kind} of {policy.by[f'severity.{kind}']}"
-            rulings.append(Ruled(kind=kind, was=_weight(cell, kind, {}), now=asked, by=by))
+            rulings.append(Ruled(kind=kind, was=_weight(cell, kind, {}), now=severity, by=by))
     return rulings
 
 

@@ -92,16 +92,16 @@ def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = Tr
         Finding(kind="not_called", message=f"a method that was named is not called: {why}", evidence=evidence)
         for why in artifact.uncalled
     ]
-    told = []
+    notes = []
     if guess_of(artifact):
-        told.append(
+        notes.append(
             Finding(kind="guessed_inputs", message=f"its inputs were {artifact.inputs_note}", evidence=evidence)
         )
         if not answered and verdict.status is Status.PASS:
             doubts.append(Finding(kind="not_decidable", message=NO_VALUE, evidence=evidence))
     if verdict.status is not Status.PASS:
-        return replace(verdict, findings=(*verdict.findings, *doubts, *told))
-    findings = (*doubts, *verdict.findings, *told)
+        return replace(verdict, findings=(*verdict.findings, *doubts, *notes))
+    findings = (*doubts, *verdict.findings, *notes)
     return replace(verdict, status=status_of(doubts), findings=findings)
 
 

@@ -13,7 +13,6 @@ from harness.domain.diagnosis import Attribution
 from harness.domain.findings import status_of
 from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome, Status
-from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT
 from harness.domain.probe import ProbeResult
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding
@@ -40,11 +39,10 @@ from harness.startup.judging import (
     InitializationResult,
     draws_random_numbers,
     judge_initialization,
-    slow_start,
     together,
 )
 from harness.startup.rates import more_often
-from harness.startup.readiness import init_s, own_s
+from harness.startup.readiness import slow_starts
 
 Attributions = Mapping[tuple[str, str], Attribution]
 """(model, scenario) -> what its failure needs in order to show, and how often it does in either release."""
@@ -83,33 +81,6 @@ def judge_cells(facts: Timed, effects: Effects, attributions: Attributions = NOT
         verdicts[model.name] = tuple(enforced(cell, facts, effects) for cell in cells)
     context = waiver_context(facts, effects)
     return Judged(**Timed.known(facts), verdicts=settled(verdicts, facts.plan.settings.policy, context))
-
-
-def slow_starts(facts: Started) -> dict[tuple[str, str], Finding]:
-    """Return (model, scenario) -> the finding on a server group that takes longer to get ready than it may.
-
-    It stands with the model that itself took longer by the most.
-    """
-    old = {(run.scenario, run.group): run for run in facts.group_runs if run.side == "old"}
-    found = {}
-    for run in facts.group_runs:
-        before = old.get((run.scenario, run.group))
-        if run.side != "new" or before is None:
-            continue
-        new_s, old_s = init_s(run), init_s(before)
-        if new_s is None or old_s is None:
-            continue
-        model = max(run.members, key=lambda name: own_s(run, name) - own_s(before, name))
-        finding = slow_start(
-            old_s,
-            new_s,
-            model_policy(facts.plan, model).settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT),
-            group=run.group,
-            words=INITIALIZATIONS[run.scenario].words,
-        )
-        if finding is not None:
-            found[model, run.scenario] = finding
-    return found
 
 
 def _with_slow_starts(cells: Sequence[CellVerdict], slow: Mapping[tuple[str, str], Finding]) -> tuple[CellVerdict, ...]:
@@ -244,9 +215,9 @@ def _old_result(old: ScenarioResult | None, failing: Failing | None) -> Initiali
         return None
     if failing is None:
         return _initialization_result(old, None)
-    told = [one for one in old.failures if one.result.outcome not in UNCLEAR]
-    told.sort(key=lambda one: one.result.way != failing.result.way)
-    return _initialization_result(old, next(iter(told), None))
+    clear = [one for one in old.failures if one.result.outcome not in UNCLEAR]
+    clear.sort(key=lambda one: one.result.way != failing.result.way)
+    return _initialization_result(old, next(iter(clear), None))
 
 
 def _alone(model: ModelDeclaration, facts: Compared, effects: Effects) -> CellVerdict:

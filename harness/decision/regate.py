@@ -13,7 +13,6 @@ from harness.decision.decide import decide, judge_row
 from harness.decision.demands import demands, unmet
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.decision.waivers.uses import waiver_notes, waiver_uses
-from harness.domain.measurement import CommonSlowdown
 from harness.domain.outcome import Status
 from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget, PolicySettings
 from harness.domain.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
@@ -49,7 +48,7 @@ def regate(
         source: where the policy is written.
         notes: what a reader must know of the policy.
     """
-    divided = may_be_taken_off(_common(report), _budget(report), settings)
+    divided = may_be_taken_off(report.common, _budget(report), settings)
     cells = settled(_judged_again(report, policies, context, divided=divided), settings, context)
     rows = [
         judge_row(row.model, cells[row.model], _still_cured(row, cells[row.model])) for row in report.judgement.rows
@@ -189,15 +188,15 @@ def _still_cured(row: RowVerdict, cells: Sequence[CellVerdict]) -> tuple[Mitigat
 
 def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySettings, missing: str) -> Judgement:
     before = report.judgement
-    common = judge_common(_common(report), _budget(report), settings)
+    common = judge_common(report.common, _budget(report), settings)
     is_rollback = report.direction == "forward"
     if report.rollback is None and settings.rollback == "fail" and not is_rollback:
         missing = joined(missing, "rollback: nobody asked for it in this run")
     applied = before.accepted_mitigations
     refused = [name for name in applied if name not in settings.accepted_mitigations]
     if refused:
-        told = f"the new side ran with {', '.join(refused)}, which this policy does not accept"
-        missing = joined(missing, told)
+        why = f"the new side ran with {', '.join(refused)}, which this policy does not accept"
+        missing = joined(missing, why)
     return decide(
         rows,
         before.planted_defects,
@@ -210,11 +209,6 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         findings=() if common is None else (common,),
         severity=settings.severity,
     )
-
-
-def _common(report: RunReport) -> CommonSlowdown | None:
-    """Return what all models share; nothing where a run repeated cells, which were chosen for being slow."""
-    return None if _is_of_cell(report) else report.common
 
 
 def _is_of_cell(report: RunReport) -> bool:
@@ -275,14 +269,14 @@ def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
         for cell in now.cells
         if cell.status is not old[cell.cell].status
     )
-    told = [f"{counted(len(changes), 'cell')} judged otherwise" if changes else "no cell is judged otherwise"]
-    told += [f"the policy asks for more: {missing}"] if missing else []
+    parts = [f"{counted(len(changes), 'cell')} judged otherwise" if changes else "no cell is judged otherwise"]
+    parts += [f"the policy asks for more: {missing}"] if missing else []
     return Regated(
         decision=before.decision,
         reason=before.reason,
         exit_code=before.exit_code,
         changes=changes,
-        why="; ".join(told),
+        why="; ".join(parts),
     )
 
 

@@ -91,8 +91,8 @@ def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
     if others:
         how = f"fails otherwise: {', '.join(others)}; before: {', '.join(sorted(before.kinds)) or 'unknown'}"
         return (CellTrend.FLAKY, f"{how}; {SAME_ASKED}") if same_asked else (CellTrend.NEW, how)
-    told = [_rates(before, now, more_often), *_sizes(before, now), _other_policy(before, now)]
-    return CellTrend.UNCHANGED, joined(*told)
+    reasons = [_rates(before, now, more_often), *_sizes(before, now), _other_policy(before, now)]
+    return CellTrend.UNCHANGED, joined(*reasons)
 
 
 def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
@@ -148,7 +148,7 @@ def _rates(before: Seen, now: Seen, more_often: MoreOften) -> str:
 def _sizes(before: Seen, now: Seen) -> list[str]:
     """Return the sizes of findings that have clearly grown or shrunk."""
     sizes = {one.kind: one.size for one in before.cell.findings if one.size is not None}
-    told = []
+    words = []
     for one in now.cell.findings:
         was = sizes.get(one.kind)
         if one.size is None or was is None or one.kind not in now.kinds:
@@ -156,8 +156,8 @@ def _sizes(before: Seen, now: Seen) -> list[str]:
         base = 1.0 if MEASURES.get(one.kind) == "ratio" else 0.0
         new, old = abs(one.size - base), abs(was - base)
         if max(new, old) > GROWN * min(new, old):
-            told.append(f"{one.kind} {'grew' if new > old else 'shrank'}: {one.size:.3g}, was {was:.3g}")
-    return told
+            words.append(f"{one.kind} {'grew' if new > old else 'shrank'}: {one.size:.3g}, was {was:.3g}")
+    return words
 
 
 def _other_policy(before: Seen, now: Seen) -> str:
@@ -320,8 +320,8 @@ def _torch(side: SideReport) -> str:
 
 def _said(report: RunReport, name: str) -> str:
     """Return what the environments of a run say of the machine; both, where they do not say the same."""
-    told = [str(getattr(side.fingerprint, name)) for side in (report.old, report.new) if side.fingerprint is not None]
-    return " and ".join(dict.fromkeys(told)) or "unknown"
+    values = [str(getattr(side.fingerprint, name)) for side in (report.old, report.new) if side.fingerprint is not None]
+    return " and ".join(dict.fromkeys(values)) or "unknown"
 
 
 def _limits(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, tuple[str, str]]:

@@ -8,8 +8,8 @@ from harness.diagnosis.cure.mitigate import try_further
 from harness.diagnosis.explanation import by_bisection, worth_explaining
 from harness.domain.report import Explained
 from harness.domain.verdict import CellVerdict
+from harness.probing.alone import impatiently
 from harness.probing.facts import Diagnosed, Effects, Mitigated
-from harness.probing.requests import impatient
 from harness.settings.mitigations import JIT_SWITCHES, TRIED_BY_DEFAULT
 from harness.store import codec
 from harness.store.explanations import explanations_in, keep, key, place_of
@@ -51,7 +51,7 @@ def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
         found.append(known.get(cell.cell) or _explained(cell, facts, timed))
         searched = searched or cell.cell not in known
         if not any(item.cures for item in facts.mitigations.get(cell.model, ())):
-            further = try_further(cell.model, FURTHER, _impatient(facts), timed)
+            further = try_further(cell.model, FURTHER, facts, timed)
             facts = replace(facts, mitigations=further.mitigations)
     return Diagnosed(**Mitigated.known(facts), explained=tuple(found), unexplained=tuple(left_out))
 
@@ -61,18 +61,12 @@ def _explained(cell: CellVerdict, facts: Mitigated, effects: Effects) -> Explain
     place = place_of(cell.cell)
     own = RunDir(effects.folder(place))  # its files: several models in one run must not share names
     own_effects = replace(effects, run_dir=own)
-    found = bisect(cell.model, _impatient(facts), own_effects, reproduce=False, cures=False, scenario=cell.scenario)
+    found = bisect(cell.model, impatiently(facts), own_effects, reproduce=False, cures=False, scenario=cell.scenario)
     own.write(FULL, codec.pretty(found))
     explained = by_bisection(cell.cell, found, folder=place, seconds=_seconds_since(begin_ns))
     explained = replace(explained, paths=tuple(effects.shown(Path(path)) for path in explained.paths))
     keep(effects.run_dir.path, explained)
     return explained
-
-
-def _impatient(facts: Mitigated) -> Mitigated:
-    settings = facts.plan.settings
-    settings = replace(settings, deadlines=impatient(settings.deadlines))
-    return replace(facts, plan=replace(facts.plan, settings=settings))
 
 
 def _seconds_since(begin_ns: int) -> float:

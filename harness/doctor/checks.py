@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from harness.doctor.cuda_support import LINK_THEM, gpu_trouble, is_older, minimal_driver, runs_on
+from harness.domain.environment import ENVIRONMENT_BYTES
 from harness.domain.machine import Candidate, CheckStatus, Checkup, Disk, GpuCard, Host, MachineCheck, Tools
 from harness.domain.text import counted
 from harness.errors import ExitCode
 from harness.latency.machine import HARMLESS, STOLEN_LIMIT
 
 GB = 1e9
-# Environments of 2.1 to 2.15 were 4.6 to 5.3 GB unpacked; the download of one is about half of that.
-UNPACKED_BYTES = 5.3e9
 # A worker with torch and a small model held 0.4 GB; two zygotes and the controller come on top.
 JOB_BYTES = 0.5e9
 # Tens of threads per worker: its pools, its callers, the libraries that it loads. A rough bound, not a measurement.
@@ -184,12 +183,12 @@ def _disk(facts: Facts, _host: Host) -> Reading:
     free = "free space unknown" if place.free is None else f"{place.free / GB:.0f} GB free"
     if not missing:
         return Reading(f"{free} in {place.folder}; nothing to build")
-    needed = len(missing) * UNPACKED_BYTES
+    needed = len(missing) * ENVIRONMENT_BYTES
     shown = f"{free} in {place.folder}; {len(missing)} to build, {needed / GB:.0f} GB"
     if not place.writable:
         return Reading(shown, "read-only", missing)
     if place.free is not None and place.free < needed:
-        return Reading(shown, "full", missing[int(place.free // UNPACKED_BYTES) :])
+        return Reading(shown, "full", missing[int(place.free // ENVIRONMENT_BYTES) :])
     return Reading(shown)
 
 

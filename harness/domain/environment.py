@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# The largest one with a CUDA build of torch that was measured takes 5.6 GB (docs/evidence.md#environments).
+ENVIRONMENT_BYTES = 6_000_000_000
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvSpec:

@@ -75,7 +75,7 @@ class LatencyBudget:
     floor_s: float = 20e-6
     common_limit: float = 0.03
     looks: tuple[int, ...] = (3, 4, 6, 8)
-    blocks: int = 7
+    blocks: int = 10
     block_s: float = 0.02
     model_s: float = 10.0
     total_s: float | None = None
@@ -247,6 +247,7 @@ class Plan:
         groups: server group name -> models that share a process.
         scenarios: names of ``harness/scenarios.py``.
         until: ``"correctness"``: the run ends before timing, whatever ``settings.latency`` says; empty: it does all.
+        repeats_common: it repeats all models that a run has timed, for what they share: that is estimated, and decides.
         more_s: the benchmark goes on for so many seconds with what it left undecided; 0: it does what was planned.
         arguments: the command line, for the record.
         notes: what a reader of the report must know about this plan.
@@ -263,6 +264,7 @@ class Plan:
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     golden: str | None = None
     until: str = ""
+    repeats_common: bool = False
     more_s: float = 0.0
     arguments: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

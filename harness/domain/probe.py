@@ -109,6 +109,8 @@ class TraceOrder:
             ``places`` answer what they answered there, and those at ``unrun`` without being run.
         beside: directory of the probe with the other release's trace, None for the first one.
         tensor_bytes, total_bytes: a larger tensor, and what comes after so much in all, is described and not kept.
+        index_bytes: where the description of the nodes would be longer, the call is given up: a loop may never end,
+            and the controller holds about eight times as much.
     """
 
     input_set: str
@@ -119,6 +121,7 @@ class TraceOrder:
     unrun: tuple[tuple[int, ...], ...] = ()
     tensor_bytes: int = 64 * 1024**2
     total_bytes: int = 4 * 1024**3
+    index_bytes: int = 32 * 1024**2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

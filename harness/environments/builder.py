@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from packaging.version import Version
 
-from harness.domain.environment import Environment, EnvSpec
+from harness.domain.environment import ENVIRONMENT_BYTES, Environment, EnvSpec
 from harness.environments.installer import (
     environment_python,
     explain_failure,
@@ -130,8 +130,6 @@ T = TypeVar("T")
 
 ROOT_VARIABLE: Final = "TORCHSCRIPT_GATE_ENVS"
 DEADLINE_S: Final = 1800.0
-FREE_DISK_BYTES: Final = 6_000_000_000
-"""An unpacked CUDA build of torch takes about 5 GB (docs/evidence.md#environments)."""
 
 
 def default_environment_root(project: Path) -> Path:
@@ -158,7 +156,7 @@ class EnvironmentBuilder:
         progress: Callable[[str, str], None],
         uv: str | None,
         deadline_s: float = DEADLINE_S,
-        free_disk_bytes: int = FREE_DISK_BYTES,
+        free_disk_bytes: int = ENVIRONMENT_BYTES,
     ) -> None:
         self._root = root.absolute()
         self._report = progress

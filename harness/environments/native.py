@@ -385,19 +385,19 @@ TORCH_PYTHON = "libtorch_python.so"
 
 
 def build_workers(
-    wanted: Mapping[str, LibTorch], folder: Path, *, cuda: bool, report: Callable[[str], None]
+    wanted: Mapping[str, LibTorch], folder: Path, *, cuda: bool, cancelled: threading.Event
 ) -> dict[str, NativeBuild]:
-    """Return one build per name of ``wanted``, all at the same time; Ctrl-C ends every compiler.
+    """Return one build per name of ``wanted``, all at the same time; ``cancelled`` ends every compiler.
 
-    Args:
-        report: called with a name every 2 s or so while its worker is compiled.
+    Raises:
+        Cancelled: ``cancelled`` was set.
     """
 
     def build(name: str, cancelled: threading.Event) -> NativeBuild:
-        return build_worker(wanted[name], folder, cuda=cuda, tick=lambda: report(name), cancelled=cancelled)
+        return build_worker(wanted[name], folder, cuda=cuda, cancelled=cancelled)
 
     names = dict(enumerate(wanted))
-    results, failures = run_side_by_side({index: partial(build, name) for index, name in names.items()})
+    results, failures = run_side_by_side({index: partial(build, name) for index, name in names.items()}, cancelled)
     raise_failures(list(failures.values()))
     return {name: results[index] for index, name in names.items()}
 

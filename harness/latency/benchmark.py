@@ -21,6 +21,7 @@ from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.errors import ConfigError
 from harness.latency import statistics
+from harness.latency.allocator import settled
 from harness.latency.common_slowdown import common_slowdown, with_own_parts
 from harness.latency.judging import Next, affordable, gate_verdicts, next_step, tolerated
 from harness.latency.looks import look_from
@@ -114,9 +115,10 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
     timed = {name: one for name, one in measurements.items() if name in facts.alone}
     apart = {name for name in timed if name in unable}
     together = {name: one for name, one in timed.items() if (name in apart) == (2 * len(apart) > len(timed))}
-    # Nor does a run that repeats cells estimate what all share: they were chosen for being slow.
+    # Nor is what all share estimated of cells that a rerun repeats for being slow.
+    whole = bool(facts.plan.planted_defects) or facts.plan.repeats_common
     operators = {name: operator_calls(contestants[name][0]) for name in together}
-    common = common_slowdown(together, operators) if facts.plan.planted_defects else None
+    common = common_slowdown(together, operators) if whole else None
     return Timed(
         **Compared.known(facts),
         latency={**measurements, **with_own_parts(together, common)},
@@ -235,11 +237,13 @@ def contest(
     """
     budget, time = budget or facts.plan.settings.latency, time or Time()
     requests = {
-        arm: facts.requests.benchmark(
-            side,
-            [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
-            profile if side == "new" else None,
-            runtime=runtime,
+        arm: settled(
+            facts.requests.benchmark(
+                side,
+                [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
+                profile if side == "new" else None,
+                runtime=runtime,
+            )
         )
         for arm, side in arms.items()
     }

@@ -370,6 +370,14 @@ def _common_verdict(common: CommonSlowdown, budget: LatencyBudget, settings: Pol
     return UNDECIDED if below_the_floor or noise_reaches(as_one, limit) else verdict
 
 
+def why_common_is_open(common: CommonSlowdown | None, budget: LatencyBudget, settings: PolicySettings) -> str:
+    """Return why it is not known whether what all models share is within its limit; empty where it is."""
+    if common is None:
+        return f"what the release costs all models was not estimated: that takes {LEAST_MODELS} that are timed together"
+    limit = limit_words(settings.limits.get(COMMON, 1 + budget.common_limit))
+    return "" if may_be_taken_off(common, budget, settings) else f"not decided: {common_words(common)}, limit {limit}"
+
+
 def is_shared(common: CommonSlowdown) -> bool:
     """Whether the own parts spread by no more than half of it: about 95 % of the models have some of it then."""
     return 2 * common.spread <= abs(math.log(common.ratio.ratio))

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ModelResult
-from harness.latency.rounds import FEWEST_TURNS, FIRST_CALLS, FIRST_CALLS_S, SHAPE_CALLS, SHAPE_CALLS_LEAST, SHAPE_S
+from harness.latency.rounds import (
+    COLD_CALLS,
+    FEWEST_FIRST_CALLS,
+    FEWEST_TURNS,
+    FIRST_CALLS,
+    FIRST_CALLS_S,
+    SHAPE_CALLS,
+    SHAPE_CALLS_LEAST,
+    SHAPE_S,
+)
 
 # Starting the processes of one round, in imports of torch: all arms import it at once.
 START_IMPORTS = 1.0
@@ -93,15 +102,17 @@ def expected_cost(results: Sequence[ModelResult], budget: LatencyBudget, *, arms
         return RoundCost(first_s=arms * ORDERS_S, later_s=arms * ORDERS_S)
     calls_s = [1e-9 * call.duration_ns for call in calls]
     warm_s, sets = min(calls_s), len({call.input_set for call in calls})
-    first_calls_s = sum(calls_s[:2]) + min((FIRST_CALLS - 2) * warm_s, max(FIRST_CALLS_S, 2 * warm_s))
+    fewest = FEWEST_FIRST_CALLS - COLD_CALLS
+    further_s = min((FIRST_CALLS - COLD_CALLS) * warm_s, max(FIRST_CALLS_S, fewest * warm_s)) - fewest * warm_s
     turns = float(budget.blocks)
     if warm_s > budget.block_s:
         turns = min(turns, max(FEWEST_TURNS, round(turns * budget.block_s / warm_s)))
     blocks_s = (turns + 0.25) * max(budget.block_s, warm_s)
-    later_s = ORDERS_S + 1e-9 * (results[0].load_ns or 0) + first_calls_s + blocks_s
+    loaded_s = 1e-9 * (results[0].load_ns or 0) + sum(calls_s[:COLD_CALLS]) + fewest * warm_s
+    later_s = ORDERS_S + loaded_s + blocks_s
     shapes_s = (sets - 1) * min(SHAPE_CALLS * warm_s, max(SHAPE_S, SHAPE_CALLS_LEAST * warm_s))
     together_s = max(budget.together_s, warm_s) if budget.threads > 1 else 0.0
-    return RoundCost(first_s=arms * (later_s + shapes_s + together_s), later_s=arms * later_s)
+    return RoundCost(first_s=arms * (later_s + further_s + shapes_s + together_s), later_s=arms * later_s)
 
 
 def _still_open(model: Open, number: int, undecided: float) -> float:

@@ -35,7 +35,8 @@ inline constexpr const char* kReplay = "replay";
 inline constexpr const char* kBlock = "block";
 
 inline constexpr long kBeatNs = 200'000'000;
+inline constexpr long kPauseFactor = 2;
 inline constexpr long kLeastPauseNs = 1'000'000;
-inline constexpr long kMostPauseNs = 50'000'000;
+inline constexpr long kMostPauseNs = 500'000'000;
 
 }  // namespace gate::wire

@@ -1,12 +1,17 @@
 """Probes every artifact alone in a process of the new release: load, first call, warm-up, other inputs."""
 
+from dataclasses import replace
+from typing import TypeVar
+
 from harness.domain.models import ModelDeclaration
 from harness.domain.probe import Deadline, ProbeResult, ServingProfile
-from harness.probing.facts import Answered, Effects, Probed, new_profile
+from harness.probing.facts import Answered, Effects, Probed, Provisioned, new_profile
 from harness.probing.requests import deadline_after, impatient
 from harness.system import pool
 
 PLANTED_DEFECT_TOTAL_S = 60.0
+
+Facts = TypeVar("Facts", bound=Provisioned)
 
 
 def probe_alone(facts: Answered, effects: Effects) -> Probed:
@@ -39,6 +44,13 @@ def deadline_of(model: ModelDeclaration, facts: Answered) -> Deadline:
         return Deadline(load_s=limit, call_s=limit, total_s=max(4 * limit, PLANTED_DEFECT_TOTAL_S))
     baseline = facts.baselines.get(model.name)
     return deadline_after(facts.plan.settings.deadlines, baseline.results if baseline else ())
+
+
+def impatiently(facts: Facts) -> Facts:
+    """Return the facts under the deadlines of a search about models that are known to fail."""
+    settings = facts.plan.settings
+    settings = replace(settings, deadlines=impatient(settings.deadlines))
+    return replace(facts, plan=replace(facts.plan, settings=settings))
 
 
 def patient(model: str, facts: Answered) -> Deadline:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
-from harness.domain.probe import ServingProfile
+from harness.domain.probe import ProbeResult, ServingProfile
 from harness.probing.facts import Answered, Effects, Export, Exported, OldAnswers, Provisioned
-from harness.probing.requests import Requests, floor_deadline, reference_name
+from harness.probing.requests import Requests, floor_deadline, impatient, reference_name
 from harness.probing.verification import legible_outputs
 from harness.store.run_folder import StoredBaseline
 from harness.system import pool
@@ -70,12 +70,14 @@ def take_old_answers(
     artifact = export.artifact
     assert artifact is not None, export.declaration.name
     settings = facts.plan.settings
-    deadline = floor_deadline(settings.deadlines)
     repeats = 1 if export.declaration.tags[:1] == ("planted",) else settings.repeats
-    runs = [requests.run(side, [artifact], deadline, repeat=index, profile=profile) for index in range(repeats)]
-    if repeats > 1:
-        runs[-1] = requests.with_reference(runs[-1])
-    probes = [effects.runner(request) for request in runs]
+    probes: list[ProbeResult] = []
+    for index in range(repeats):
+        known = [export.result, *probes]
+        hung = any(probe is not None and probe.models[0].outcome is Outcome.HANG for probe in known)
+        deadline = floor_deadline(impatient(settings.deadlines) if hung else settings.deadlines)
+        request = requests.run(side, [artifact], deadline, repeat=index, profile=profile)
+        probes.append(effects.runner(requests.with_reference(request) if 0 < index == repeats - 1 else request))
     results = tuple(probe.models[0] for probe in probes)
     good = [
         legible_outputs(probe.directory, artifact.model)

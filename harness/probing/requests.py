@@ -180,7 +180,8 @@ def deadline_after(deadlines: Deadlines, old: Sequence[ModelResult], *, contenti
     that is more. A load keeps the floor, for it also depends on disks.
 
     Args:
-        contention: how many models share the process; a phase may take that many times longer.
+        contention: how many threads of the process are at work; a phase may take that many times longer, waiting for
+            locks that the others hold.
     """
     load_ns = max((result.load_ns or 0 for result in old), default=0)
     call_ns = max((call.duration_ns for result in old for call in result.calls), default=0)

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.decision.causes import excess_of
 from harness.decision.commands import is_red
-from harness.domain.comparison import OutputComparison
+from harness.decision.enforce import COMPARED
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate, signed_percent
 from harness.domain.outcome import Status
 from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget
@@ -81,7 +82,7 @@ def _over(report: RunReport, row: TableRow) -> tuple[OverLimit, ...]:
             and cell.status is not Status.INCONCLUSIVE
             and not any(item.cell == cell.cell for item in found)
         ):
-            found.append(_of_cell(cell, row))
+            found.append(_of_cell(cell, row, report))
     return tuple(sorted(found, key=lambda item: -_size(item)))
 
 
@@ -102,28 +103,19 @@ def _of_times(cell: CellVerdict, latency: LatencyMeasurement, limits: Mapping[st
             )
 
 
-def _of_cell(cell: CellVerdict, row: TableRow) -> OverLimit:
-    """Return what fails a cell; numbers are held against their tolerance, all else has none."""
+def _of_cell(cell: CellVerdict, row: TableRow, report: RunReport) -> OverLimit:
+    """Return what fails a cell, by its first finding."""
     finding = next(iter(cell.findings), None)
     words = prose(finding_words(finding)) if finding is not None else cell.status.value
-    comparisons = row.facts.comparisons if row.facts is not None else ()
-    factor = next((_of_tolerance(item) for item in comparisons if item.scenario == cell.scenario), None)
-    factor = factor if finding is not None and finding.kind in ("values", "late_divergence", "race") else None
+    factor = excess_of(finding, cell, row.facts, report) if finding is not None else None
+    by_tolerance = finding is not None and finding.kind in COMPARED and factor is not None
     return OverLimit(
         words=f"{scenario_words(cell.scenario)}: {words}",
-        limit="its tolerance" if factor is not None else "",
+        limit="its tolerance" if by_tolerance else "",
         factor=factor,
         cell=cell.cell,
         fails=True,
     )
-
-
-def _of_tolerance(comparison: OutputComparison) -> float | None:
-    tensors = [tensor for call in comparison.calls for tensor in call.tensors]
-    if any(tensor.nan_mismatches or tensor.inf_mismatches for tensor in tensors):
-        return None
-    beyond = (tensor.max_abs / tensor.tolerance_abs for tensor in tensors if tensor.mismatched and tensor.tolerance_abs)
-    return max((one for one in beyond if math.isfinite(one)), default=None)
 
 
 def factor_words(factor: float | None) -> str:

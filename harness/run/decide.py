@@ -15,8 +15,8 @@ from harness.domain.plan import Plan
 from harness.domain.policy import Demand, PolicyReport
 from harness.domain.verdict import PlantedDefectResult, RowVerdict
 from harness.latency.benchmark import expected_s, untimed
-from harness.latency.judging import judge_common
-from harness.probing.facts import Compared, Complete, Decided, Effects, Provisioned, Started, WithWorker
+from harness.latency.judging import judge_common, why_common_is_open
+from harness.probing.facts import Compared, Complete, Decided, Effects, Provisioned, Started, Timed, WithWorker
 from harness.report.text.so_far import RED, render_so_far
 from harness.run.planted_defects import judge_timed_planted_defects
 from harness.scenarios import INITIALIZATIONS, Scenario
@@ -85,12 +85,15 @@ def tell_so_far(facts: Compared, planted_defects: Sequence[PlantedDefectResult],
         effects.progress.note(line)
 
 
-def _vacuous(facts: Started) -> str:
+def _vacuous(facts: Timed) -> str:
     """Why a run can never be green, whatever its rows say; empty if it can."""
     planned = [INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS]
     left_out = [scenario.name for scenario in planned if not facts.can_do(native_only=scenario.native_only)]
     idle = [scenario.name for scenario in scenarios_of(facts) if _tests_nothing(scenario, facts)]
+    settings = facts.plan.settings
+    open_ = why_common_is_open(facts.common, settings.latency, settings.policy) if facts.plan.repeats_common else ""
     reasons: Sequence[tuple[bool, str]] = (
+        (bool(open_), open_),
         (bool(idle), f"no model could take part in: {', '.join(idle)}"),
         (bool(left_out), f"asked for and not done, for want of the C++ worker: {', '.join(left_out)}{_why(facts)}"),
         (

@@ -48,7 +48,7 @@ from harness.run.report import build_report
 from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks
 from harness.startup.attribute import attribute_failures
 from harness.startup.initialize import initialize_groups, time_initialization
-from harness.startup.native import build_workers
+from harness.startup.native import begin_builds, build_workers
 from harness.static.check import predict_loading
 from harness.store.run_folder import RunDir
 from harness.system import clock
@@ -198,14 +198,14 @@ def run_matrix(
 
 def all_stages(ready: Provisioned, effects: Effects) -> Decided:
     """Return everything that a run learns, and its decision: each stage takes what the ones before it gave."""
-    exported = export_models(ready, effects)
-    exported_by_both = export_again(exported, effects)
-    inspected = predict_loading(exported_by_both, effects)
-    answered = probe_old_release(exported, effects)
-    planted_defects = probe_planted_defects(answered, effects)
-    probed = probe_alone(answered, effects)
-    inspected = probe_rollbacks(inspected, answered, effects)
-    with_worker = build_workers(probed, effects, inspected.predictions)
+    with begin_builds(ready, effects) as builds:
+        exported = export_models(ready, effects)
+        answered = probe_old_release(exported, effects)
+        planted_defects = probe_planted_defects(answered, effects)
+        probed = probe_alone(answered, effects)
+        inspected = predict_loading(export_again(probed, effects), effects)
+        inspected = probe_rollbacks(inspected, probed, effects)
+        with_worker = build_workers(probed, effects, inspected.predictions, builds)
     started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
     compared = compare(started, effects)
     tell_so_far(compared, (*planted_defects, *more_planted_defects), effects)

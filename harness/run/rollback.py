@@ -26,6 +26,7 @@ from harness.probing.facts import (
     ExportedByBoth,
     Inspected,
     OldAnswers,
+    Probed,
     Provisioned,
     RollbackProbe,
     new_profile,
@@ -34,6 +35,7 @@ from harness.probing.old_answers import take_old_answers
 from harness.probing.requests import Requests, deadline_after
 from harness.static import judging
 from harness.system import pool
+from harness.worker import wire
 
 OTHER_SIDE = {"old": "new", "new": "old"}
 SET = "--set"
@@ -90,7 +92,7 @@ def _turned(name: str, value: str) -> tuple[str, str]:
     return name, value
 
 
-# A file that ended its process so in one release is not loaded in the other only to be saved again.
+# A file that ended its process so while it was loaded is not loaded once more, only to be saved again.
 TOO_DEAR = (Outcome.HANG, Outcome.OUT_OF_MEMORY)
 NO_OLD_RELEASE = "golden outputs stand in for the old release, and cannot say what it loads"
 
@@ -102,8 +104,11 @@ def asks_for_rollback(facts: Provisioned) -> bool:
     return facts.plan.settings.rollback != "off" and facts.plan.direction != "forward" and not same
 
 
-def export_again(facts: Exported, effects: Effects) -> ExportedByBoth:
-    """Return the facts with what the new release writes of each model; nothing of those that it cannot be asked for."""
+def export_again(facts: Probed, effects: Effects) -> ExportedByBoth:
+    """Return the facts with what the new release writes of each model; nothing of those that it cannot be asked for.
+
+    A given file must be loaded for that: how that went alone is known by then.
+    """
     if not asks_for_rollback(facts) or "old" not in effects.environments:
         return ExportedByBoth(**Exported.known(facts), rollback_probes={})
     plan, requests = facts.plan, facts.requests
@@ -125,16 +130,15 @@ def export_again(facts: Exported, effects: Effects) -> ExportedByBoth:
 
 
 def _save_again(
-    declaration: ModelDeclaration, given: GivenArtifact, facts: Exported, effects: Effects, requests: Requests
+    declaration: ModelDeclaration, given: GivenArtifact, facts: Probed, effects: Effects, requests: Requests
 ) -> Export:
     """Return what the new release writes of an artifact that it has loaded."""
     adopted = facts.exports[declaration.name]
     if adopted.artifact is None:
         return adopted
-    before = adopted.result.models[0].outcome if adopted.result is not None else Outcome.NOT_RUN
-    if before in TOO_DEAR:
-        message = f"not tried: {before.value.replace('_', ' ')} when {effects.environments['old'].name} took it over"
-        failure = Failure(type="NotTried", message=message, phase="")
+    why_not = _known_end(declaration.name, facts, effects)
+    if why_not:
+        failure = Failure(type="NotTried", message=why_not, phase="")
         return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
     kept = replace(declaration, given=replace(given, path=adopted.artifact.path))
     result = effects.runner(requests.resave(kept, "new"))
@@ -150,9 +154,28 @@ def _save_again(
     return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
 
 
-def probe_rollbacks(inspected: Inspected, facts: Answered, effects: Effects) -> Inspected:
-    """Return each artifact of the new release loaded and called in the old one, if that is asked for."""
-    ways = {name: way for name, way in inspected.rollback_probes.items() if way.export.artifact is not None}
+def _known_end(name: str, facts: Probed, effects: Effects) -> str:
+    """Return how a given file is known to end the process that loads it, in words; empty where it is not."""
+    adopted, alone = (
+        None if found is None else found.models[0] for found in (facts.exports[name].result, facts.alone.get(name))
+    )
+    if adopted is not None and adopted.outcome in TOO_DEAR:
+        return f"{adopted.outcome.value.replace('_', ' ')} when {effects.environments['old'].name} took it over"
+    if alone is not None and alone.outcome in TOO_DEAR and alone.phase == wire.LOAD:
+        return f"{alone.outcome.value.replace('_', ' ')} in load in {effects.environments['new'].name}"
+    return ""
+
+
+def probe_rollbacks(inspected: Inspected, facts: Probed, effects: Effects) -> Inspected:
+    """Return each artifact of the new release loaded and called in the old one, if that is asked for.
+
+    The new release's answers judge it: where the model is known to hang there, nothing is asked.
+    """
+    ways = {
+        name: way
+        for name, way in inspected.rollback_probes.items()
+        if way.export.artifact is not None and not _has_no_answer(name, facts)
+    }
     if facts.plan.settings.rollback != "probe" or not ways:
         return inspected
     old, new = effects.environments["old"].name, effects.environments["new"].name
@@ -165,6 +188,10 @@ def probe_rollbacks(inspected: Inspected, facts: Answered, effects: Effects) -> 
 
     probed = dict(pool.each(probe, ways, jobs=facts.plan.settings.jobs))
     return replace(inspected, rollback_probes={**inspected.rollback_probes, **probed})
+
+
+def _has_no_answer(name: str, facts: Probed) -> bool:
+    return name in facts.alone and facts.alone[name].models[0].outcome in TOO_DEAR
 
 
 def _probe(way: RollbackProbe, facts: Provisioned, effects: Effects) -> RollbackProbe:

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from harness.config.policy import Tagged
 from harness.config.selection import parse_expression
 from harness.decision.waivers import file as waivers_file
-from harness.decision.waivers.apply import Pair, before_waivers, concerns, covering_waiver, failing_findings, is_for
+from harness.decision.waivers.apply import (
+    Pair,
+    before_waivers,
+    concerns,
+    counting,
+    covering_waiver,
+    failing_findings,
+)
 from harness.decision.waivers.entries import NEW_FILE, parse_waivers, with_waivers, without_entries
 from harness.decision.waivers.making import one_per_kind, waivers_for
 from harness.decision.waivers.uses import pair_of, uses_without_run, waiver_uses
@@ -104,7 +111,7 @@ def _not_yet(
     made: Sequence[Waiver], cell: CellVerdict, known: Sequence[Waiver], pair: Pair, today: dt.date
 ) -> list[Waiver]:
     """Return those of the new waivers whose kind the file does not cover already."""
-    valid = [item for item in known if concerns(item, cell) and item.expires >= today and is_for(item, pair)]
+    valid = counting(known, cell, pair, today)
     open_still = {item.kind for item in failing_findings(cell) if covering_waiver(item, valid) is None}
     return [item for item in made if item.kind in open_still]
 

@@ -7,7 +7,7 @@ from harness.domain.diagnosis import Setting
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile, model_of
 from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings
-from harness.probing.requests import deadline_after
+from harness.probing.requests import deadline_after, impatient
 from harness.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode, in_turn
 from harness.settings.mitigations import applied, one_at_a_time
 from harness.system import pool
@@ -72,7 +72,9 @@ class Launcher:
         if len(names) == 1:
             return frozenset(names)
         repeat = (number + 1) * REPEATS_OF_A_ROUND - 1
-        alone = pool.each(lambda name: self.probe([name], repeat), names, jobs=self.facts.plan.settings.jobs)
+        plan = self.facts.plan
+        floor_s = impatient(plan.settings.deadlines).floor_s  # it is known to fail: nobody waits as long again
+        alone = pool.each(lambda name: self.probe([name], repeat, floor_s=floor_s), names, jobs=plan.settings.jobs)
         by_itself = frozenset(
             name for name, one in zip(names, alone, strict=True) if one.outcome not in (Outcome.COMPLETED, *UNCLEAR)
         )
@@ -115,7 +117,7 @@ class Launcher:
         deadlines = self.facts.plan.settings.deadlines
         if floor_s is not None:
             deadlines = replace(deadlines, floor_s=floor_s)
-        deadline = deadline_after(deadlines, baselines, contention=len(names))
+        deadline = deadline_after(deadlines, baselines, contention=len(script.threads))
         artifacts = [replace(self.facts.artifact(model_of(name)), model=name) for name in names]
         request = self.facts.requests.run(
             self.side,

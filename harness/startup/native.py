@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import InspectedFile
 from harness.environments import native
-from harness.environments.native import LibTorch
+from harness.environments.native import LibTorch, NativeBuild
 from harness.errors import EnvironmentUnavailable
-from harness.probing.facts import Effects, Exported, Probed, WithWorker
+from harness.probing.facts import Effects, Exported, Probed, Provisioned, WithWorker
 from harness.probing.requests import floor_deadline
 from harness.scenarios import INITIALIZATIONS
 from harness.static.check import inspect_file
 from harness.static.predict import TORCHS_CLASSES
+from harness.system.pool import Background
 
 PYTHON_LOADS = (
     "loading was not concurrent: the Python worker's torch.jit.load holds the GIL from begin to end, so only first "
@@ -20,33 +21,48 @@ PYTHON_LOADS = (
 NOTHING_READ: Mapping[str, InspectedFile] = {}
 
 
+def begin_builds(facts: Provisioned, effects: Effects) -> Background[dict[str, NativeBuild]]:
+    """Begin to compile the C++ workers, beside what the run does meanwhile; nothing where the plan needs none."""
+    needed = _needs_worker(facts, effects) and facts.plan.settings.runtime != "python"
+    libtorch = _libtorch(effects) if needed else {}
+    folder, cuda = effects.native_folder, facts.plan.device == "cuda"
+    return Background(lambda cancelled: native.build_workers(libtorch, folder, cuda=cuda, cancelled=cancelled))
+
+
+def _needs_worker(facts: Provisioned, effects: Effects) -> bool:
+    plan = facts.plan
+    times = plan.is_timed and "old" in effects.environments and any(model.timed for model in plan.models)
+    return times or any(name in INITIALIZATIONS for name in plan.scenarios)
+
+
+def _libtorch(effects: Effects) -> dict[str, LibTorch]:
+    return {side: LibTorch.from_mark(effects.runner.libtorch[side]) for side in effects.environments}
+
+
 def build_workers(
-    facts: Probed, effects: Effects, predictions: Mapping[str, InspectedFile] = NOTHING_READ
+    facts: Probed,
+    effects: Effects,
+    predictions: Mapping[str, InspectedFile] = NOTHING_READ,
+    begun: Background[dict[str, NativeBuild]] | None = None,
 ) -> WithWorker:
     """Return the facts with the runtime that initializes, and that is timed.
 
     Args:
         predictions: for artifacts that were read already.
+        begun: by ``begin_builds``; without it they are compiled now.
 
     Raises:
         EnvironmentUnavailable: ``runtime = "libtorch"`` was asked for and one of the two cannot be built.
     """
     wanted = facts.plan.settings.runtime
-    plan = facts.plan
-    times = plan.is_timed and "old" in effects.environments and any(model.timed for model in plan.models)
-    if not times and not any(name in INITIALIZATIONS for name in plan.scenarios):
+    if not _needs_worker(facts, effects):
         return _with("python", facts)
     if wanted == "python":
         return _with("python", facts, f'runtime = "python" was asked for; {PYTHON_LOADS}')
     effects.progress.stage("C++ worker", len(effects.environments))
     name = {side: environment.name for side, environment in effects.environments.items()}
-    libtorch = {side: LibTorch.from_mark(effects.runner.libtorch[side]) for side in name}
-    builds = native.build_workers(
-        libtorch,
-        effects.native_folder,
-        cuda=facts.plan.device == "cuda",
-        report=lambda side: effects.progress.tick(f"{name[side]}: compiling"),
-    )
+    with begun or begin_builds(facts, effects) as building:
+        builds = building.result(tick=lambda: effects.progress.tick("compiling"))
     for side, built in builds.items():
         how = "cached" if built.cached else f"built in {built.seconds:.0f} s"
         effects.progress.step(f"{name[side]}: {how if built.binary is not None else 'cannot be built'}")
@@ -55,6 +71,7 @@ def build_workers(
         raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "mend that, or run with --runtime python")
     if refused:
         return _with("python", facts, f"no C++ worker ({refused[0]}); {PYTHON_LOADS}")
+    libtorch = _libtorch(effects)
     for side, built in builds.items():
         if built.binary is not None:
             has_libraries = side in effects.runner.libraries

@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 
+from harness.config.policy import model_policy
 from harness.domain.outcome import Outcome
+from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT
 from harness.domain.probe import ProbeResult
-from harness.probing.facts import GroupRun
+from harness.domain.verdict import Finding
+from harness.probing.facts import GroupRun, Started
 from harness.scenarios import INITIALIZATIONS
+from harness.startup.judging import slow_start
 from harness.startup.measures import busy_s, wall_s
 from harness.worker import wire
 
@@ -37,3 +41,30 @@ def median(values: Sequence[float]) -> float | None:
 def own_s(run: GroupRun, model: str) -> float:
     """Return what one model took of getting ready, median over the rounds that nothing disturbed."""
     return median([busy_s(probe.spans, BRINGING_UP, model) for probe in undisturbed(run)]) or 0.0
+
+
+def slow_starts(facts: Started) -> dict[tuple[str, str], Finding]:
+    """Return (model, scenario) -> the finding on a server group that takes longer to get ready than it may.
+
+    It stands with the model that itself took longer by the most.
+    """
+    old = {(run.scenario, run.group): run for run in facts.group_runs if run.side == "old"}
+    found = {}
+    for run in facts.group_runs:
+        before = old.get((run.scenario, run.group))
+        if run.side != "new" or before is None:
+            continue
+        new_s, old_s = init_s(run), init_s(before)
+        if new_s is None or old_s is None:
+            continue
+        model = max(run.members, key=lambda name: own_s(run, name) - own_s(before, name))
+        finding = slow_start(
+            old_s,
+            new_s,
+            model_policy(facts.plan, model).settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT),
+            group=run.group,
+            words=INITIALIZATIONS[run.scenario].words,
+        )
+        if finding is not None:
+            found[model, run.scenario] = finding
+    return found

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 from harness.errors import EnvironmentUnavailable
 
@@ -122,6 +122,33 @@ def raise_failures(failures: Sequence[Exception]) -> None:
     if unavailable:
         lines = "\n".join(f"  {failure}" for failure in unavailable)
         raise EnvironmentUnavailable(f"{len(unavailable)} environments could not be provisioned:\n{lines}")
+
+
+class Background(Generic[T]):
+    """A piece of work that goes on in a thread of its own from now on; leaving its ``with`` block ends it.
+
+    Args:
+        piece: gets an event and must end soon once it is set.
+    """
+
+    def __init__(self, piece: Callable[[threading.Event], T]) -> None:
+        self._cancelled = threading.Event()
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="background")
+        self._future = self._pool.submit(piece, self._cancelled)
+
+    def result(self, tick: Callable[[], None] = lambda: None) -> T:
+        """Return what the piece returns or raise what it raised; ``tick`` is called twice a second until then."""
+        while not wait((self._future,), timeout=INTERRUPT_S).done:
+            tick()
+        return self._future.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cancelled.set()
+        wait((self._future,), timeout=_JOIN_S)
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 _POLL_S: Final = 0.02

@@ -116,7 +116,8 @@ Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in
     ["memory", label]           event memory
 
 A request of verb ``trace`` has one of ``runs`` and ``trace``: make the calls before (``input_set``, ``call``), then
-that one node by node. Its phases ``nodes`` follow each other, so that one that lasts is a node that does.
+that one node by node. Its phases ``nodes`` follow each other, so that one that lasts is a node that does. Where
+``trace/tensors.jsonl`` would outgrow ``index_bytes`` of ``trace``, phase ``nodes`` ends in the error TRACE_TOO_LONG.
 
 After an error of a model its later load, share, calls, serve, capture and drop steps are left out; barriers, latches,
 locks, delays and memory are not. ``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call
@@ -141,6 +142,7 @@ OUTPUTS = "outputs"
 REGISTRY = "registry.json"
 WORK = "work"
 TRACE = "trace"
+TRACE_TOO_LONG = "TraceTooLong"  # the type of the error of a trace whose description outgrows its limit
 
 # What one line of an index may hold; the controller has to hold many. One model's lines have a limit of their own.
 MOST_VALUES = 200000
@@ -201,8 +203,10 @@ BLOCK = "block"
 NODES = "nodes"
 
 BEAT_S = 0.2
-# A serving thread sleeps for as long as the call before it took, within these bounds: traffic, not a load test.
-LEAST_PAUSE_S, MOST_PAUSE_S = 0.001, 0.05
+# A serving thread rests so many times as long as the call before it took, within these bounds: traffic, no load test.
+# The longest rest is well below the five BEAT_S after which it would not count as serving any more.
+PAUSE_FACTOR = 2
+LEAST_PAUSE_S, MOST_PAUSE_S = 0.001, 0.5
 
 DTYPE_BYTES = {
     "bool": 1,

@@ -81,6 +81,7 @@ PURE_MODULES = (
     "hang.stack_words",
     "hang.story",
     "hang.waits",
+    "latency.allocator",
     "latency.common_slowdown",
     "latency.distributions",
     "latency.judging",

@@ -3,12 +3,12 @@
 import argparse
 import sys
 
-from tests.bench import bisect, environments, floor, init, inspect, page
+from tests.bench import bisect, environments, hand, init, inspect, page
 
 BENCHMARKS = {
     "bisect": bisect.main,
     "environments": environments.main,
-    "floor": floor.main,
+    "hand": hand.main,
     "init": init.main,
     "inspect": inspect.main,
     "page": page.main,

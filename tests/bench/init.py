@@ -21,9 +21,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.domain.probe import ProbeResult, Script, Step, copy_name
 from harness.environments.native import LibTorch, build_worker
-from harness.probing.export import export_models
 from harness.probing.facts import Answered, Effects, Probed, WithWorker
-from harness.probing.old_answers import probe_old_release
 from harness.startup.readiness import BRINGING_UP
 from harness.startup.launch import Launcher
 from harness.startup.measures import overlap, wall_s

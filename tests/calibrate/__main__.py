@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 # In this order: the page reads what the others write. Imported when asked for: only some need packages for plots.
-PARTS = ("numbers", "failures", "latency", "page", "simulated", "static")
+PARTS = ("numbers", "failures", "latency", "lengths", "page", "simulated", "static")
 
 
 def main(arguments: Sequence[str]) -> int:

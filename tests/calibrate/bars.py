@@ -52,6 +52,7 @@ def latency_bars(benchmarks: Sequence[Row]) -> list[Bar]:
 
 def common_bars(commons: Sequence[Row]) -> list[Bar]:
     """Return the bar of what all models share, of batches of identical code; none where older results lack it."""
+    commons = [row for row in commons if row["size"] == 0]
     if not commons:
         return []
     told = counted(commons, lambda row: row["low"] <= 1 <= row["high"] and row["high"] / row["ratio"] <= COMMON_WITHIN)

@@ -1,6 +1,6 @@
 """Which benchmarks are run, batch by batch; each batch shares its rounds of processes. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 SAME = "same"  # one artifact on both sides
@@ -21,6 +21,10 @@ QUICK_SIZES, THOROUGH_SIZE = (3, 10, 20), 5
 RIVAL_SIZES = (0, 5, 10, 20)
 QUICK_BATCHES, THOROUGH_BATCHES = 12, 3
 PER_SIZE, PER_THOROUGH, ZOO = 5, 20, 10
+# What a call takes, about; each length has as many copies of these in a batch of its budget.
+LENGTHS = ("50us", "1ms", "10ms", "100ms")
+LENGTH_BATCHES: Mapping[str, tuple[int, int, int]] = {"quick": (10, 6, 10), "thorough": (4, 1, 5)}
+LENGTH_COPIES = 4
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,23 @@ def planned_batches(zoo: Sequence[str], *, tiny: bool = False) -> list[Batch]:
         if turn % share == share - 1:
             found.append(Batch(len(found), "thorough", tuple(_thorough(turn // share))))
     return found
+
+
+def length_batches() -> list[Batch]:
+    """Return the batches that compare calls of several lengths, quick ones first; more of them say more of the same."""
+    found: list[Batch] = []
+    for budget, (batches, same_copies, size) in LENGTH_BATCHES.items():
+        entries = [_call(length, 0, copy) for length in LENGTHS for copy in range(same_copies)]
+        entries += [_call(length, size, copy) for length in LENGTHS for copy in range(LENGTH_COPIES)]
+        found += [Batch(len(found) + index, budget, tuple(entries)) for index in range(batches)]
+    return found
+
+
+def _call(length: str, size: int, copy: int) -> Entry:
+    old = f"seeded_call_{length}"
+    if not size:
+        return Entry(f"same_{length}_{copy}", SAME, length, old, old)
+    return Entry(f"slow_{length}_{size}_{copy}", SLOW, length, old, f"seeded_call_slow_{length}_{size}", size)
 
 
 def same(base: str) -> Entry:

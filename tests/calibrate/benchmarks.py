@@ -18,7 +18,7 @@ from harness.latency.judging import judge_latency
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.export import export_models
 from harness.probing.facts import Answered, Effects, Exported, new_profile
-from tests.calibrate.batches import SAME, Batch, Entry
+from tests.calibrate.batches import Batch, Entry
 from tests.calibrate.corpus import CORPUS, NEW
 from tests.calibrate.rivals import blocks_say
 from tests.integration.servers import planned, provisioned
@@ -30,7 +30,7 @@ COLUMNS = (
 )
 
 LIMIT = 0.03
-COMMON_COLUMNS = ("batch", "models", "ratio", "low", "high", "control")
+COMMON_COLUMNS = ("batch", "models", "ratio", "low", "high", "control", "size")
 STATE_COLUMNS = ("batch", "rounds", "others_median", "others_most", "stolen_median", "stolen_most")
 
 
@@ -67,32 +67,43 @@ def run_batch(
     effects: Effects,
     machine_states: list[MachineState] | None = None,
     commons: list[list[Any]] | None = None,
+    *,
+    extras: bool = True,
 ) -> list[list[Any]]:
     """Return a row, in the order of ``COLUMNS``, for every benchmark of a batch.
 
     Args:
         machine_states: what the machine was like in each round is appended.
-        commons: what the benchmarks of one artifact with itself were said to share is appended.
+        commons: what the benchmarks of one size of slowdown, 0 among them, were said to share is appended.
+        extras: whether more than the steady call is measured.
     """
     budget = budget_named(batch.budget)
     contestants = {entry.name: (artifacts[entry.old], artifacts[entry.new]) for entry in batch.entries}
     profile = new_profile(facts.plan)
     label = f"batch {batch.number}"
     found = contest(
-        contestants, facts, effects, profile=profile, label=label, budget=budget, machine_states=machine_states
+        contestants,
+        facts,
+        effects,
+        profile=profile,
+        label=label,
+        budget=budget,
+        machine_states=machine_states,
+        extras=extras,
     )
     if commons is not None:
-        same = {entry.name: found[entry.name] for entry in batch.entries if entry.what == SAME}
-        commons += common_rows(batch.number, common_slowdown(same))
+        for size in sorted({entry.size for entry in batch.entries}):
+            alike = {entry.name: found[entry.name] for entry in batch.entries if entry.size == size}
+            commons += common_rows(batch.number, size, common_slowdown(alike))
     return [row(batch, entry, found[entry.name], budget, facts) for entry in batch.entries]
 
 
-def common_rows(number: int, common: CommonSlowdown | None) -> list[list[Any]]:
+def common_rows(number: int, size: int, common: CommonSlowdown | None) -> list[list[Any]]:
     """Return a row, in the order of ``COMMON_COLUMNS``; none where nothing was estimated."""
     if common is None:
         return []
     ratios = (rounded(common.ratio, name) for name in ("ratio", "low", "high"))
-    return [[number, len(common.models), *ratios, rounded(common.control, "ratio")]]
+    return [[number, len(common.models), *ratios, rounded(common.control, "ratio"), size]]
 
 
 def row(

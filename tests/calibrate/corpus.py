@@ -19,9 +19,7 @@ from harness.domain.probe import ProbeResult
 from harness.domain.verdict import PlantedDefectResult
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.alone import probe_model
-from harness.probing.export import export_models
 from harness.probing.facts import Effects, Answered
-from harness.probing.old_answers import probe_old_release
 from harness.run.planted_defects import probe_planted_defects
 from tests.integration.servers import answered, planned, provisioned
 

@@ -6,10 +6,11 @@ import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.calibrate.bars import Bar, common_bars, latency_bars, numbers_bars
-from tests.calibrate.batches import BASES, SAME
+from tests.calibrate.batches import BASES, LENGTHS, SAME
 from tests.calibrate.corpus import PROJECT, RESULTS
 from tests.calibrate.fault_parts import failures_part, numbers_part, plots, table
 from tests.calibrate.tallies import (
@@ -19,6 +20,7 @@ from tests.calibrate.tallies import (
     quantity_rows,
     rival_rows,
     rows_of,
+    shared_rows,
 )
 
 PAGE = PROJECT / "docs" / "calibration.md"
@@ -40,6 +42,9 @@ slowdown by 5 % is five repeats more. Every benchmark has fresh processes of its
 "Suspected" is REGRESSED before fresh processes were asked; "found" is FAIL after it. The limit is 3 %: of a slowdown
 by just that, the gate should say nothing. Times are measuring time per model, start of processes apart."""
 
+HOW_LENGTHS = """As above, with the steady call alone and the limit of 3 %: calls that are 40 sines (50 us) or 120, 1,200 and 12,000
+matrix steps long. The floor of 20 us per call, which no slowdown of a call of 50 us would exceed, is left out."""
+
 HOW_RIVALS = """False alarms on identical code, and misses by size of the slowdown. The first two lines are the benchmarks
 above. The tools were asked in the same session, between the batches, the way they are used: one process times all
 models of the old side, then another one all of the new side; 0.5 s of single calls per model, 10 calls of warm-up, then
@@ -53,10 +58,11 @@ def main(arguments: Sequence[str] = ()) -> int:
     from tests.calibrate import figures  # needs matplotlib, which the tests of this module's text do not
 
     folder = Path(arguments[0]) if arguments else RESULTS
-    latency, numbers, failures = (_read(folder / f"{name}.json") for name in ("latency", "numbers", "failures"))
+    parts = ("latency", "numbers", "failures", "lengths")
+    latency, numbers, failures, lengths = (_read(folder / f"{name}.json") for name in parts)
     drawn = figures.draw(folder, rows_of(latency, "benchmarks", "columns"), numbers)
     page = PAGE if folder == RESULTS else folder / "calibration.md"
-    page.write_text(rendered(latency, numbers, failures, drawn))
+    page.write_text(rendered(latency, numbers, failures, drawn, lengths))
     (SUMMARY if folder == RESULTS else folder / SUMMARY.name).write_text(summary(latency, numbers))
     print(f"written: {page}", file=sys.stderr)
     return 0
@@ -68,23 +74,29 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def rendered(
-    latency: Mapping[str, Any], numbers: Mapping[str, Any], failures: Mapping[str, Any], drawn: Sequence[str] = ()
+    latency: Mapping[str, Any],
+    numbers: Mapping[str, Any],
+    failures: Mapping[str, Any],
+    drawn: Sequence[str] = (),
+    lengths: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
     """Return the page; a part that was not measured is left out.
 
     Args:
-        latency, numbers, failures: the results as they stand in ``docs/calibration``.
+        latency, numbers, failures, lengths: the results as they stand in ``docs/calibration``.
         drawn: names of the plots that exist.
     """
     benchmarks = rows_of(latency, "benchmarks", "columns")
     parts = [INTRODUCTION, *_bars(latency, numbers)]
     if benchmarks:
         parts += list(_latency(latency, benchmarks, drawn))
+    if lengths:
+        parts += list(_lengths(lengths))
     if "seeded" in numbers:
         parts += list(numbers_part(numbers, drawn))
     if failures:
         parts += list(failures_part(failures))
-    parts += list(_machine(latency, numbers, failures))
+    parts += list(_machine(latency, numbers, failures, lengths))
     return "\n\n".join(parts) + "\n"
 
 
@@ -139,14 +151,44 @@ def _latency(
     yield table(headers, rival_rows(benchmarks, rows_of(latency, "rivals", "rival_columns")))
 
 
+def _lengths(lengths: Mapping[str, Any]) -> Iterator[str]:
+    yield "### By length of a call"
+    yield HOW_LENGTHS
+    headers = [
+        "a call",
+        "budget",
+        "planted",
+        "found",
+        "suspected",
+        "not decided",
+        "median estimate",
+        "s: median / p95 / most",
+    ]
+    benchmarks = rows_of(lengths, "benchmarks", "columns")
+    yield table(
+        headers,
+        [
+            [length, *row]
+            for length in LENGTHS
+            for row in detection_rows([one for one in benchmarks if one["base"] == length])
+        ],
+    )
+    yield "What the calls of all lengths share, as one estimate of each batch; the interval is the widest of them:"
+    shared = rows_of(lengths, "common", "common_columns")
+    yield table(["planted", "batches", "estimates", "interval, at most"], shared_rows(shared))
+
+
 def _cost(found: Sequence[float] | None) -> str:
     return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * (ratio - 1) for ratio in found)) if found else ""
 
 
-def _machine(latency: Mapping[str, Any], numbers: Mapping[str, Any], failures: Mapping[str, Any]) -> Iterator[str]:
+def _machine(
+    latency: Mapping[str, Any], numbers: Mapping[str, Any], failures: Mapping[str, Any], lengths: Mapping[str, Any]
+) -> Iterator[str]:
     yield "## When and where"
     parts = {
         "latency": latency,
+        "latency, by length of a call": lengths,
         "numbers, seeded": numbers.get("seeded", {}),
         "numbers, the zoo against itself": numbers.get("same_against_same", {}),
         "failures": failures,

@@ -154,6 +154,18 @@ def detection_rows(benchmarks: Sequence[Row]) -> list[list[str]]:
     return rows
 
 
+def shared_rows(commons: Sequence[Row]) -> list[list[str]]:
+    """Return per size what all models were said to share: how often, from least to most, and the widest half-interval."""
+    rows = []
+    for size in sorted({row["size"] for row in commons}):
+        these = [row for row in commons if row["size"] == size]
+        ratios = sorted(100 * (row["ratio"] - 1) for row in these)
+        half = max(100 * max(row["high"] - row["ratio"], row["ratio"] - row["low"]) / row["ratio"] for row in these)
+        estimates = f"{ratios[0]:+.2f} to {ratios[-1]:+.2f} %"
+        rows.append([f"{size} %" if size else "none", str(len(these)), estimates, f"+-{half:.2f} %"])
+    return rows
+
+
 def _rank(values: Sequence[float], share: float) -> float:
     """Return the value below which ``share`` of the values lie, by the nearest rank."""
     return sorted(values)[round(share * (len(values) - 1))]

@@ -7,6 +7,7 @@ import importlib
 import io
 import json
 import os
+import resource
 import signal
 import statistics
 import sys
@@ -34,6 +35,13 @@ class Layers(torch.nn.Module):
         for layer in self.layers:
             x = torch.relu(layer(x))
         return x
+
+
+class Activations(torch.nn.Module):
+    """Its calls need 38 MB for a moment, in four pieces."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (torch.relu(x) + torch.sigmoid(x)) * torch.tanh(x)
 
 
 class Products(torch.nn.Module):
@@ -328,12 +336,12 @@ def in_child(work, limit_s=5.0):
     return json.loads(text) if text else "hangs"
 
 
-def serve():
+def serve(width="128"):
     """Answer each line of stdin, the seconds that a block shall take, with the median time of its calls."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    call = loaded(saved(torch.jit.script(Layers(8, 128).eval())))
-    x = torch.rand(16, 128)
+    call = loaded(saved(torch.jit.script(Layers(8, int(width)).eval())))
+    x = torch.rand(16, int(width))
     with torch.no_grad():
         for _ in range(200):
             call(x)
@@ -343,6 +351,20 @@ def serve():
             while time.perf_counter() < end:
                 times.append(seconds(lambda: call(x)))
             print(statistics.median(times), flush=True)
+
+
+def allocator():
+    """Return what a call costs that needs 38 MB for a moment, in ms and in page faults, after some other allocations."""
+    torch.set_num_threads(1)
+    call = loaded(saved(torch.jit.script(Activations().eval())))
+    x = torch.rand(1536, 1536)
+    with torch.no_grad():
+        for _ in range(5):
+            call(x)
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        times = [seconds(lambda: call(x)) for _ in range(50)]
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+    return {"ms": 1e3 * statistics.median(times), "faults": faults / len(times)}
 
 
 def sleep():

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.hang import debuggers
+from harness.latency.allocator import HIGHEST
 from tests.evidence.processes import (
     PROGRAM,
     PROJECT,
@@ -33,6 +35,8 @@ Rows = list[dict[str, Any]]
 
 TWICE = 2.0
 PAIRS, TURNS, BLOCK_S = 20, 15, 0.12
+BLOCKS, SHORT_BLOCK_S, WIDTHS = 300, 0.02, (128, 512, 1024)
+FRESH = 20
 HANG_S = 20.0
 VISION, TRAFFIC = "tests/evidence/vision", "tests/evidence/traffic"
 
@@ -178,23 +182,69 @@ def _pairs(release: str, python: str) -> dict[str, Any]:
 
 def _turns(python: str) -> list[float]:
     """Return the logarithm of the ratio of both processes, by turn."""
-    with contextlib.ExitStack() as stack:
-        pair = []
-        for _ in range(2):
-            process = started(python, "serve")
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-            pair.append(process)
-        found = []
+    with _serving(python) as one, _serving(python) as other:
+        pair, found = (one, other), []
         for turn in range(TURNS):
-            times = {}
-            for side in (0, 1) if turn % 2 else (1, 0):
-                asked, answers = pair[side].stdin, pair[side].stdout
-                assert asked is not None and answers is not None
-                print(BLOCK_S, file=asked, flush=True)
-                times[side] = float(answers.readline())
+            times = {side: _block(pair[side], BLOCK_S) for side in ((0, 1) if turn % 2 else (1, 0))}
             found.append(math.log(times[1] / times[0]))
     return found
+
+
+@contextlib.contextmanager
+def _serving(python: str, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
+    process = started(python, "serve", *arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _block(process: "subprocess.Popen[str]", block_s: float) -> float:
+    """Return the median seconds of a call in a block of that process."""
+    assert process.stdin is not None and process.stdout is not None
+    print(block_s, file=process.stdin, flush=True)
+    return float(process.stdout.readline())
+
+
+def caches(pythons: Pythons) -> Rows:
+    """Time blocks of three processes in a drawn order: what one takes after its own last one, and after another's."""
+    return [_after(release, python, width) for release, python in pythons.items() for width in WIDTHS]
+
+
+def _after(release: str, python: str, width: int) -> dict[str, Any]:
+    own, others = list[float](), list[float]()
+    chance = random.Random(0)
+    with contextlib.ExitStack() as stack:
+        crowd = [stack.enter_context(_serving(python, str(width))) for _ in range(3)]
+        last = -1
+        for _ in range(BLOCKS):
+            drawn = chance.randrange(3)
+            took = _block(crowd[drawn], SHORT_BLOCK_S)
+            (own if drawn == last else others).append(1e3 * took)
+            last = drawn
+    after = {"own_ms": statistics.median(own), "others_ms": statistics.median(others)}
+    return {"release": release, "weights_mb": round(8 * 4 * width**2 / 1e6, 1)} | {
+        name: rounded(value) for name, value in after.items()
+    }
+
+
+def allocator(pythons: Pythons) -> Rows:
+    """Measure in fresh processes what a call that needs 38 MB for a moment costs: in some it takes them from the kernel."""
+    rows = []
+    for release, python in pythons.items():
+        for env, thresholds in ({}, "glibc's own"), (HIGHEST, "set"):
+            costs = [ask(python, "allocator", env=env) for _ in range(FRESH)]
+            faulting = [cost["ms"] for cost in costs if cost["faults"] >= 1]
+            others = [cost["ms"] for cost in costs if cost["faults"] < 1]
+            row: dict[str, Any] = {"release": release, "thresholds": thresholds, "processes": FRESH}
+            row |= {"faulting": len(faulting), "most_faults": round(max(cost["faults"] for cost in costs))}
+            row |= {
+                name: rounded(statistics.median(times)) if times else None
+                for name, times in (("faulting_ms", faulting), ("others_ms", others))
+            }
+            rows.append(row)
+    return rows
 
 
 def debugger_times(pythons: Pythons) -> Rows:
@@ -415,6 +465,8 @@ FACTS: Mapping[str, Callable[[Pythons], Rows]] = {
     "first-calls": first_calls,
     "slower-first-calls": slower_first_calls,
     "processes": processes,
+    "caches": caches,
+    "allocator": allocator,
     "spin": spin,
     "gil": gil,
     "gil-waiters": gil_waiters,

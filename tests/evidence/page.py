@@ -127,6 +127,22 @@ COLUMNS: Mapping[str, Columns] = {
         "off for sure": key("surely_off"),
         "the same way in both halves": key("in_both_halves"),
     },
+    "caches": {
+        "release": key("release"),
+        "weights": number("weights_mb", " MB"),
+        "a call after another's block": number("others_ms", " ms"),
+        "after the process's own": number("own_ms", " ms"),
+        "less": lambda row: f"{100 * (1 - row['own_ms'] / row['others_ms']):.1f} %",
+    },
+    "allocator": {
+        "release": key("release"),
+        "thresholds": key("thresholds"),
+        "processes": key("processes"),
+        "with page faults in every call": key("faulting"),
+        "faults, at most": key("most_faults"),
+        "a call with them": lambda row: f"{row['faulting_ms']:g} ms" if row["faulting_ms"] else "",
+        "without": lambda row: f"{row['others_ms']:g} ms" if row["others_ms"] else "",
+    },
     "spin": {
         "release": key("release"),
         "median": number("median_ms", " ms"),

@@ -6,7 +6,6 @@ With one interpreter only (the same for both), the run shows the harness's own n
 """
 
 import os
-from pathlib import Path
 
 import pytest
 

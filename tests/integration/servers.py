@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness.hang import watchdog
+from harness.run.decide import decide_run
 from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for
 from harness.correctness.compare import compare
@@ -16,9 +17,9 @@ from harness.domain.plan import Plan
 from harness.latency.benchmark import benchmark
 from harness.startup.initialize import initialize_groups
 from harness.domain.probe import ServingProfile
-from harness.domain.verdict import CellVerdict
+from harness.domain.verdict import CellVerdict, PlantedDefectResult
 from harness.models import fixture_folders
-from harness.probing.facts import Answered, Effects, Judged, Provisioned, WithWorker
+from harness.probing.facts import Answered, Complete, Decided, Effects, Judged, Provisioned, Started, WithWorker
 from harness.probing.export import export_models
 from harness.probing.old_answers import probe_old_release
 from harness.probing.provision import build_environments, sides, take_fingerprints
@@ -79,8 +80,29 @@ def answered(facts: Provisioned, effects: Effects) -> Answered:
 
 def judged(facts: WithWorker, effects: Effects) -> Judged:
     """Return the facts with the server groups brought up and judged; why they failed is not searched for."""
-    compared = compare(initialize_groups(facts, effects), effects)
-    return judge_cells(benchmark(compared, effects), effects)
+    return judged_started(initialize_groups(facts, effects), effects)
+
+
+def judged_started(facts: Started, effects: Effects) -> Judged:
+    """Return the facts with the server groups, brought up already, judged."""
+    return judge_cells(benchmark(compare(facts, effects), effects), effects)
+
+
+def decided(facts: Judged, planted_defects: Sequence[PlantedDefectResult], effects: Effects) -> Decided:
+    """Return the decision about what was judged, with nothing in between that nobody asked for."""
+    complete = Complete(
+        **Judged.known(facts),
+        attributions={},
+        mitigations={},
+        explained=(),
+        unexplained=(),
+        rollback_probes={},
+        predictions={},
+        static_notes=(),
+        planted_defects=tuple(planted_defects),
+        rollback=None,
+    )
+    return decide_run(complete, effects)
 
 
 def launcher(scenario: str, facts: WithWorker, effects: Effects, *, side: str = "new", **profile: object) -> Launcher:

@@ -1,76 +1,31 @@
 """Operators spoilt in the new release, each in an awkward place: it is named, and no other; twins have nothing to find."""
 
-import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.run.plan import make_plan
-from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.bisect.cell import bisect
+from harness.diagnosis.bisect.divergence import MORE_INDEX_BYTES
 from harness.diagnosis.bisect.judging import exit_code
 from harness.domain.diagnosis import BisectAnswer, Bisection
-from harness.probing.provision import sides
-from harness.run import pipeline
-from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
-from tests.integration.gate import PROJECT
+from harness.worker import wire
+from tests.integration.judging import judged
+from tests.integration.spoiling import spoilt
 
 pytestmark = pytest.mark.integration
 
-PLANTED = PROJECT / "tests" / "integration" / "planted"
+PLANTED = Path(__file__).with_name("planted")
 REPRODUCED = "nested"
-
-
-def spoilt(python: str, folder: Path) -> Path:
-    """Return an interpreter that is ``python`` with the planted operators."""
-    site = folder / "site"
-    site.mkdir(parents=True)
-    shutil.copyfile(PLANTED / "spoilt.py", site / "sitecustomize.py")
-    wrapper = folder / "python"
-    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{site}" exec "{python}" "$@"\n')
-    wrapper.chmod(0o755)
-    return wrapper
 
 
 def searched(old: str, new: Path, reports: Path) -> tuple[dict[str, Bisection], Path]:
     """Bisect every planted model in one run; return what was found, and the run's folder."""
-    options = Options(
-        project=PROJECT,
-        overrides={
-            "fixtures": str(PLANTED),
-            "old": "old",
-            "new": "new",
-            "latency": "off",
-            "deadlines.floor_s": "1",
-        },
-        environments=(f"old={old}", f"new={new}"),
-        scenarios=("alone",),
-        out=str(reports),
-    )
-    plan = replace(make_plan(options), planted_defects=())
-    progress = Progress(enabled=False)
-    with RunDir.create(reports, "planted", clock.utc_now()) as run_dir:
-        ready = pipeline.provisioned(
-            plan,
-            sides(plan),
-            run_dir,
-            builder=builder_for(options, progress),
-            progress=progress,
-            golden=golden_store(options),
-            waivers=(),
-            today=clock.today(),
-        )
-        with ready as (effects, first):
-            facts = pipeline.judge(first, effects)
-            names = [model.name for model in plan.models]
-            found = {
-                name: bisect(name, facts, effects, reproduce=name == REPRODUCED, cures=False, rewrites=False)
-                for name in names
-            }
-    return found, run_dir.path
+    with judged(PLANTED, (old, new), reports, floor_s=1) as (facts, effects):
+        bisections = {
+            name: bisect(name, facts, effects, reproduce=name == REPRODUCED, cures=False, rewrites=False)
+            for name in (model.name for model in facts.plan.models)
+        }
+        return bisections, effects.run_dir.path
 
 
 def operators(found: Bisection) -> list[str]:
@@ -78,10 +33,14 @@ def operators(found: Bisection) -> list[str]:
 
 
 def test_spoilt_operators_are_named_and_no_other(old_python: str, new_python: str, tmp_path: Path) -> None:
-    found, folder = searched(old_python, spoilt(new_python, tmp_path / "spoilt"), tmp_path / "runs")
+    found, folder = searched(
+        old_python, spoilt(new_python, PLANTED / "spoilt.py", tmp_path / "spoilt"), tmp_path / "runs"
+    )
     assert {name: operators(item) for name, item in found.items()} == {
         "amplified": [],
         "crashes": ["aten::digamma"],
+        "goes_on": ["aten::cosh"],
+        "goes_on_for_a_while": ["aten::cosh"],
         "hangs": ["aten::lgamma"],
         "healthy": [],
         "in_place": ["aten::log1p_"],
@@ -104,6 +63,11 @@ def test_spoilt_operators_are_named_and_no_other(old_python: str, new_python: st
     assert len(divergences["looped"].culprits[0].places) == 2
     assert divergences["strides"].culprits[0].kinds == ("stride",)
     assert {fault.node.operator for fault in divergences["amplified"].rounding} == {"aten::asinh"}
+
+    cut_off = {name for name, item in divergences.items() if any("was stopped after" in note for note in item.notes)}
+    assert cut_off == {"goes_on"}
+    index_bytes = [path.stat().st_size for path in folder.glob(f"probes/*/{wire.TRACE}/{wire.TENSORS_INDEX}")]
+    assert max(index_bytes) < 2 * MORE_INDEX_BYTES, "a loop that never ends leaves no endless trace"
 
     assert [made.operator for made in found[REPRODUCED].reproducers] == ["aten::cosh"]
     for made in found[REPRODUCED].reproducers:

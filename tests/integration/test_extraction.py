@@ -17,11 +17,12 @@ from harness.domain.probe import ExtractOrder, TraceOrder
 from harness.probing.facts import Effects, Attributed
 from harness.probing.requests import floor_deadline
 from harness.tensors.recorded import read_outputs
-from tests.integration.taken_apart import judged
+from tests.integration.judging import judged
 
 pytestmark = pytest.mark.integration
 
 MODEL = "mixed"
+REDUCED = Path(__file__).with_name("reduced")
 
 
 class Pieces:
@@ -51,7 +52,7 @@ def digests(tree: Any) -> list[str]:
 
 
 def test_parts_answer_what_they_did_in_the_whole(old_python: str, new_python: str, tmp_path: Path) -> None:
-    with judged(old_python, new_python, tmp_path, MODEL) as (facts, effects):
+    with judged(REDUCED, (old_python, new_python), tmp_path, MODEL, floor_s=3) as (facts, effects):
         pieces = Pieces(facts, effects)
         nodes = pieces.trace.nodes
         called = [place for place, node in nodes.items() if node.kind == "prim::CallMethod"]

@@ -6,26 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from harness.correctness.compare import compare
 from harness.decision.decide import judge_row
-from harness.decision.judge import judge_cells
 from harness.domain.hang import Evidence, HangKind
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import ProbeResult, model_of
+from harness.environments.native import build_library
 from harness.errors import EnvironmentUnavailable, ExitCode
 from harness.hang.readings import reading
 from harness.probing.alone import probe_alone
-from harness.probing.export import export_models
-from harness.probing.facts import Complete, Effects, Judged, Probed
-from harness.probing.old_answers import probe_old_release
-from harness.run.decide import decide_run
+from harness.probing.facts import Compared, Effects, Judged, Probed, Started, WithWorker
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
-from harness.startup.initialize import bring_up, initialize_groups, scenario_result
+from harness.startup.initialize import bring_up, initialize_groups, scenario_result, time_initialization
 from harness.startup.measures import growth_bytes
 from harness.startup.native import build_workers
+from harness.startup.readiness import slow_starts
 from harness.scenarios import INITIALIZATIONS
 from tests.integration.gate import Run, compat, harness
-from tests.integration.servers import answered, cell, judged, launcher, planned, provisioned
+from tests.integration.servers import answered, cell, decided, judged, launcher, planned, provisioned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
@@ -185,6 +182,30 @@ def test_memory_that_a_dropped_model_keeps_shows_as_growth_per_cycle(known: Know
     assert (growth > 3e6) is grows, probe.memory
 
 
+@pytest.mark.parametrize("only_once", [False, True], ids=["always", "only once"])
+def test_start_that_is_slower_is_told_and_one_that_was_so_once_is_not(
+    known: Known, tmp_path: Path, only_once: bool
+) -> None:
+    facts, effects = known
+    built = build_library(Path(__file__).parent / "slow_starts" / "slow_open.cpp", tmp_path)
+    assert built.binary is not None, built.why_not
+    env = {"LD_PRELOAD": str(built.binary), **({"SLOW_ONCE": str(tmp_path / "was slow")} if only_once else {})}
+    settings = replace(
+        facts.plan.settings,
+        new_profile=replace(facts.plan.settings.profile, env=env),
+        latency=replace(facts.plan.settings.latency, budget="quick"),
+    )
+    models = tuple(model for model in facts.plan.models if model.name == "straight")
+    plan = replace(
+        facts.plan, settings=settings, models=models, scenarios=("alone", "concurrent"), groups={"one": ("straight",)}
+    )
+    begun = WithWorker(**WithWorker.known(replace(facts, plan=plan)))
+    compared = Compared(**Started.known(initialize_groups(begun, effects)), comparisons={})
+    timed = time_initialization(compared, effects)
+    assert [(run.side, len(run.rounds)) for run in timed.group_runs] == [("new", 3), ("old", 3)]
+    assert list(slow_starts(timed)) == ([] if only_once else [("straight", "concurrent")])
+
+
 @pytest.fixture
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "/nonexistent")
@@ -222,22 +243,10 @@ def test_scenario_that_only_the_cpp_worker_can_do_is_never_green_without_it(know
     models = tuple(model for model in facts.plan.models if model.name == "straight")
     plan = replace(facts.plan, models=models, scenarios=("alone", "inter_op"), groups={"pool": ("straight",)})
     begun = Probed(**Probed.known(replace(facts, plan=plan)))
-    complete = Complete(
-        **Judged.known(judged(build_workers(begun, effects), effects)),
-        attributions={},
-        mitigations={},
-        explained=(),
-        unexplained=(),
-        rollback_probes={},
-        predictions={},
-        static_notes=(),
-        planted_defects=(),
-        rollback=None,
-    )
-    decided = decide_run(complete, effects)
-    assert {item.status for item in decided.verdicts["straight"]} == {Status.PASS}
-    assert decided.judgement.decision is Decision.INCONCLUSIVE
-    assert "for want of the C++ worker: inter_op" in decided.judgement.reason
+    done = decided(judged(build_workers(begun, effects), effects), (), effects)
+    assert {item.status for item in done.verdicts["straight"]} == {Status.PASS}
+    assert done.judgement.decision is Decision.INCONCLUSIVE
+    assert "for want of the C++ worker: inter_op" in done.judgement.reason
 
 
 @pytest.fixture(scope="module")

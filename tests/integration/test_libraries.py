@@ -1,5 +1,6 @@
 """Operator libraries: an artifact that needs one loads where it is loaded first, in both workers and both releases."""
 
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,7 +102,7 @@ def test_the_cpp_worker_opens_it_though_it_names_the_python_half_of_torch(stand:
     libtorch = LibTorch.from_mark(stand.plain.libtorch[side])
     native = default_environment_root(PROJECT) / "native"
     runner.fingerprint(side, ServingProfile(), "cpu")
-    built = build_workers({side: libtorch}, native, cuda=False, report=lambda _: None)[side]
+    built = build_workers({side: libtorch}, native, cuda=False, cancelled=threading.Event())[side]
     assert built.binary is not None, built.why_not
     for ready in (runner, stand.plain):
         ready.use_native(side, built.binary)

@@ -1,89 +1,46 @@
 """Settings cure what they can, and nothing else: a real runaway fusion, and operators spoilt in the new release."""
 
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from harness.run.plan import make_plan
-from harness.run.options import Options, builder_for, golden_store
-from harness.config.selection import find_model
 from harness.diagnosis.cure.price import PRICED, bills
 from harness.diagnosis.cure.search import CureSearch, search
 from harness.domain.diagnosis import Cure
 from harness.domain.plan import LatencyBudget
 from harness.probing.facts import Effects, Attributed
-from harness.probing.provision import sides
-from harness.run import pipeline
 from harness.settings import mitigations
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from harness.settings.paste_lines import TRITON
-from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
-from tests.integration.gate import PROJECT
+from tests.integration.judging import judged
+from tests.integration.spoiling import spoilt
 
 pytestmark = pytest.mark.integration
 
-CURING = PROJECT / "tests" / "integration" / "curing"
+CURING = Path(__file__).with_name("curing")
 ALONE = ("runaway", "needs_two", "wrong", "healthy")
 JIT = tuple(setting.name for setting in JIT_SWITCHES)
 # Every setting is tried in the table's own test; here there are fewer, so that pairs of them are few.
 TABLE = (*JIT, "inference mode", "wide inter-op pool", "oneDNN off", "deterministic")
 STARTING = ("profiling off", "oneDNN off", "serialized loading", "serialized first calls")
 
-Ask = Callable[[str], CureSearch]
 
-
-def spoilt(python: str, folder: Path) -> Path:
-    """Return an interpreter that is ``python`` with the spoilt operators."""
-    site = folder / "site"
-    site.mkdir(parents=True)
-    shutil.copyfile(CURING / "spoilt.py", site / "sitecustomize.py")
-    wrapper = folder / "python"
-    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{site}" exec "{python}" "$@"\n')
-    wrapper.chmod(0o755)
-    return wrapper
-
-
-@contextmanager
-def judged(old: str, new: Path, folder: Path, scenario: str, *names: str) -> Iterator[tuple[Attributed, Effects]]:
-    """Yield what is known of the models once their cells are judged, as ``mitigate`` has it when it begins to search."""
-    options = Options(
-        project=PROJECT,
-        overrides={
-            "fixtures": str(CURING),
-            "old": "old",
-            "new": "new",
-            "new_profile": "cpu_fusion",
-            "runtime": "python",
-            "latency": "off",
-            "deadlines.floor_s": "1",
-        },
-        environments=(f"old={old}", f"new={new}"),
+def ready(
+    old: str, new: str, folder: Path, *names: str, scenario: str = "alone"
+) -> AbstractContextManager[tuple[Attributed, Effects]]:
+    """Return what is known of the models, spoilt in the new release, when ``mitigate`` begins to search."""
+    return judged(
+        CURING,
+        (old, spoilt(new, CURING / "spoilt.py", folder / "spoilt")),
+        folder / "runs",
+        " or ".join(names),
+        floor_s=1,
         scenarios=tuple(dict.fromkeys(("alone", scenario))),
-        out=str(folder),
+        new_profile="cpu_fusion",
+        runtime="python",
     )
-    plan = make_plan(options)
-    plan = replace(plan, planted_defects=(), models=tuple(find_model(plan.models, name) for name in names))
-    plan = replace(plan, groups={name: (name,) for name in names})
-    progress = Progress(enabled=False)
-    with RunDir.create(folder, "curing", clock.utc_now()) as run_dir:
-        ready = pipeline.provisioned(
-            plan,
-            sides(plan),
-            run_dir,
-            builder=builder_for(options, progress),
-            progress=progress,
-            golden=golden_store(options),
-            waivers=(),
-            today=clock.today(),
-        )
-        with ready as (effects, first):
-            yield pipeline.judge(first, effects), effects
 
 
 def curing(found: CureSearch) -> list[tuple[str, ...]]:
@@ -98,8 +55,7 @@ def test_settings_that_cure_are_found_and_no_others(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in TABLE})
-    with judged(old_python, spoilt(new_python, tmp_path / "spoilt"), tmp_path / "runs", "alone", *ALONE) as ready:
-        facts, effects = ready
+    with ready(old_python, new_python, tmp_path, *ALONE) as (facts, effects):
         quick = {name: search(name, facts, effects, everything=False) for name in ALONE if name != "runaway"}
         found = {name: search(name, facts, effects) for name in ALONE}
 
@@ -141,9 +97,8 @@ def test_a_start_up_one_after_another_cures_what_fails_only_beside_others(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in STARTING})
-    new = spoilt(new_python, tmp_path / "spoilt")
-    with judged(old_python, new, tmp_path / "runs", "concurrent", "crowded_calls", "crowded_start", "healthy") as ready:
-        facts, effects = ready
+    names = ("crowded_calls", "crowded_start", "healthy")
+    with ready(old_python, new_python, tmp_path, *names, scenario="concurrent") as (facts, effects):
         calls = search("crowded_calls", facts, effects, scenario="concurrent")
         assert curing(calls) == [("serialized first calls",)]
         assert calls.cures[0].repeats >= 3

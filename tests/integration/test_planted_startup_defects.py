@@ -7,22 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.correctness.compare import compare
-from harness.decision.judge import judge_cells
 from harness.domain.outcome import Decision
 from harness.domain.verdict import PlantedDefectResult
-from harness.latency.benchmark import benchmark
 from harness.models import fixture_folders
 from harness.probing.alone import probe_alone
-from harness.probing.export import export_models
-from harness.probing.facts import Complete, Decided, Effects, Judged, WithWorker
-from harness.probing.old_answers import probe_old_release
-from harness.run.decide import decide_run
+from harness.probing.facts import Decided, Effects, WithWorker
 from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects
 from harness.startup.initialize import initialize_groups
 from harness.startup.native import build_workers
-from tests.integration.servers import answered, planned, provisioned
+from tests.integration.servers import answered, decided, judged_started, planned, provisioned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
@@ -88,24 +82,11 @@ def begun(known: Known) -> Iterator[Known]:
         effects.runner.use_native(side, binary, effects.runner.companions[side])
 
 
-def decided(begun: Known) -> Decided:
+def shown(begun: Known) -> Decided:
     """Initialize and decide, with nothing in between that the planted defects do not need."""
     facts, planted_defects, effects = begun
     started, more = beside_init_planted_defects(initialize_groups, facts, effects)
-    judged = judge_cells(benchmark(compare(started, effects), effects), effects)
-    complete = Complete(
-        **Judged.known(judged),
-        attributions={},
-        mitigations={},
-        explained=(),
-        unexplained=(),
-        rollback_probes={},
-        predictions={},
-        static_notes=(),
-        planted_defects=(*planted_defects, *more),
-        rollback=None,
-    )
-    return decide_run(complete, effects)
+    return decided(judged_started(started, effects), (*planted_defects, *more), effects)
 
 
 def caught(facts: Decided) -> Mapping[str, bool]:
@@ -125,7 +106,7 @@ def hide_failures(behaviour: str, folder: Path, effects: Effects) -> None:
 def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) -> None:
     facts = begun[0]
     assert facts.worker == "libtorch", facts.worker_notes
-    done = decided(begun)
+    done = shown(begun)
     assert caught(done) == dict.fromkeys(("planted_healthy", *DEADLOCK, *RACE), True), done.judgement
     assert {item.name: item.expected for item in done.planted_defects if item.expected} == {
         "planted_pool_deadlock": "hang",
@@ -136,7 +117,7 @@ def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) 
 
 def test_python_worker_shows_the_race_and_has_no_pool_to_exhaust(begun: Known) -> None:
     facts, planted_defects, effects = begun
-    done = decided((replace(facts, worker="python"), planted_defects, effects))
+    done = shown((replace(facts, worker="python"), planted_defects, effects))
     assert caught(done) == dict.fromkeys(("planted_healthy", *RACE), True), done.judgement
     assert done.judgement.decision is Decision.UPGRADE_OK
 
@@ -154,7 +135,7 @@ def test_worker_whose_failures_are_not_seen_makes_the_run_inconclusive(
     begun: Known, tmp_path: Path, behaviour: str, missed: set[str]
 ) -> None:
     hide_failures(behaviour, tmp_path, begun[2])
-    done = decided(begun)
+    done = shown(begun)
     assert {name for name, seen in caught(done).items() if not seen} == missed, done.judgement
     assert done.judgement.decision is Decision.INCONCLUSIVE
     assert done.judgement.reason.startswith("the gate missed its own planted defects: ")

@@ -1,5 +1,6 @@
 """What only the fused program does, in a branch of a scripted model: taken to pieces; a twin is left alone."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from harness.diagnosis.reduce import program
 from harness.domain.diagnosis import BisectAnswer, Symptom
 from harness.domain.outcome import Status
 from harness.report.text.bisection import render_bisection
-from tests.integration.taken_apart import judged
+from tests.integration.judging import judged
 
 pytestmark = pytest.mark.integration
 
+fused = partial(judged, Path(__file__).with_name("reduced"), floor_s=3, new_profile="cpu_fusion")
 WAVES = {"aten::cos", "aten::sin", "aten::add.Tensor"}
 
 
@@ -25,7 +27,7 @@ def _a_busy_machine_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_numbers_that_no_operator_makes_are_reduced_to_the_nodes_that_are_fused(
     old_python: str, new_python: str, tmp_path: Path
 ) -> None:
-    with judged(old_python, new_python, tmp_path, "fractional", "calm", new_profile="cpu_fusion") as (facts, effects):
+    with fused((old_python, new_python), tmp_path, "fractional or calm") as (facts, effects):
         calm = bisect("calm", facts, effects)
         assert (calm.answer, calm.reduction, exit_code(calm)) == (BisectAnswer.NOTHING, None, 0)
         found = bisect("fractional", facts, effects, reproduce=False, cures=False, rewrites=False)
@@ -44,7 +46,7 @@ def test_numbers_that_no_operator_makes_are_reduced_to_the_nodes_that_are_fused(
 def test_a_hang_that_no_operator_makes_is_reduced_to_the_nodes_that_are_fused(
     old_python: str, new_python: str, tmp_path: Path
 ) -> None:
-    with judged(old_python, new_python, tmp_path, "guarded", new_profile="cpu_fusion") as (facts, effects):
+    with fused((old_python, new_python), tmp_path, "guarded") as (facts, effects):
         assert facts.verdicts["guarded"][0].status is Status.FAIL
         found = bisect("guarded", facts, effects)
     divergence, reduction = found.divergence, found.reduction

@@ -3,78 +3,31 @@
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.run.plan import make_plan
-from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.reproduce.program import reproduce_whole
 from harness.diagnosis.reproduce.files import script_of
 from harness.domain.diagnosis import Reproducer, Symptom
-from harness.probing.provision import sides
-from harness.run import pipeline
-from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
 from tests.integration.conftest import _interpreter
-from tests.integration.gate import PROJECT
+from tests.integration.judging import judged
+from tests.integration.spoiling import spoilt
 
 pytestmark = pytest.mark.integration
 
-MODELS = PROJECT / "tests" / "integration" / "reproduced"
+MODELS = Path(__file__).with_name("reproduced")
 SYMPTOMS = {"slow": Symptom.LATENCY}
-
-
-def spoilt(python: str, folder: Path) -> Path:
-    """Return an interpreter that is ``python`` with spoilt operators."""
-    folder.mkdir(parents=True)
-    shutil.copyfile(MODELS / "spoilt.py", folder / "sitecustomize.py")
-    wrapper = folder / "python"
-    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{python}" "$@"\n')
-    wrapper.chmod(0o755)
-    return wrapper
 
 
 def made(old: str, new: Path, reports: Path, models: str) -> tuple[dict[str, Reproducer], Path]:
     """Make a reproducer of each of ``models`` in one run; return them by model, and the run's folder."""
-    options = Options(
-        project=PROJECT,
-        overrides={
-            "fixtures": str(MODELS),
-            "old": "old",
-            "new": "new",
-            "latency": "off",
-            "calls": 2,
-            "deadlines.floor_s": "1",
-        },
-        environments=(f"old={old}", f"new={new}"),
-        scenarios=("alone",),
-        expression=models,
-        out=str(reports),
-    )
-    plan = replace(make_plan(options), planted_defects=())
-    progress = Progress(enabled=False)
-    with RunDir.create(reports, "reproduced", clock.utc_now()) as run_dir:
-        ready = pipeline.provisioned(
-            plan,
-            sides(plan),
-            run_dir,
-            builder=builder_for(options, progress),
-            progress=progress,
-            golden=golden_store(options),
-            waivers=(),
-            today=clock.today(),
-        )
-        with ready as (effects, first):
-            facts = pipeline.judge(first, effects)
-            names = [model.name for model in plan.models]
-            found = {
-                name: reproduce_whole(name, facts, effects, index=index, symptom=SYMPTOMS.get(name))
-                for index, name in enumerate(names)
-            }
-    return found, run_dir.path
+    with judged(MODELS, (old, new), reports, models, floor_s=1, calls=2) as (facts, effects):
+        reproducers = {
+            model.name: reproduce_whole(model.name, facts, effects, index=index, symptom=SYMPTOMS.get(model.name))
+            for index, model in enumerate(facts.plan.models)
+        }
+        return reproducers, effects.run_dir.path
 
 
 ALL = ("1.13.1", "2.1.2", "2.6.0", "2.11.0", "2.15.0")
@@ -117,7 +70,7 @@ def first_bad(interpreters: list[str], folder: Path, repository: Path, *argument
 def test_reproducers_tell_the_releases_apart_and_git_bisect_finds_the_commit(
     old_python: str, new_python: str, tmp_path: Path
 ) -> None:
-    new = spoilt(new_python, tmp_path / "spoilt")
+    new = spoilt(new_python, MODELS / "spoilt.py", tmp_path / "spoilt")
     found, folder = made(old_python, new, tmp_path / "runs", "not slow")
     assert {name: item.old.rpartition("(")[2] for name, item in found.items()} == dict.fromkeys(found, "exit code 0)")
     assert {name: item.new.rpartition("(")[2] for name, item in found.items()} == dict.fromkeys(found, "exit code 1)")
@@ -149,7 +102,9 @@ def test_values_of_every_kind_are_made_anew_and_compared(old_python: str, new_py
 def test_a_slow_release_is_reported_by_a_reference_in_the_same_process(
     old_python: str, new_python: str, tmp_path: Path
 ) -> None:
-    found, _ = made(old_python, spoilt(new_python, tmp_path / "spoilt"), tmp_path / "runs", "slow")
+    found, _ = made(
+        old_python, spoilt(new_python, MODELS / "spoilt.py", tmp_path / "spoilt"), tmp_path / "runs", "slow"
+    )
     assert found["slow"].old.endswith("(exit code 0)")
     assert found["slow"].new.startswith("the call takes ")
     assert found["slow"].new.endswith("(exit code 1)")

@@ -3,14 +3,11 @@
 import json
 import subprocess
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.run.plan import make_plan
-from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.bisect.divergence import trace_request
 from harness.diagnosis.bisect.traces import read_trace
 from harness.diagnosis.bisect.load_error import edited, pruned, refusals, refused_operators, smallest_refusing
@@ -20,16 +17,11 @@ from harness.diagnosis.rewrite.nodes import rewrite
 from harness.domain.diagnosis import Culprit, RewriteReport, Rewritten, TracedNode
 from harness.domain.probe import RewriteOrder, TraceOrder
 from harness.probing.facts import Effects, Attributed
-from harness.probing.provision import sides
-from harness.run import pipeline
-from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
-from tests.integration.gate import PROJECT
+from tests.integration.judging import judged
 
 pytestmark = pytest.mark.integration
 
-HERE = PROJECT / "tests" / "integration" / "rewritten"
+HERE = Path(__file__).with_name("rewritten")
 # No release that the tests build has the operators of these; the last one is for one branch at a time.
 NOT_HERE = {"rms-norm", "symeig", "cut-branch"}
 # It is for bytes: applied to other images it is the wrong rule that the comparison has to catch.
@@ -71,39 +63,12 @@ def test_breaks_are_cured_and_wrong_rewrites_are_not_offered(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nodes, "TIME_S", 300.0)  # a busy machine may take longer
-    options = Options(
-        project=PROJECT,
-        overrides={
-            "fixtures": str(HERE),
-            "old": "old",
-            "new": "new",
-            "new_profile": "cpu_fusion",
-            "latency": "off",
-            "deadlines.floor_s": "4",
-        },
-        environments=(f"old={old_python}", f"new={new_python}"),
-        scenarios=("alone",),
-        out=str(tmp_path),
-    )
-    plan = replace(make_plan(options), planted_defects=())
-    progress = Progress(enabled=False)
-    with RunDir.create(tmp_path, "rewritten", clock.utc_now()) as run_dir:
-        ready = pipeline.provisioned(
-            plan,
-            sides(plan),
-            run_dir,
-            builder=builder_for(options, progress),
-            progress=progress,
-            golden=golden_store(options),
-            waivers=(),
-            today=clock.today(),
-        )
-        with ready as (effects, first):
-            facts = pipeline.judge(first, effects)
-            the_right_rule_for_an_operator_is_found(facts, effects)
-            a_rule_that_does_not_fit_makes_no_archive(facts, effects)
-            fences_cure_a_fused_program_that_hangs(facts, effects)
-            what_is_refused_is_found_and_pruned(facts, effects)
+    pythons = old_python, new_python
+    with judged(HERE, pythons, tmp_path, floor_s=4, new_profile="cpu_fusion") as (facts, effects):
+        the_right_rule_for_an_operator_is_found(facts, effects)
+        a_rule_that_does_not_fit_makes_no_archive(facts, effects)
+        fences_cure_a_fused_program_that_hangs(facts, effects)
+        what_is_refused_is_found_and_pruned(facts, effects)
 
 
 def nodes_of(model: str, facts: Attributed, effects: Effects) -> list[TracedNode]:

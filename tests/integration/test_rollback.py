@@ -1,7 +1,5 @@
 """Can we roll back? A break that only the rollback shows, its healthy twin, and a model that is new there."""
 
-from pathlib import Path
-
 import pytest
 
 from harness.domain.outcome import Decision, Status

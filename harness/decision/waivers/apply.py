@@ -37,6 +37,16 @@ def is_for(waiver: Waiver, pair: Pair) -> bool:
     return all(_is_in(version, text) for version, text in zip(pair, (waiver.old, waiver.new), strict=True))
 
 
+def is_over(waiver: Waiver, today: date) -> bool:
+    """Whether a waiver's last day has passed."""
+    return waiver.expires < today
+
+
+def counting(waivers: Sequence[Waiver], cell: CellVerdict, pair: Pair, today: date) -> list[Waiver]:
+    """Return the waivers that count today for this cell and these releases, whatever they cover of it."""
+    return [item for item in waivers if concerns(item, cell) and is_for(item, pair) and not is_over(item, today)]
+
+
 def _is_in(version: str, specifiers: str) -> bool:
     try:
         return not specifiers or SpecifierSet(specifiers).contains(version, prereleases=True)
@@ -66,7 +76,7 @@ def apply_waivers(cell: CellVerdict, waivers: Sequence[Waiver], pair: Pair, toda
     failing = failing_findings(cell)
     if cell.status is not Status.FAIL or not mine or not failing:
         return cell
-    valid = [waiver for waiver in mine if waiver.expires >= today and is_for(waiver, pair)]
+    valid = counting(mine, cell, pair, today)
     covering = [(finding, covering_waiver(finding, valid)) for finding in failing]
     used = list(dict.fromkeys(waiver for _, waiver in covering if waiver is not None))
     if all(waiver is not None for _, waiver in covering):
@@ -116,7 +126,7 @@ def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], pair: Pair, to
         if not alike:
             continue
         who = f"the waiver of {waiver.owner}"
-        if waiver.expires < today:
+        if is_over(waiver, today):
             yield Finding(kind="waiver_expired", message=f"{who} expired on {waiver.expires}")
         elif not is_for(waiver, pair):
             message = f"{who} is for torch {range_words(waiver)}, and this is {' to '.join(pair)}"

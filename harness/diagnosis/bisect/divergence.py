@@ -21,9 +21,13 @@ from harness.probing.facts import Answered, Effects, Probed, profile_of
 from harness.probing.requests import deadline_after
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import read_outputs
+from harness.worker import wire
 
 # That it hangs has been proven already; a node that hangs only has to be told from one that is slow.
 NODE_FLOOR_S = 10.0
+# A loop may take other turns in the new release: so many times as many nodes as in the old one, and some hundred more.
+MORE_NODES = 4
+MORE_INDEX_BYTES = 1 << 18
 ENDINGS = {
     Outcome.HANG: "hangs",
     Outcome.CRASH: "crashes the process",
@@ -80,7 +84,8 @@ class _Search:
         if not old.completed:
             return self.diverged(old, self.why_not(old))
         self.check(old)
-        beside = replace(self.order, beside=old.probe.directory)
+        index_bytes = min(self.order.index_bytes, MORE_NODES * old.trace.index_bytes + MORE_INDEX_BYTES)
+        beside = replace(self.order, beside=old.probe.directory, index_bytes=index_bytes)
         free = self.traced("new", beside)
         if not free.trace.nodes:
             return self.diverged(old, self.why_not(free))
@@ -95,7 +100,7 @@ class _Search:
             inherited=max(0, len(_faults(old, free)) - len(culprits)),
             probes=(1, 2),
         )
-        notes = gaps(old.trace.nodes, forced.trace.nodes, whole=forced.completed)
+        notes = (*given_up(old, free), *gaps(old.trace.nodes, forced.trace.nodes, whole=forced.completed))
         suspects = culprits
         if not culprits:
             notes = (*notes, *self.without_culprit(free, forced))
@@ -168,6 +173,15 @@ class _Search:
     def diverged(self, old: Traced, *notes: str, probes: tuple[int, int] | None = None) -> Diverged:
         found = replace(self.found, notes=(*self.found.notes, *(note for note in notes if note)))
         return Diverged(divergence=found if probes is None else replace(found, probes=probes), old=old.trace)
+
+
+def given_up(old: Traced, new: Traced) -> tuple[str, ...]:
+    """Return in words that the new release went on for far longer than the old one; empty where it did not."""
+    failure = new.probe.models[0].failure
+    if failure is None or failure.type != wire.TRACE_TOO_LONG:
+        return ()
+    nodes = f"{len(new.trace.nodes)} nodes where the old one runs {len(old.trace.nodes)}"
+    return (f"node by node the new release was stopped after {nodes}",)
 
 
 def _faults(

@@ -27,6 +27,7 @@ class Trace:
         digests: of the output tensors of every node that ended.
         inputs: the tree of each node's inputs; ``generators``: of the state of torch's generator, for those that draw.
         last: the innermost node in which the process ended, None where the trace is whole.
+        index_bytes: how much it takes to describe the nodes.
     """
 
     nodes: Mapping[Place, TracedNode] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class Trace:
     inputs: Mapping[Place, Any] = field(default_factory=dict)
     generators: Mapping[Place, Any] = field(default_factory=dict)
     last: TracedNode | None = None
+    index_bytes: int = 0
 
 
 def key(place: Place) -> tuple[str, int]:
@@ -84,6 +86,7 @@ def read_trace(directory: str | Path) -> Trace:
         inputs=inputs,
         generators=generators,
         last=last,
+        index_bytes=(folder / wire.TENSORS_INDEX).stat().st_size,
     )
 
 

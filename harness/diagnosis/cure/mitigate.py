@@ -10,7 +10,7 @@ from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.latency.benchmark import Time
 from harness.latency.spending import total_s
-from harness.probing.alone import deadline_of
+from harness.probing.alone import impatiently, patient
 from harness.probing.facts import Attributed, Effects, Judged, Mitigated
 from harness.scenarios import INITIALIZATIONS
 from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
@@ -68,13 +68,12 @@ def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Attribu
     tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=setting.switches, cures=False)
     if unproven := why_unverifiable(red, facts):
         return replace(tried, note=unproven)
-    declaration = next(item for item in facts.plan.models if item.name == model)
     trial = Trial(
         cell=red[0],
-        deadline=deadline_of(declaration, facts),
+        deadline=patient(model, facts),
         initializations=tuple(cell.scenario for cell in red if cell.scenario in INITIALIZATIONS),
     )
-    found = try_settings(trial, [setting], facts, effects)
+    found = try_settings(trial, [setting], impatiently(facts), effects)
     return replace(tried, cures=found.cures, breaks=found.breaks, note=found.note)
 
 

@@ -4,6 +4,8 @@
 // values that were read before, as a server makes them from a request; the Python worker's conversion does the same.
 #pragma once
 
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <malloc.h>
 #include <sched.h>
 #include <torch/csrc/jit/api/module.h>

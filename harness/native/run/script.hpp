@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <fstream>
@@ -56,6 +55,28 @@ class Barrier {
   std::condition_variable all_here_;
 };
 
+// Opens after `count` count-downs.
+class Latch {
+ public:
+  explicit Latch(std::int64_t count) : count_(count) {}
+
+  void count_down() {
+    const std::lock_guard<std::mutex> guard(lock_);
+    if (--count_ <= 0) opened_.notify_all();
+  }
+
+  // Waits for so long at most; returns whether it is open.
+  bool wait_for(std::chrono::nanoseconds limit) {
+    std::unique_lock<std::mutex> guard(lock_);
+    return opened_.wait_for(guard, limit, [&] { return count_ <= 0; });
+  }
+
+ private:
+  std::int64_t count_;
+  std::mutex lock_;
+  std::condition_variable opened_;
+};
+
 // The models, barriers and latches that the threads of one script share.
 class Stage {
  public:
@@ -73,7 +94,7 @@ class Stage {
     if (const json::Value* barriers = script.find("barriers"))
       for (const auto& [name, parties] : barriers->members) barriers_.try_emplace(name, parties.integer);
     if (const json::Value* latches = script.find("latches"))
-      for (const auto& [name, count] : latches->members) latches_[name] = count.integer;
+      for (const auto& [name, count] : latches->members) latches_.try_emplace(name, count.integer);
     for (const json::Value& steps : threads_)
       for (const json::Value& step : steps.items) {
         if (step[0].str() == "serve") servers_.insert(step[1].str());
@@ -131,7 +152,7 @@ class Stage {
     else if (verb == "lock") log_.phase(wire::kBarrier, {"", thread}, [&] { locks_.at(name()).lock(); });
     else if (verb == "unlock") locks_.at(name()).unlock();
     else if (verb == "delay") std::this_thread::sleep_for(Milliseconds(step[1].as_double()));
-    else if (verb == "count_down") --latches_.at(name());
+    else if (verb == "count_down") latches_.at(name()).count_down();
     else if (verb == "memory") tell_memory(name());
     else throw PythonError("ValueError", "no step is called '" + verb + "'");
   }
@@ -204,7 +225,8 @@ class Stage {
     std::int64_t beat_ns = clock_ns(CLOCK_MONOTONIC);
     log_.phase(wire::kServe, place, [&] {
       std::int64_t elsewhere_ns = 0;
-      while (latches_.at(latch) > 0) {
+      std::chrono::nanoseconds pause{0};
+      while (!latches_.at(latch).wait_for(pause)) {
         const std::int64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
         PreparedCall prepared = served.prepare(*place.set);
         c10::IValue output;
@@ -219,8 +241,8 @@ class Stage {
           log_.emit("beat", json::Object(who).integer("calls", answers.calls()));
           beat_ns = now_ns;
         }
-        const std::int64_t took_ns = std::max<std::int64_t>(now_ns - begin_ns, wire::kLeastPauseNs);
-        std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<std::int64_t>(took_ns, wire::kMostPauseNs)));
+        const std::int64_t rest_ns = wire::kPauseFactor * (now_ns - begin_ns);
+        pause = std::chrono::nanoseconds(std::clamp<std::int64_t>(rest_ns, wire::kLeastPauseNs, wire::kMostPauseNs));
       }
       answers.tell();
       return elsewhere_ns;
@@ -242,7 +264,7 @@ class Stage {
   const std::vector<json::Value>& threads_;
   std::map<std::string, Barrier> barriers_;
   std::map<std::string, std::mutex> locks_;
-  std::map<std::string, std::atomic<std::int64_t>> latches_;  // open at 0
+  std::map<std::string, Latch> latches_;
   Models& models_;
   std::set<std::string> servers_;  // who serves at some time
   std::set<std::string> failed_;

@@ -54,6 +54,7 @@ def rerun_all(options: Options, run_name: str, which: str, progress: Progress, *
     """
     judged = bool(options.policy or options.assignments)
     finished = gate(options, run_name) if judged else read_report(options, run_name)
+    of_all = False
     if cause:
         finished, found = with_cause(finished, options, which, run_name)
         timed = [
@@ -61,7 +62,8 @@ def rerun_all(options: Options, run_name: str, which: str, progress: Progress, *
             for cell in finished.report.judgement.cells
             if cell.model in found.models and cell.scenario == TIMING
         ]
-        ids: Sequence[str] = found.cells or timed  # what all models share is in no single cell
+        of_all = not found.cells  # what all models share is in no single cell
+        ids: Sequence[str] = found.cells or timed
     else:
         ids = [cell.cell for cell in finished.report.judgement.cells if _is(cell, which)]
     report, folder = finished.report, finished.folder
@@ -72,7 +74,7 @@ def rerun_all(options: Options, run_name: str, which: str, progress: Progress, *
         options = replace(options, overrides={"latency": "thorough", **options.overrides})
     plan = RunDir(folder).load_plan()
     cells = [parse_cell_id(id_) for id_ in ids]
-    return _repeat(options, folder, plan, cells, title=which, progress=progress)
+    return _repeat(options, folder, plan, cells, title=which, of_all=of_all, progress=progress)
 
 
 def _is(cell: CellVerdict, which: str) -> bool:
@@ -83,9 +85,20 @@ def _is(cell: CellVerdict, which: str) -> bool:
 
 
 def _repeat(
-    options: Options, folder: Path, plan: Plan, cells: Sequence[Cell], *, title: str, progress: Progress
+    options: Options,
+    folder: Path,
+    plan: Plan,
+    cells: Sequence[Cell],
+    *,
+    title: str,
+    of_all: bool = False,
+    progress: Progress,
 ) -> Finished:
-    """Run a plan of the models and scenarios of these cells, in a folder below that of their run."""
+    """Run a plan of the models and scenarios of these cells, in a folder below that of their run.
+
+    Args:
+        of_all: what is asked is what they share, and no cell by itself.
+    """
     plan = replace(plan, models=tuple(as_kept(item, folder) for item in plan.models))
     asked = list(dict.fromkeys(cell.model for cell in cells))
     changed = fixture_folders.changed_sources([find_model(plan.models, name) for name in asked])
@@ -111,6 +124,7 @@ def _repeat(
         notes=notes,
         groups=groups or {"rerun": tuple(asked)},
         scenarios=scenarios,
+        repeats_common=of_all,
         settings=replace(settings, latency=with_budget(settings.latency, budget), rollback="off", explain=0.0),
     )
     with RunDir.create(folder / "reruns", title.replace(":", "-"), clock.utc_now()) as run_dir:

@@ -21,17 +21,27 @@ from gate_worker import wire
 from gate_worker.values import trees
 
 
+class TraceTooLong(BaseException):
+    """The call runs more nodes than may be described. No error of a node, after which a trace may go on."""
+
+
 class TraceWriter(trees.TensorWriter):
     """Writes lines; a tensor beyond the limits is described, with its digest, and its bytes are left out."""
 
-    def __init__(self, folder, tensor_bytes, total_bytes):
+    def __init__(self, folder, tensor_bytes, total_bytes, index_bytes):
         super().__init__(folder)
         self._tensor_bytes = tensor_bytes
         self._left = total_bytes
+        self._index_left = index_bytes
         self._stored = set()
 
     def line(self, **fields):
-        self._index.write(json.dumps(fields, separators=(",", ":")) + "\n")
+        """Append one line; raise ``TraceTooLong`` where there is no room for it."""
+        line = json.dumps(fields, separators=(",", ":")) + "\n"
+        self._index_left -= len(line)
+        if self._index_left < 0:
+            raise TraceTooLong("its nodes take more than may be recorded, and it goes on")
+        self._index.write(line)
         self._index.flush()
 
     def _store(self, data, digest):

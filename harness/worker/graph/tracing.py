@@ -218,7 +218,7 @@ def trace(request, run_dir, log):
         if order["beside"] is not None:
             other = trace_files.TraceReader(os.path.join(order["beside"], wire.TRACE), request["device"])
         folder = os.path.join(run_dir, wire.TRACE)
-        writer = trace_files.TraceWriter(folder, order["tensor_bytes"], order["total_bytes"])
+        writer = trace_files.TraceWriter(folder, order["tensor_bytes"], order["total_bytes"], order["index_bytes"])
     serving.load(served, log)
     with settings.thread_context(request):
         for set_name, call in calls_before(served.schedule, wanted):

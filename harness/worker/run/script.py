@@ -50,12 +50,19 @@ class Latch:
     def __init__(self, count):
         self._count = count
         self._lock = threading.Lock()
-        self.open = count <= 0
+        self._open = threading.Event()
+        if count <= 0:
+            self._open.set()
 
     def count_down(self):
         with self._lock:
             self._count -= 1
-            self.open = self._count <= 0
+            if self._count <= 0:
+                self._open.set()
+
+    def wait(self, seconds):
+        """Wait for so long at most; return whether it is open."""
+        return self._open.wait(seconds)
 
 
 class Stage:
@@ -128,16 +135,16 @@ class Stage:
 
     def _keep_serving(self, served, thread, latch):
         set_name = served.schedule[0][0]
-        answers, beat = serving.ServedAnswers(served, self._log), time.monotonic()
+        answers, beat, pause = serving.ServedAnswers(served, self._log), time.monotonic(), 0
         with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=set_name):
-            while not latch.open:
+            while not latch.wait(pause):
                 begin = time.monotonic()
                 answers.take(served.answer(set_name))
                 now = time.monotonic()
                 if now - beat >= wire.BEAT_S:
                     self._log.emit("beat", model=served.name, thread=thread, calls=answers.calls)
                     beat = now
-                time.sleep(min(max(now - begin, wire.LEAST_PAUSE_S), wire.MOST_PAUSE_S))
+                pause = min(max(wire.PAUSE_FACTOR * (now - begin), wire.LEAST_PAUSE_S), wire.MOST_PAUSE_S)
             answers.tell()
 
     def _drop(self, thread, name):

@@ -3,22 +3,15 @@
 import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.run.plan import make_plan
-from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.bisect.cell import bisect
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.probing.facts import Effects, Attributed
-from harness.probing.provision import sides
-from harness.run import pipeline
-from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
 from tests.integration.culprits.cases import Case
 from tests.integration.culprits.programs import Group, package
-from tests.integration.gate import PROJECT
+from tests.integration.judging import judged
 from tests.integration.libraries.building import library_for, libtorch_of
 
 SOURCE = Path(__file__).with_name("planted.cpp")
@@ -51,36 +44,16 @@ def stood(
     models = folder / "models"
     models.mkdir(parents=True)
     (models / "models.py").write_text(package([case.planting for case in cases]))
-    options = Options(
-        project=PROJECT,
-        overrides={
-            "fixtures": str(models),
-            "old": "old",
-            "new": "new",
-            "latency": "quick" if timed else "off",
-            "deadlines.floor_s": "2",
-        },
-        environments=tuple(f"{side}={python}" for side, python in zip(("old", "new"), pythons, strict=True)),
-        libraries=libraries(pythons, folder, defective=defective),
+    with judged(
+        models,
+        pythons,
+        folder / "runs",
+        floor_s=2,
         scenarios=("alone", "latency") if timed else ("alone",),
-        out=str(folder / "runs"),
-    )
-    plan = replace(make_plan(options), planted_defects=())
-    progress = Progress(enabled=False)
-    with (
-        RunDir.create(options.reports, "culprits", clock.utc_now()) as run_dir,
-        pipeline.provisioned(
-            plan,
-            sides(plan),
-            run_dir,
-            builder=builder_for(options, progress),
-            progress=progress,
-            golden=golden_store(options),
-            waivers=(),
-            today=clock.today(),
-        ) as (effects, first),
-    ):
-        yield Stand(pipeline.judge(first, effects), effects)
+        libraries=libraries(pythons, folder, defective=defective),
+        latency="quick" if timed else "off",
+    ) as (facts, effects):
+        yield Stand(facts, effects)
 
 
 def libraries(pythons: tuple[str, str], folder: Path, *, defective: bool = True) -> tuple[str, ...]:

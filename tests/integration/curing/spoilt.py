@@ -1,9 +1,7 @@
 # mypy: ignore-errors
-"""Spoils torch as it is imported: on the path as ``sitecustomize`` of the new release, see ``test_mitigate.py``."""
+"""Spoils torch for ``test_mitigate.py``."""
 
-import importlib.util
 import math
-import sys
 import threading
 import time
 
@@ -70,24 +68,3 @@ def plant():
             return load(*arguments, **options)
 
     torch.jit.load = loading
-
-
-class AfterTorch:
-    """Finds torch like everybody else, and plants when it has been imported."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "torch":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
-        execute = spec.loader.exec_module
-
-        def exec_module(module):
-            execute(module)
-            plant()
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
-sys.meta_path.insert(0, AfterTorch())

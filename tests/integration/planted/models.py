@@ -104,6 +104,21 @@ class Amplified(nn.Module):
         return torch.tanh((torch.asinh(x) - torch.asinh(x.double()).float()) * 1e7)
 
 
+class GoesOn(nn.Module):
+    """The operator is off, and the loop that waits until it is not goes on for ``most`` turns."""
+
+    def __init__(self, most: int):
+        super().__init__()
+        self.most = most
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        turns = 0
+        while turns < self.most and bool((torch.cosh(x) - (torch.exp(x) + torch.exp(-x)) * 0.5).max() > 1e-4):
+            x = torch.tanh(x) + 0.5
+            turns += 1
+        return x
+
+
 class Healthy(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for turn in range(3):
@@ -134,6 +149,16 @@ def two():
 @model("raises", tags=("planted",))
 def raises():
     return planted(Raises())
+
+
+@model("goes_on", tags=("planted",))
+def goes_on():
+    return planted(GoesOn(most=1 << 60))
+
+
+@model("goes_on_for_a_while", tags=("planted",))
+def goes_on_for_a_while():
+    return planted(GoesOn(most=20))
 
 
 @model("crashes", tags=("planted",))

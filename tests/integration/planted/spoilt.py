@@ -1,10 +1,8 @@
 # mypy: ignore-errors
-"""Spoils operators of torch as it is imported: on the path as ``sitecustomize``, see ``tests/integration/spoiling.py``."""
+"""Spoils operators of torch for ``test_bisect.py``."""
 
-import importlib.util
 import os
 import signal
-import sys
 
 _kept = []
 
@@ -39,24 +37,3 @@ def plant():
     }
     for name, kernel in kernels.items():
         library.impl(name, kernel, "CPU")
-
-
-class AfterTorch:
-    """Finds torch like everybody else, and plants when it has been imported."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "torch":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
-        execute = spec.loader.exec_module
-
-        def exec_module(module):
-            execute(module)
-            plant()
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
-sys.meta_path.insert(0, AfterTorch())

@@ -1,8 +1,6 @@
 # mypy: ignore-errors
-"""Spoils operators of torch as it is imported: on the path as ``sitecustomize``."""
+"""Spoils operators of torch for ``test_reproducers.py``."""
 
-import importlib.util
-import sys
 import time
 
 _kept = []
@@ -25,24 +23,3 @@ def plant():
     library.impl("cosh", lambda x: torch.exp(x).add(torch.exp(-x)).mul(0.5 + 1e-3), "CPU")
     library.impl("lgamma", hang, "CPU")
     library.impl("sinc", slow, "CPU")
-
-
-class AfterTorch:
-    """Finds torch like everybody else, and plants when it has been imported."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "torch":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
-        execute = spec.loader.exec_module
-
-        def exec_module(module):
-            execute(module)
-            plant()
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
-sys.meta_path.insert(0, AfterTorch())

@@ -6,7 +6,6 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from hypothesis import settings
 
 PROJECT = Path(__file__).resolve().parents[3]
 GOLDEN = PROJECT / "golden" / "records"

@@ -109,8 +109,8 @@ def test_tables_count_each_benchmark_once() -> None:
     assert [cell.partition(":")[0] for cell in of_threshold[1:]] == ["1 of 1", "1 of 1", "0 of 1", "0 of 1"]
 
 
-def common(ratio: float, half: float) -> dict[str, float]:
-    return {"ratio": ratio, "low": ratio / half, "high": ratio * half}
+def common(ratio: float, half: float, size: int = 0) -> dict[str, float]:
+    return {"ratio": ratio, "low": ratio / half, "high": ratio * half, "size": size}
 
 
 def test_what_identical_code_shares_is_told_as_nothing_and_narrowly() -> None:
@@ -118,4 +118,4 @@ def test_what_identical_code_shares_is_told_as_nothing_and_narrowly() -> None:
     assert [one.short for one in common_bars([*well, common(1.02, 1.005)])] == [""]
     (off, wide) = (common_bars([*well[:9], one])[0] for one in (common(1.02, 1.005), common(1.002, 1.02)))
     assert (off.short, wide.short) == ("5.0 points too few", "5.0 points too few")
-    assert common_bars([]) == []
+    assert common_bars([]) == common_bars([common(1.1, 1.005, size=10)]) == []

@@ -9,7 +9,7 @@ from harness.latency.judging import KINDS
 from harness.models.declarations import EXPECTABLE
 from harness.models.fixture_folders import read_fixtures
 from tests.calibrate.bars import LEAST_BENCHMARKS, LEAST_MODELS, LEAST_SAME
-from tests.calibrate.batches import DEFECTS, SAME, SLOW, planned_batches
+from tests.calibrate.batches import DEFECTS, LENGTHS, SAME, SLOW, length_batches, planned_batches
 from tests.calibrate.tallies import SEEDED
 
 ZOO = [f"model_{index}" for index in range(50)]
@@ -69,3 +69,12 @@ def test_a_slowed_model_is_the_planted_of_the_one_that_it_fights() -> None:
 
 def test_what_must_be_told_of_a_defect_is_a_kind_of_the_benchmark() -> None:
     assert {kind for kind, _, _ in DEFECTS.values()} <= {kind for kind, _ in KINDS.values()} | {"memory_growth"}
+
+
+def test_each_length_of_a_call_has_as_many_benchmarks_of_artifacts_that_exist() -> None:
+    entries = [(batch.budget, entry) for batch in length_batches() for entry in batch.entries]
+    count = Counter((budget, entry.size, entry.base) for budget, entry in entries)
+    cases = {(budget, size) for budget, size, _ in count}
+    assert cases == {("quick", 0), ("quick", 10), ("thorough", 0), ("thorough", 5)}
+    assert all(len({count[budget, size, length] for length in LENGTHS}) == 1 for budget, size in cases)
+    assert {name for _, entry in entries for name in (entry.old, entry.new)} <= {*SEEDED_MODELS}

@@ -30,6 +30,23 @@ def test_the_summary_in_reports_is_that_of_the_committed_results() -> None:
     assert SUMMARY.read_text() == summary(latency, numbers)
 
 
+def test_lengths_of_a_call_have_their_own_part() -> None:
+    known = results.latency()
+    columns = known["columns"]
+    row = dict(zip(columns, known["benchmarks"][0], strict=True)) | {"base": "10ms", "what": "slow", "size": 10}
+    shared = [[0, 16, 1.101, 1.097, 1.105, 1.0, 10], [1, 16, 1.099, 1.092, 1.106, 1.0, 10]]
+    lengths = {
+        **{name: known[name] for name in ("columns", "measured")},
+        "benchmarks": [list(row.values())],
+        "common_columns": ["batch", "models", "ratio", "low", "high", "control", "size"],
+        "common": shared,
+    }
+    page = rendered(results.latency(), {}, {}, lengths=lengths)
+    part = page[page.index("### By length of a call") : page.index("## When and where")]
+    assert "| 10ms | quick | 10 % |" in part
+    assert "| 10 % | 2 | +9.90 to +10.10 % | +-0.64 % |" in part
+
+
 def test_a_plot_that_was_not_drawn_is_not_shown() -> None:
     assert ".svg" not in rendered(results.latency(), results.numbers(), results.failures())
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.correctness import judging
-from harness.correctness.judging import PATHS_SHOWN, deciding_rule, output_findings, summary
+from harness.correctness.judging import PATHS_SHOWN, beyond_tolerance, deciding_rule, output_findings, summary
 from harness.domain.findings import status_of
 from tests.unit.builders.verdicts import call, compared, difference, equal, tensor
 
@@ -312,6 +312,17 @@ def test_a_head_that_ranks_otherwise_says_so() -> None:
     (found,) = output_findings(compared(call(tensor(top1_agreement=0.75, top5_agreement=1.0))))
     assert "the arg-max is another in 25.00% of the rows" in found.message
     assert (found.detail["top1_agreement"], found.detail["top5_agreement"]) == ("0.75", "1")
+
+
+def test_what_fails_is_held_against_its_tolerance() -> None:
+    excused = tensor(max_abs=2.0, noise_abs=3.0)
+    assert beyond_tolerance(compared(call(tensor(), excused), call(tensor(max_abs=0.4), index=1))) == 0.4 / 2e-5
+    assert beyond_tolerance(compared(call(excused, equal()))) is None
+
+
+@pytest.mark.parametrize("changes", [{"nan_mismatches": 1}, {"inf_mismatches": 1}, {"tolerance_abs": 0.0}])
+def test_what_no_tolerance_would_accept_is_beyond_none(changes: dict[str, Any]) -> None:
+    assert beyond_tolerance(compared(call(tensor()), call(tensor(**changes), index=1))) is None
 
 
 def test_summary_says_the_worst_thing_first() -> None:

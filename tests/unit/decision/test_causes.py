@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.correctness.judging import output_findings
 from harness.decision.causes import KINDS, cause_named, causes_of, with_causes
 from harness.decision.commands import is_red, more_command
 from harness.domain.measurement import CommonSlowdown, Quantity
@@ -38,6 +39,7 @@ from tests.unit.builders.planted_causes import (
     undecided,
 )
 from tests.unit.builders.reports import REPORTS, healthy, latency, predicted, ratio, static, static_finding, verdict
+from tests.unit.builders.verdicts import call, compared, equal, tensor
 
 
 def ids(report: RunReport) -> dict[str, tuple[str, ...]]:
@@ -239,6 +241,23 @@ def test_a_cause_has_the_command_that_repeats_it_and_a_bisect_of_its_clearest_mo
     assert bisect == ("bisect", f"python -m harness bisect {report.run} b/backward/latency/cpu/default/all")
 
 
+def test_commands_of_a_cause_are_started_as_those_of_its_cells() -> None:
+    report = run_of([slower("a", 1.04), undecided("b")])
+    begin, run, keeps = "'/opt/my env/python' -m harness", "'out/a rerun'", "--policy 'a b.toml'"
+    written = {cell.cell: f"{begin} rerun {run} {cell.cell} {keeps}" for cell in report.judgement.cells}
+    slow, open_ = (dict(cause.commands) for cause in causes_of(replace(report, rerun=written)))
+    assert slow["rerun"] == f"{begin} rerun {run} --cause slower {keeps}"
+    assert slow["bisect"] == f"{begin} bisect {run} {report.judgement.cells[0].cell}"
+    assert open_["go on"] == f"{begin} compat --resume {run} --more 10min"
+
+
+@pytest.mark.parametrize("text", ["", "it's broken", "rerun", "a/backward/latency/cpu/default/all"])
+def test_a_cause_has_a_command_whatever_its_report_holds_in_place_of_one(text: str) -> None:
+    report = run_of([slower("a", 1.04)])
+    (cause,) = causes_of(replace(report, rerun={report.judgement.cells[0].cell: text}))
+    assert dict(cause.commands)["rerun"] == f"python -m harness rerun {report.run} --cause slower"
+
+
 def test_undecided_latencies_go_on_with_one_command_where_the_run_can() -> None:
     report = run_of([undecided("a"), undecided("b")])
     (cause,) = report.causes
@@ -294,6 +313,18 @@ def test_a_gated_quantity_is_told_by_its_name_whatever_digits_it_has(kept: bool)
     }
 
 
+def test_a_nan_beside_values_that_are_off_is_over_no_limit_in_causes_and_in_the_ranking_of_models() -> None:
+    cells, facts = [], []
+    for name, late in (("off", tensor(max_abs=2.0)), ("nan", tensor(nan_mismatches=1))):
+        comparison = compared(call(tensor(), equal(path="late")), call(replace(late, path="late"), index=1))
+        cells.append(verdict(name, "alone", Status.FAIL, *output_findings(comparison)))
+        facts.append(replace(healthy(name), comparisons=(replace(comparison, model=name),)))
+    report = run_of(cells, facts)
+    assert {cause.models: cause.excess for cause in report.causes} == {("nan",): None, ("off",): pytest.approx(1e5)}
+    models = by_excess(report)
+    assert [(item.row.model, item.over[0].factor) for item in models] == [("nan", None), ("off", pytest.approx(1e5))]
+
+
 def test_the_excess_of_a_short_call_is_held_against_the_limit_that_was_applied_to_it() -> None:
     fifty_us = {"p50": Quantity(old=5e-5, new=7.5e-5, ratio=ratio(1.5))}
     short = replace(latency("short", ratio(1.5)), quantities=fifty_us, confirmation=ratio(1.5))
@@ -342,7 +373,8 @@ def test_what_all_share_is_a_cause_where_it_fails_the_run_and_no_model_does() ->
     failing = replace(report, judgement=replace(report.judgement, findings=(found,)), common=shared())
     (cause,) = with_causes(failing).causes
     assert (cause.id, cause.status, cause.cells, cause.models) == ("slower", Status.FAIL, (), ("a", "b", "c", "d"))
-    assert cause.commands == ()
+    ((label, command),) = cause.commands
+    assert (label, command.endswith(" --cause slower")) == ("rerun", True)
     for render in (render_console, render_markdown, render_html, render_annotations, render_comment, render_run_sarif):
         assert "all timed models are slower" in render(with_causes(failing)), render
     (cause,) = with_causes(replace(failing, common=replace(shared(), spread=0.03))).causes

@@ -1,6 +1,8 @@
 """Facts become verdicts, rows and a decision."""
 
 import datetime
+from harness.domain.measurement import CommonSlowdown
+from tests.unit.builders.verdicts import ratio
 from tests.unit.builders.stages import continued
 from dataclasses import replace
 from typing import Any
@@ -433,6 +435,24 @@ def with_planted_defects(facts: Decided, found: tuple[PlantedDefectResult, ...] 
 
 def test_healthy_run_is_upgrade_ok() -> None:
     assert decided(with_planted_defects(equal())) == (Decision.UPGRADE_OK, 0)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "decision"),
+    [
+        (0.995, 1.005, Decision.CELL_OK),
+        (1.02, 1.04, Decision.INCONCLUSIVE),  # the limit is 3 %
+        (1.04, 1.05, Decision.BLOCKED),
+        (None, None, Decision.INCONCLUSIVE),  # too few models, or rounds
+    ],
+)
+def test_run_that_repeats_what_all_share_is_decided_by_that(
+    low: float | None, high: float | None, decision: Decision
+) -> None:
+    facts = equal(latency={"m": measured(0.99, 1.01)})
+    common = CommonSlowdown(ratio=ratio(low, high), models=("m",), call_s=1e-3) if low and high else None
+    facts = replace(facts, plan=replace(facts.plan, repeats_common=True), common=common)
+    assert decided(facts)[0] is decision
 
 
 def test_undecided_latency_under_the_bound_is_shown_and_decides_nothing() -> None:

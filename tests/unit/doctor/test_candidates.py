@@ -14,7 +14,6 @@ from harness.environments.interpreters import find_pythons
 from tests.unit.doctor.test_wheels import NEW_VERSION, site
 import time
 from harness.doctor.candidates import ask_index
-from harness.domain.environment import EnvSpec
 
 OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SPEC = EnvSpec(name="torch 2.15.0", release="2.15.0", python=OWN)

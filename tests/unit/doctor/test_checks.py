@@ -113,7 +113,7 @@ def test_what_is_just_enough_is_enough() -> None:
     assert wrong(host=on(cores=replace(CORES, stolen=0.05, busy=0.25))) == []
     assert wrong(host=on(memory=replace(MEMORY, available=int(3.5 * GB)))) == []
     assert wrong(host=on(gpus=replace(GPUS, cards=(replace(CARD, memory_used_mib=1024),)))) == []
-    assert wrong([OLD, MISSING], disk=replace(DISK, free=int(5.3 * GB))) == []
+    assert wrong([OLD, MISSING], disk=replace(DISK, free=6_000_000_000)) == []
 
 
 def test_a_driver_that_is_too_old_blocks_what_needs_a_newer_cuda() -> None:
@@ -184,7 +184,7 @@ def test_a_full_disk_blocks_what_no_longer_fits() -> None:
     assert (found.name, found.blocks) == ("disk", ("torch 2.6.0",))
     assert one_wrong(both, disk=replace(DISK, free=2 * GB)).blocks == BOTH
     assert one_wrong(both, disk=replace(DISK, writable=False)).blocks == BOTH
-    assert wrong(both, disk=replace(DISK, free=11 * GB)) == []
+    assert wrong(both, disk=replace(DISK, free=12_000_000_000)) == []
     assert wrong(disk=replace(DISK, free=0)) == []  # nothing is to be built
 
 

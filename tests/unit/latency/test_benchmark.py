@@ -134,18 +134,20 @@ def test_models_that_are_not_timed_are_left_out(monkeypatch: pytest.MonkeyPatch)
     assert rounds.measured == [["served"]] * 3
 
 
-@pytest.mark.parametrize("planted", [True, False])
-def test_run_that_repeats_cells_does_not_estimate_what_all_share(
+@pytest.mark.parametrize(("planted", "repeats_common"), [(True, False), (False, True), (False, False)])
+def test_run_that_repeats_cells_does_not_estimate_what_all_share_unless_it_repeats_that(
     monkeypatch: pytest.MonkeyPatch,
     planted: bool,  # noqa: FBT001
+    repeats_common: bool,  # noqa: FBT001
 ) -> None:
     monkeypatch.setattr(benchmark, "Round", Rounds({name: QUIET for name in "abc"}))
     more = {"planted_defects": (replace(planted_defect(), timed=False),)} if planted else {}
     plan = planned("a", "b", "c", settings={"latency": LatencyBudget(looks=LOOKS)}, **more)
+    plan, estimated = replace(plan, repeats_common=repeats_common), planted or repeats_common
     runner: Any = SimpleNamespace(record_round=lambda *_: None, rounds_ns=[], native={})
     timed = benchmark.benchmark(known(plan), effects(runner, sides=("old", "new")))
-    assert ((timed.common is not None), len(timed.latency)) == (planted, 3)
-    assert all((found.own is not None) == planted for found in timed.latency.values())
+    assert ((timed.common is not None), len(timed.latency)) == (estimated, 3)
+    assert all((found.own is not None) == estimated for found in timed.latency.values())
 
 
 def test_cpp_worker_is_timed_where_it_initializes_and_the_python_one_for_what_it_cannot_call(

@@ -79,6 +79,27 @@ def test_order_is_drawn_anew_for_every_turn() -> None:
     assert len(set(turns)) == 6
 
 
+@pytest.mark.parametrize("arms", [ARMS, ARMS[:2]])
+def test_no_process_has_two_blocks_running_since_the_second_one_would_find_warm_caches(arms: tuple[str, ...]) -> None:
+    model_round = Arms(dict.fromkeys(arms, 0.001)).model_round(budget=LatencyBudget(blocks=100))
+    model_round.time()
+    ran = [block.arm for block in model_round.blocks]
+    assert len(ran) == 100 * len(arms)
+    assert all(one != other for one, other in zip(ran, ran[1:], strict=False))
+
+
+def test_a_process_alone_has_all_blocks() -> None:
+    model_round = Arms({"old": 0.001}).model_round()
+    model_round.time()
+    assert [block.arm for block in model_round.blocks] == ["old"] * 7
+
+
+def test_a_round_for_the_steady_call_alone_makes_few_first_calls() -> None:
+    arms = Arms({"old": 0.001, "new": 0.001})
+    arms.model_round(first_calls=4).time()
+    assert {details["calls"] for details in arms.of("load")} == {4}
+
+
 @pytest.mark.parametrize(
     ("call_s", "calls", "turns"),
     [(1e-7, 100_000, 7), (0.01, 2, 7), (0.02, 1, 7), (0.03, 1, 5), (0.05, 1, 3), (2.0, 1, 3)],

@@ -5,9 +5,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.probing.facts import OldAnswers
 from harness.probing.old_answers import probe_old_release
+from harness.probing.requests import IMPATIENT_FLOOR_S
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
 from tests.unit.builders.tensors import write_answers
 
@@ -39,6 +41,14 @@ def test_every_thread_count_is_one_more_run_and_no_repeat(tmp_path: Path) -> Non
     assert [request.profile.intra_op_threads for request in runner.asked] == [1, 1, 2, 4]
     assert [outputs.calls["example", 0][1] for outputs in found.other_threads] == ["2.0", "4.0"]
     assert (len(found.results), len(found.repeats)) == (2, 1)
+
+
+def test_who_has_hung_once_is_asked_as_often_and_not_waited_for_as_long(tmp_path: Path) -> None:
+    runner = Runner(lambda request: probed(result("m", Outcome.HANG, phase="load"), side="old"))
+    run_dir = cast(Any, SimpleNamespace(save_old_answers=lambda found: None))
+    found = probe_old_release(known(planned(settings={"repeats": 3})), replace(effects(runner), run_dir=run_dir))
+    assert [request.deadline.load_s for request in runner.asked] == [60.0, IMPATIENT_FLOOR_S, IMPATIENT_FLOOR_S]
+    assert len(found.baselines["m"].results) == 3
 
 
 def test_settings_of_the_old_release_are_kept(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from harness.domain.environment import Fingerprint
 from harness.domain.golden import Packed, Packing
 from harness.domain.machine import Checkup
 from harness.domain.models import GivenArtifact
-from harness.domain.prediction import InspectedFile, Inspection
+from harness.domain.prediction import Inspection
 from harness.domain.verdict import Waiver, WaiverState, WaiverUse
 from harness.releases.matrix_judging import judge_matrix
 from harness.report.text.bisection import render_bisection

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from harness.decision.causes import with_causes
+from harness.domain.measurement import CommonSlowdown
 from harness.domain.verdict import CellVerdict, Finding, Ruled
 from harness.report.json.report import dump_report
 from tests.unit.builders.planted_causes import DEADLOCK, hang, run_of, slower, undecided
@@ -22,7 +24,7 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, Plan
 from harness.scenarios import SCENARIOS
 from harness.domain.outcome import Status
-from tests.unit.builders.reports import verdict
+from tests.unit.builders.reports import ratio, verdict
 from harness.errors import ConfigError, SelectionError
 from harness.models import fixture_folders
 from harness.models.given import GivenModels
@@ -479,6 +481,23 @@ def test_many_cells_are_repeated_in_one_run(
     assert again.settings.latency.budget == budget
     assert again.notes[0].startswith("2 cells were repeated" if which == "red" else "one cell was repeated")
     assert not again.planted_defects
+
+
+@pytest.mark.parametrize(("models", "of_all"), [(("din", "dlrm"), True), (("din",), False)])
+def test_what_all_models_share_is_repeated_with_all_of_them_and_estimated(
+    tmp_path: Path, executed: list[Plan], models: tuple[str, ...], of_all: bool
+) -> None:
+    cells = [slower(name, 1.1) if not of_all else verdict(name, "latency", Status.PASS) for name in models]
+    _finished(tmp_path, *cells)
+    report = read_report(options := Options(project=PROJECT, out=str(tmp_path)), "last").report
+    found = Finding(kind="common_slowdown", message="what all 2 timed models share", size=1.04)
+    common = CommonSlowdown(ratio=ratio(1.04, 0.005), models=models, call_s=4e-4)
+    judgement = replace(report.judgement, findings=(found,))
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink())
+    (folder / "report.json").write_bytes(dump_report(with_causes(replace(report, judgement=judgement, common=common))))
+    rerun.rerun_all(options, "last", "slower", Progress(enabled=False), cause=True)
+    (again,) = executed
+    assert (sorted(model.name for model in again.models), again.repeats_common) == (sorted(models), of_all)
 
 
 def test_a_cause_that_the_run_does_not_have_is_refused_with_those_it_has(tmp_path: Path, executed: list[Plan]) -> None:

@@ -10,7 +10,7 @@ from harness.domain.environment import EnvSpec, Environment
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile, Span
-from harness.probing.facts import Export, Decided
+from harness.probing.facts import Export
 from harness.run.report import _why_no_latency, asked_digest, durations_s
 from harness.store.run_folder import RunDir
 from harness.system import clock

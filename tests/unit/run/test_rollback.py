@@ -239,6 +239,21 @@ def test_a_file_that_hung_in_one_release_is_not_loaded_in_the_other_to_be_saved(
 
 
 @pytest.mark.parametrize(
+    ("phase", "asked"), [("load", []), ("call 0 of example", ["resave"])], ids=["in load", "in a call"]
+)
+def test_what_is_known_to_hang_in_the_new_release_is_not_waited_for_again(
+    phase: str, asked: list[str], tmp_path: Path
+) -> None:
+    plan = replace(given("/models/m.pt"), settings=replace(given("/models/m.pt").settings, rollback="probe"))
+    hung = {"m": probed(result("m", Outcome.HANG, phase=phase))}
+    facts, runner = exported(Releases(tmp_path), plan, alone=hung)
+    report = answered(facts, runner=runner)
+    assert [request.verb for request in runner.asked] == asked
+    told = "torch 2.6.0 has not written it: NotTried: hang in load in torch 2.6.0"
+    assert report.models[0].reason == ("" if asked else told)
+
+
+@pytest.mark.parametrize(
     ("old", "registries", "status", "answer", "agreed"),
     [
         (1.0, TAKES, Status.PASS, RollbackAnswer.YES, True),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from harness.domain.hang import Evidence
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget, PolicySettings
-from harness.domain.probe import ProbeResult, Span, model_of
-from harness.probing.facts import Decided, Export, Initialized, ScenarioResult
+from harness.domain.probe import ProbeRequest, ProbeResult, Span, model_of
+from harness.probing.facts import Decided, Export, Initialized, ScenarioResult, Started
 from harness.scenarios import INITIALIZATIONS
 from harness.startup import initialize
 from harness.startup.initialize import (
@@ -25,6 +26,7 @@ from harness.startup.initialize import (
     time_initialization,
     works_alone,
 )
+from harness.startup.readiness import slow_starts
 from harness.tensors.outputs import Outputs
 from tests.unit.builders.stages import (
     NAMES,
@@ -120,6 +122,55 @@ def test_what_the_old_release_was_asked_about_already_is_not_asked_for_its_times
     before = len(runner.asked)
     found = time_initialization(started, effects(runner))
     assert (len(runner.asked), found.initialized) == (before, started.initialized)
+
+
+def starting(**seconds: Sequence[float]) -> Runner:
+    """Return a runner whose processes of a side take so long, one after the other, to get their only model ready."""
+    left = {side: iter(values) for side, values in seconds.items()}
+
+    def answer(request: ProbeRequest) -> ProbeResult:
+        spent = round(next(left[request.side]) * 1e9)
+        span = Span(phase="load", begin_ns=0, end_ns=spent, model=request.runs[0].artifact.model)
+        return probed(result(request.runs[0].artifact.model), spans=(span,), side=request.side)
+
+    return Runner(answer)
+
+
+def timed(runner: Runner) -> Started:
+    """Return a model's group brought up alone by both releases, one process at a time."""
+    facts = facts_of("a")
+    return time_initialization(continued(facts, initialize_groups(facts, effects(runner))), effects(runner))
+
+
+def test_a_start_that_seems_slower_is_measured_again_in_turn_and_warned_of_where_it_stays_slower() -> None:
+    runner = starting(new=(9.0, 6.0, 6.2), old=(3.0, 3.1, 2.9))
+    found = timed(runner)
+    assert [request.side for request in runner.asked] == ["new", "old", "old", "new", "old", "new"]
+    assert len({(request.side, request.repeat) for request in runner.asked}) == 6
+    (finding,) = slow_starts(found).values()
+    assert finding.size == pytest.approx(6.2 / 3.0)
+
+
+def test_a_start_that_was_slower_once_is_none() -> None:
+    assert slow_starts(timed(starting(new=(9.0, 3.0, 3.1), old=(3.0, 3.1, 2.9)))) == {}
+
+
+def test_a_start_within_its_limit_costs_no_further_process() -> None:
+    runner = starting(new=(3.1,), old=(3.0,))
+    assert slow_starts(timed(runner)) == {}
+    assert len(runner.asked) == 2
+
+
+def test_a_model_that_fails_only_while_its_start_is_measured_again_has_failed() -> None:
+    slow = starting(new=(9.0, 9.0, 9.0), old=(3.0, 3.0, 3.0))
+
+    def answer(request: ProbeRequest) -> ProbeResult:
+        done = slow(request)
+        fails = request.side == "new" and len(slow.models("new")) == 3
+        return replace(done, models=(result("a", Outcome.RUNTIME_ERROR),)) if fails else done
+
+    found = timed(Runner(answer)).initialized["a", "concurrent"].new
+    assert (found.result.outcome, found.failed_rounds, found.rounds) == (Outcome.RUNTIME_ERROR, 1, 3)
 
 
 def test_guilty_model_is_named_and_everyone_else_is_tried_again_without_it() -> None:

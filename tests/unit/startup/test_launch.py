@@ -469,13 +469,23 @@ def test_failing_copy_takes_its_whole_model_out_of_the_next_attempt(copy: str) -
     assert launched(runner) == ["ab", "b"]
 
 
-def test_models_that_share_a_process_get_more_time() -> None:
-    runner = answering({"new": {"a": Outcome.HANG}})
-    names = ("a", "b", "c")
+@pytest.mark.parametrize(("scenario", "threads"), [("sequential", 1), ("concurrent", 4), ("while_serving", 4)])
+def test_a_phase_may_take_longer_by_the_threads_at_work_and_not_by_the_models_and_copies(
+    scenario: str, threads: int
+) -> None:
+    runner = answering({})
+    names = tuple("abcdefghij")
     slow = OldAnswers(results=(result(load_ns=5_000_000_000),))
-    facts = facts_of(*names, baselines=dict.fromkeys(names, slow), settings={"init_threads": 2})
-    launcher(runner, facts).round(names, 0)
-    assert [item.deadline.load_s for item in runner.asked] == [pytest.approx(300.0), pytest.approx(200.0)]
+    facts = facts_of(*names, baselines=dict.fromkeys(names, slow), settings={"init_threads": 4})
+    launcher(runner, facts, scenario).round(names, 0)
+    assert [item.deadline.load_s for item in runner.asked] == [pytest.approx(100.0 * threads)]
+
+
+def test_a_suspect_is_not_waited_for_as_long_again_as_the_group_was() -> None:
+    runner = ending(Outcome.HANG, by="a", at_work="ab")
+    one_round(runner, "a", "b", "c")
+    assert launched(runner) == ["abc", "a", "b", "bc"]
+    assert [item.deadline.load_s for item in runner.asked] == [60.0, 10.0, 10.0, 60.0]
 
 
 def test_small_pools_replace_those_of_the_profile() -> None:

@@ -1,5 +1,6 @@
 """Who initializes: the C++ worker, or the Python one and why."""
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from harness.environments.native import LibTorch, NativeBuild
 from harness.errors import EnvironmentUnavailable, ExitCode
 from harness.probing.facts import WithWorker
 from harness.probing.loaded_libraries import LoadedLibraries
-from harness.startup.native import PYTHON_LOADS, build_workers
+from harness.startup.native import PYTHON_LOADS, begin_builds, build_workers
 from tests.unit.builders.archives import torchscript
 from tests.unit.builders.stages import Runner, declared, effects, known, planned, probed
 
@@ -42,11 +43,9 @@ class Builds:
         self.folder = Path()
 
     def __call__(
-        self, libtorches: Mapping[str, LibTorch], folder: Path, *, cuda: bool, report: Callable[[str], None]
+        self, libtorches: Mapping[str, LibTorch], folder: Path, *, cuda: bool, cancelled: threading.Event
     ) -> Mapping[str, NativeBuild]:
         self.built, self.folder, self.cuda = dict(libtorches), folder, cuda
-        for side in libtorches:
-            report(side)
         return {side: self._ends[side] for side in libtorches}
 
 
@@ -83,6 +82,25 @@ def test_cpp_worker_initializes_where_both_can_be_built(monkeypatch: pytest.Monk
         "new": ("new.0", Path("/new/torch"), False),
     }
     assert (builds.folder, builds.cuda) == (Path("/envs/native"), False)
+
+
+def test_what_was_begun_before_is_waited_for_and_not_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "build_workers", Builds(BUILT))
+    facts, at_work = known(planned(scenarios=("concurrent",))), effects(runner())
+    begun = begin_builds(facts, at_work)
+    monkeypatch.setattr(native, "build_workers", None)
+    assert build_workers(facts, at_work, begun=begun).worker == "libtorch"
+
+
+@pytest.mark.parametrize(("runtime", "scenarios"), [("python", ("concurrent",)), ("auto", ("alone",))])
+def test_nothing_is_begun_where_no_cpp_worker_is_needed(
+    monkeypatch: pytest.MonkeyPatch, runtime: str, scenarios: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(native, "build_workers", builds := Builds(BUILT))
+    settings = {"runtime": runtime, "latency": LatencyBudget(budget="off")}
+    with begin_builds(known(planned(scenarios=scenarios, settings=settings)), effects(runner())) as begun:
+        assert begun.result() == {}
+    assert builds.built == {}
 
 
 @pytest.mark.parametrize(

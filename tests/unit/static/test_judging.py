@@ -17,7 +17,6 @@ from harness.domain.probe import ModelResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.static.judging import predicted, judge_rollback, loading, rollback
 from harness.domain.matrix import BACKWARD, FORWARD, SAME
-from harness.domain.prediction import PredictedLoad, Prediction
 from harness.static.judging import confusion, confusion_by_direction, is_wrong
 from tests.unit.builders.matrices import cell, mixed
 

@@ -5,7 +5,7 @@ import pytest
 from harness.domain.machine import GpuState
 from harness.system import gpu
 from harness.system.gpu import look, pids_in, state_in
-from harness.domain.machine import GpuCard, GpuState, Gpus
+from harness.domain.machine import GpuCard, Gpus
 from harness.system.gpu import cards_in, driver_in, survey, visible_of, without_asking
 
 IDLE = "NVIDIA H200, 345, 1980, 0x0000000000000001, 28\n"

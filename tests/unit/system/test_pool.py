@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 import pytest
 from harness.system import pool
-from harness.system.pool import Cancelled, DeadlineExceeded, Patience
+from harness.system.pool import Background, Cancelled, DeadlineExceeded, Patience
 
 
 def test_results_come_in_the_order_of_the_items() -> None:
@@ -97,12 +97,18 @@ WAITS: dict[str, Callable[[Callable[[], None]], object]] = {
     "each": lambda work: pool.each(lambda _: work(), [0], jobs=1),
     "answer": lambda work: pool.answer(_begun(work)),
     "side by side": lambda work: pool.run_side_by_side({0: lambda cancelled: _then_wait(work, cancelled)}),
+    "background": lambda work: _in_background(work),
 }
 
 
 def _then_wait(work: Callable[[], None], cancelled: threading.Event) -> None:
     work()
     cancelled.wait(30)
+
+
+def _in_background(work: Callable[[], None]) -> None:
+    with Background(lambda cancelled: _then_wait(work, cancelled)) as begun:
+        begun.result()
 
 
 def _begun(work: Callable[[], None]) -> "Future[None]":
@@ -174,3 +180,30 @@ def test_wait_is_ended_from_another_thread() -> None:
     cancelled.set()
     with pytest.raises(Cancelled):
         patient(60, cancelled=cancelled).wait_until(lambda: False)
+
+
+def test_background_work_goes_on_beside_the_block_and_gives_its_result() -> None:
+    beside = threading.Event()
+    ticks: list[None] = []
+    with Background(lambda _: beside.wait(30)) as begun:
+        threading.Timer(0.7, beside.set).start()
+        assert begun.result(tick=lambda: ticks.append(None)) is True
+    assert ticks
+
+
+def test_what_background_work_raises_is_raised_where_its_result_is_asked_for() -> None:
+    with Background(lambda _: int("x")) as begun, pytest.raises(ValueError, match="invalid literal"):
+        begun.result()
+
+
+def test_background_work_has_ended_where_its_block_is_left_early() -> None:
+    ended = threading.Event()
+
+    def piece(cancelled: threading.Event) -> None:
+        if cancelled.wait(30):
+            time.sleep(0.2)  # it cleans up
+            ended.set()
+
+    with pytest.raises(KeyError), Background(piece):
+        raise KeyError
+    assert ended.is_set()

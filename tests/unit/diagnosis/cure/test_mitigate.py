@@ -13,6 +13,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import PolicySettings
 from harness.domain.verdict import Mitigation
 from harness.latency.benchmark import Time
+from harness.probing.requests import IMPATIENT_FLOOR_S
 from tests.unit.builders.curing import SWITCHES, WORKS, Release, red, tried, verdict
 from tests.unit.builders.stages import effects
 
@@ -23,6 +24,12 @@ def test_switch_under_which_everything_passes_cures(tmp_path: Path) -> None:
         "profiling off": (True, ""),
         "fuser off": (True, ""),
     }
+
+
+def test_nobody_waits_for_a_model_under_a_switch_as_long_as_for_the_model_itself(tmp_path: Path) -> None:
+    release = Release(tmp_path)
+    mitigate(red(), effects(release.runner))
+    assert {request.deadline.load_s for request in release.runner.asked} == {IMPATIENT_FLOOR_S}
 
 
 def test_nothing_is_tried_against_what_fails_by_the_policy_alone(tmp_path: Path) -> None:

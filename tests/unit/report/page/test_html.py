@@ -13,7 +13,7 @@ import pytest
 from harness.decision.causes import with_causes
 from harness.domain.outcome import Status
 from harness.domain.report import Explained, RunReport
-from harness.domain.verdict import CellVerdict, Ruled
+from harness.domain.verdict import CellVerdict
 from harness.report.page.engine import upstream
 from harness.report.page.html import render_html
 from harness.report.page.parts import anchor, place
