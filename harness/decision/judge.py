@@ -2,21 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from harness.config.policy import model_policy
 from harness.decision.alone import judge_one, not_made, settings_between, unsupported_words
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled
 from harness.decision.inputs import guess_of
 from harness.domain.comparison import OutputComparison
+from harness.domain.diagnosis import Attribution
 from harness.domain.findings import status_of
 from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult
+from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding
 from harness.latency.judging import may_be_taken_off
 from harness.models import file_copies
 from harness.probing.facts import (
     Answered,
+    Attributed,
     Compared,
     Effects,
     Export,
@@ -26,6 +30,7 @@ from harness.probing.facts import (
     Judged,
     Provisioned,
     ScenarioResult,
+    Started,
     Timed,
 )
 from harness.scenarios import INITIALIZATIONS
@@ -37,6 +42,10 @@ from harness.startup.judging import (
 )
 from harness.startup.rates import more_often
 from harness.startup.readiness import slow_starts
+
+Attributions = Mapping[tuple[str, str], Attribution]
+"""(model, scenario) -> what its failure needs in order to show, and how often it does in either release."""
+NOTHING_ASKED: Attributions = MappingProxyType({})
 
 
 def waiver_context(facts: Provisioned, effects: Effects) -> WaiverContext:
@@ -55,12 +64,19 @@ def enforced(cell: CellVerdict, facts: Compared, effects: Effects) -> CellVerdic
     )
 
 
-def judge_cells(facts: Timed, effects: Effects) -> Judged:
+def judge_attributed(facts: Attributed, effects: Effects) -> Attributed:
+    """Return the facts with the verdicts that follow from what was asked about each failing initialization."""
+    if not facts.attributions:
+        return facts
+    return replace(facts, verdicts=judge_cells(facts, effects, facts.attributions).verdicts)
+
+
+def judge_cells(facts: Timed, effects: Effects, attributions: Attributions = NOTHING_ASKED) -> Judged:
     """Return the facts with the verdicts of every cell, policy and waivers applied."""
     verdicts = {}
     slow = slow_starts(facts)
     for model in facts.plan.models:
-        cells = _with_slow_starts(_cells(model, facts, effects), slow)
+        cells = _with_slow_starts(_cells(model, facts, effects, attributions), slow)
         verdicts[model.name] = tuple(enforced(cell, facts, effects) for cell in cells)
     context = waiver_context(facts, effects)
     return Judged(**Timed.known(facts), verdicts=settled(verdicts, facts.plan.settings.policy, context))
@@ -75,21 +91,28 @@ def _with_slow_starts(cells: Sequence[CellVerdict], slow: Mapping[tuple[str, str
     )
 
 
-def _cells(model: ModelDeclaration, facts: Timed, effects: Effects) -> list[CellVerdict]:
+def _cells(model: ModelDeclaration, facts: Timed, effects: Effects, attributions: Attributions) -> list[CellVerdict]:
     plan = facts.plan
     blocked = _not_exported(model, facts, effects)
     if blocked is not None:
         return [blocked]
     alone = _alone(model, facts, effects)
-    cells = [alone]
+    cells = [_with_what_was_not_asked(alone, facts)]
     for scenario in plan.scenarios:
         item = facts.initialized.get((model.name, scenario))
         if item is not None:  # a model that fails alone already is kept out of its server group
             comparison = facts.comparisons.get((model.name, scenario))
-            draws = facts.draws(model.name)
+            draws, found = facts.draws(model.name), attributions.get((model.name, scenario))
             cells.append(
                 judge_initialized(
-                    scenario, alone, item, comparison=comparison, draws=draws, facts=facts, effects=effects
+                    scenario,
+                    alone,
+                    item,
+                    comparison=comparison,
+                    draws=draws,
+                    found=found,
+                    facts=facts,
+                    effects=effects,
                 )
             )
     if model.name in facts.latency:
@@ -101,6 +124,20 @@ def _cells(model: ModelDeclaration, facts: Timed, effects: Effects) -> list[Cell
     return cells
 
 
+def _with_what_was_not_asked(alone: CellVerdict, facts: Started) -> CellVerdict:
+    """Return the cell of a model that fails in both releases with the scenarios that it was left out of in its note."""
+    left_out = [
+        INITIALIZATIONS[name].words
+        for name in facts.plan.scenarios
+        if name in INITIALIZATIONS and (alone.model, name) not in facts.initialized
+    ]
+    if alone.status is not Status.SAME_FAIL or not left_out:
+        return alone
+    return replace(
+        alone, note=joined(alone.note, f"says nothing of {', '.join(left_out)}: not asked of what fails alone")
+    )
+
+
 def judge_initialized(
     scenario: str,
     alone: CellVerdict,
@@ -108,6 +145,7 @@ def judge_initialized(
     *,
     comparison: OutputComparison | None,
     draws: bool = False,
+    found: Attribution | None = None,
     facts: Exported,
     effects: Effects,
 ) -> CellVerdict:
@@ -117,15 +155,18 @@ def judge_initialized(
 
     Args:
         draws: whether the model draws random numbers when it is called.
+        found: what was asked about its failure; None where nothing was.
     """
     ways: list[Failing | None] = list(item.new.failures)
     if item.new.answers or not ways:
         ways.append(None)
-    found = [
-        _judge_failing(scenario, alone, item, failing, comparison, draws=draws, facts=facts, effects=effects)
+    judged = [
+        _judge_failing(
+            scenario, alone, item, failing, comparison, draws=draws, found=found, facts=facts, effects=effects
+        )
         for failing in ways
     ]
-    return replace(together(found), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
+    return replace(together(judged), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
 
 
 def _judge_failing(
@@ -136,6 +177,7 @@ def _judge_failing(
     comparison: OutputComparison | None,
     *,
     draws: bool,
+    found: Attribution | None,
     facts: Exported,
     effects: Effects,
 ) -> CellVerdict:
@@ -149,7 +191,9 @@ def _judge_failing(
         old=old,
         comparison=comparison,
         draws=draws and item.new.threads > 1,
+        shared=INITIALIZATIONS[scenario].stateless,
         more_often=old is not None and more_often(new.failed_rounds, new.rounds, old.failed_rounds, old.rounds),
+        found=found,
         new_name=effects.environments["new"].name,
         old_differs=item.old_differs,
         exit_detail=failing.exit_detail if failing is not None else item.new.exit_detail,

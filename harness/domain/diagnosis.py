@@ -466,10 +466,16 @@ class Said(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchAnswer:
-    """What one run said; ``outcome`` tells failures apart, e.g. ``"hang"``, and is empty where nobody can."""
+    """What one run said.
+
+    Attributes:
+        outcome: tells failures apart, e.g. ``"hang"``; empty where nobody can.
+        phase: in which it failed, without its number: ``"load"``; empty where that is not known.
+    """
 
     said: Said
     outcome: str = ""
+    phase: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -519,6 +525,21 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FailureRates:
+    """How often one trial fails in the same way in either release.
+
+    All runs were made after the trial was chosen, so none of them is a reason why it was.
+
+    Attributes:
+        outcomes: of the failures that are counted; nothing is known of others.
+    """
+
+    outcomes: tuple[str, ...] = ()
+    new: Tally = field(default_factory=Tally)
+    old: Tally = field(default_factory=Tally)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Attribution:
     """What a failing initialization needs in order to fail. None is always "not known".
 
@@ -531,9 +552,9 @@ class Attribution:
         unjudged: models of the minimal set without which it could not be tested.
         one_model_suffices: whether one model fails alone, in one thread or many.
         needs_concurrency: whether the minimal models pass one after another in one process.
-        fails_in_old: whether the minimal trial fails in the same way in the old release.
         runs: the runs of the minimal trial in the new release: how often it fails.
-        sequential, old: the runs of the minimal models one after another, and of the minimal trial in the old release.
+        sequential: the runs of the minimal models one after another.
+        rates: of the minimal trial in both releases, of the whole one where none is known; None: there is no old one.
         trials: how many runs were spent.
         budget_ended: a question was left open because the budget ended; ``time_ended``: because the time did.
         left_out: models of the failing initialization that were not asked about: that they fail was known before.
@@ -552,10 +573,9 @@ class Attribution:
     unjudged: tuple[str, ...] = ()
     one_model_suffices: bool | None = None
     needs_concurrency: bool | None = None
-    fails_in_old: bool | None = None
     runs: Tally = field(default_factory=Tally)
     sequential: Tally = field(default_factory=Tally)
-    old: Tally = field(default_factory=Tally)
+    rates: FailureRates | None = None
     trials: int = 0
     budget_ended: bool = False
     time_ended: bool = False

@@ -74,6 +74,7 @@ SEVERITY: dict[str, Severity] = {
     "aliasing": Severity.INFO,
     "changes_inputs": Severity.INFO,
     "shared_generator": Severity.INFO,
+    "shared_state": Severity.INFO,
     "closer_to_reference": Severity.INFO,
 }
 

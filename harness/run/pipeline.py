@@ -7,7 +7,7 @@ from datetime import date
 
 from harness.correctness.compare import compare
 from harness.decision.inputs import guess_notes
-from harness.decision.judge import judge_cells
+from harness.decision.judge import judge_attributed, judge_cells
 from harness.diagnosis.cure.mitigate import mitigate
 from harness.diagnosis.explain import explain
 from harness.domain.environment import Environment, EnvSpec, Fingerprint
@@ -214,7 +214,7 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
     startup_timed = time_initialization(compared, effects)
     timed = benchmark(startup_timed, effects)
     judged = judge_cells(timed, effects)
-    attributed = attribute_failures(judged, effects)
+    attributed = judge_attributed(attribute_failures(judged, effects), effects)
     mitigated = mitigate(attributed, effects)
     diagnosed = explain(mitigated, effects)
     rollback = judge_rollback_probes(inspected, answered, effects)
@@ -243,7 +243,7 @@ def judge(
     compared = compare(started, effects)
     timed = time(compared, effects)
     judged = judge_cells(timed, effects)
-    return attribute_failures(judged, effects)
+    return judge_attributed(attribute_failures(judged, effects), effects)
 
 
 @contextlib.contextmanager

@@ -106,7 +106,7 @@ class Repeated(Generic[K]):
         tally = self.tally(subject)
         answer = self.oracle(subject, tally.runs)
         same = not self.same or not answer.outcome or answer.outcome in self.same
-        self.tallies[subject] = _with(tally, answer, same=same)
+        self.tallies[subject] = counted_in(tally, answer, same=same)
 
 
 def settled(tally: Tally, clean: int) -> Said | None:
@@ -118,7 +118,8 @@ def settled(tally: Tally, clean: int) -> Said | None:
     return Said.UNTESTABLE if tally.untestable + tally.differently >= UNTESTABLE_AFTER else None
 
 
-def _with(tally: Tally, answer: SearchAnswer, *, same: bool) -> Tally:
+def counted_in(tally: Tally, answer: SearchAnswer, *, same: bool) -> Tally:
+    """Return the tally with one more run; ``same``: whether a failure is the one that is searched for."""
     match answer.said:
         case Said.PASSES:
             return replace(tally, passes=tally.passes + 1)

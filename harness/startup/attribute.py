@@ -1,22 +1,31 @@
-"""Reduces every initialization that hangs, crashes or raises: to which models, how many threads, which releases."""
+"""Reduces every initialization that hangs, crashes or raises: to which models, how many threads, which releases.
 
-from collections.abc import Callable, Mapping, Sequence
+What one round of each release showed is chance where a failure does not show every time, and in one of them another
+model may have stood in the way. So what a failure was reduced to is run in both releases in turn until their rates
+differ clearly, or both have failed; the verdict follows that.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Tally, Trial
+from harness.domain.diagnosis import Attribution, FailureRates, Said, SearchAnswer, Tally, Trial
 from harness.domain.outcome import FINE, UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult, model_of
 from harness.domain.verdict import CellVerdict
 from harness.probing.facts import Attributed, Effects, GroupRun, Judged, new_profile
 from harness.scenarios import INITIALIZATIONS
-from harness.startup.attribution import attribute, attribution_words
+from harness.search.repeated import UNTESTABLE_AFTER, counted_in, repeats_for_rate
+from harness.startup.attribution import RARE, attribute, change_of, counts_of, trial_of
 from harness.startup.launch import REPEATS_OF_A_ROUND, Launcher, threads_of
+from harness.startup.rates import CLEAN_ENOUGH, Change, next_side
 from harness.system import clock, pool
 
 # Processes per failing server group: enough for 16 models with a failure that shows every time (tests/unit/search).
 BUDGET = 80
 # For all searches of a run. A busy hang costs the floor below per question, several times that if it is slow.
 TIME_S = 600.0
+# Of that, what the reduction leaves to the comparison of both releases.
+TIME_TO_COMPARE_S = TIME_S / 2
 # Made for each failing server group, however late it is: three repeats, then one suspect alone.
 FIRST_RUNS = 5
 # The hang has been proven already; a repeat only has to be distinguished from a healthy one, which takes milliseconds.
@@ -30,37 +39,51 @@ SHOWN_BY_OUTCOME: Mapping[str, frozenset[Outcome]] = {
 }
 # The first round of the search: far from those of the scenario and of the mitigations.
 FIRST_REPEAT = 1000 * REPEATS_OF_A_ROUND
+# The first run by which the releases are compared: far from those of the search, which chose what is run.
+FIRST_COMPARED = 1000
+# A model that may fail by itself, in this share of runs or more, does so in as many with a probability of 95 %.
+RUNS_ALONE = repeats_for_rate(RARE)
 
 Failures = Mapping[str, frozenset[Outcome]]
 """Model -> the outcomes by which its failure shows."""
 
 
 def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
-    """Return the facts with what each failing initialization needs in order to fail, as a line of its red cells."""
-    failing = [(run, failures) for run in facts.group_runs if run.side == "new" and (failures := _failures(run, facts))]
+    """Return the facts with what each failing initialization needs in order to fail, and how often in either release.
+
+    The verdicts are those of before: what the answers mean for them is not said here.
+    """
+    failing = [
+        (run, new, alike)
+        for run in facts.group_runs
+        if run.side == "new"
+        and ((new := _failures(run, facts, Status.FAIL)), (alike := _failures(run, facts, Status.SAME_FAIL)))
+        != ({}, {})
+    ]
     if not failing:
         return Attributed(**Judged.known(facts), attributions={})
     effects.progress.stage("which models, how many threads?", BUDGET * len(failing))
     end_ns = clock.monotonic_ns() + int(TIME_S * 1e9)
     attributions: dict[tuple[str, str], Attribution] = {}
     alone: dict[str, Attribution] = {}
-    for run, failures in failing:
-        group = _Group(run=run, failures=failures, facts=facts, effects=effects, end_ns=end_ns, alone=alone)
-        attributions.update({(name, run.scenario): found for name, found in group.explained().items()})
-    verdicts = {
-        name: tuple(_with_story(cell, attributions.get((name, cell.scenario))) for cell in cells)
-        for name, cells in facts.verdicts.items()
-    }
-    return Attributed(**Judged.known(replace(facts, verdicts=verdicts)), attributions=attributions)
+    groups = [
+        _Group(run=run, failures=new, alike=alike, facts=facts, effects=effects, end_ns=end_ns, alone=alone)
+        for run, new, alike in failing
+    ]
+    # What seems to be new comes first, in every scenario: it is what blocks an upgrade.
+    for answers in (_Group.explained, _Group.confirmed):
+        for group in groups:
+            attributions.update({(name, group.run.scenario): found for name, found in answers(group).items()})
+    return Attributed(**Judged.known(facts), attributions=attributions)
 
 
-def _failures(run: GroupRun, facts: Judged) -> Failures:
-    """Return the members that fail in this scenario, and not in the old release too."""
+def _failures(run: GroupRun, facts: Judged, status: Status) -> Failures:
+    """Return the members whose cell in this scenario has the status because of how they end."""
     cells = {name: _cell(name, run.scenario, facts) for name in run.members}
     return {
         name: outcomes
         for name, cell in cells.items()
-        if cell is not None and cell.status is Status.FAIL and (outcomes := _shown(cell))
+        if cell is not None and cell.status is status and (outcomes := _shown(cell))
     }
 
 
@@ -78,11 +101,13 @@ class _Group:
     """One failing server group of one scenario.
 
     Attributes:
+        failures: of models that seem to fail in the new release only; ``alike``: of those that failed in both.
         alone: who was found to fail without any other model, in any scenario so far.
     """
 
     run: GroupRun
     failures: Failures
+    alike: Failures
     facts: Judged
     effects: Effects
     end_ns: int
@@ -99,10 +124,12 @@ class _Group:
         }
 
     def explained(self) -> Mapping[str, Attribution]:
-        """Return what each failing model needs in order to fail.
+        """Return what each failing model needs in order to fail, and how often that fails in either release.
 
         Models that the first answer does not name are searched again without those that it names.
         """
+        if not self.failures:
+            return {}
         known_before = tuple(name for name in self.run.members if self.known_before(name))
         members = [name for name in self.run.members if name not in known_before]
         left = list(self.failures)
@@ -110,18 +137,22 @@ class _Group:
         explained: dict[str, Attribution] = {}
         named: list[str] = []
         while found.reproduced and (now := [name for name in left if name in found.minimal_models]):
-            explained.update(dict.fromkeys(now, replace(found, left_out=known_before)))
+            explained.update(dict.fromkeys(now, replace(self.compared(found, now), left_out=known_before)))
             named += now
             left = [name for name in left if name not in now]
             members = [name for name in members if name not in now]
             if not left or self.late():
                 break
             found = self.search(members, left)
-        rest = self.beside(named, members, first, found) if named else first
-        return {**explained, **dict.fromkeys(left, replace(rest, left_out=known_before))}
+        if left:
+            rest = self.beside(named, members, left, first, found) if named else self.compared(first, left)
+            explained.update(dict.fromkeys(left, replace(rest, left_out=known_before)))
+        return explained
 
-    def beside(self, named: Sequence[str], others: Sequence[str], first: Attribution, last: Attribution) -> Attribution:
-        """Return what is known of the models that failed with the ``named`` and were not seen to fail without them."""
+    def beside(
+        self, named: Sequence[str], others: Sequence[str], left: Sequence[str], first: Attribution, last: Attribution
+    ) -> Attribution:
+        """Return what is known of those ``left``, who failed with the ``named`` and were not seen to fail without."""
         settled = last.reproduced is False
         return Attribution(
             models=tuple(others),
@@ -130,10 +161,44 @@ class _Group:
             whole=first.whole,
             beside=tuple(named),
             apart=last.whole if settled else Tally(),
+            rates=self.rates(trial_of((*named, *others), first.threads), left),
             trials=last.trials,
             budget_ended=not settled and (last.budget_ended or self.late()),
             time_ended=not settled and self.late(),
         )
+
+    def compared(self, found: Attribution, names: Sequence[str]) -> Attribution:
+        """Return what was found with how often it fails in either release: the smallest that did, else the whole."""
+        trial = trial_of(found.minimal_models or found.models, found.minimal_threads or found.threads)
+        rates = self.rates(trial, [name for name in names if name in trial.models])
+        runs = found.runs if rates is None or not found.minimal_models else _sum(found.runs, rates.new)
+        return replace(found, runs=runs, rates=rates)
+
+    def confirmed(self) -> Mapping[str, Attribution]:
+        """Return how often each model fails that failed in both releases; what it needs, if not by itself in both.
+
+        That it was named in both is no proof that it has the same failure in both: who holds it up may be another one.
+        """
+        found: dict[str, Attribution] = {}
+        for name in self.alike:
+            if self.late():
+                break
+            rates = self.rates(trial_of((name,), self.threads), [name], clean_enough=RUNS_ALONE)
+            if rates is not None and change_of(rates) is not Change.UNDECIDED:
+                found[name] = _by_itself(name, self.threads, rates)
+                continue
+            others = tuple(other for other in self.run.members if self.fails_too(other, name))
+            members = [other for other in self.run.members if other not in others]
+            found[name] = replace(self.compared(self.search(members, [name]), [name]), left_out=others)
+        return found
+
+    @property
+    def threads(self) -> int:
+        return 1 if self.run.scenario == "sequential" else threads_of(self.facts)
+
+    def fails_too(self, other: str, name: str) -> bool:
+        """Whether another model fails here as well, in the new release or in both: it would be found in place of it."""
+        return other != name and (other in self.failures or self.known_before(other))
 
     def known_before(self, name: str) -> bool:
         """Whether a model fails here for another reason: in the old release too, or waived.
@@ -147,21 +212,60 @@ class _Group:
             return True
         return item is not None and item.old is not None and item.old.result.outcome not in FINE | UNCLEAR
 
-    def late(self) -> bool:
-        return clock.monotonic_ns() >= self.end_ns
+    def late(self, left_s: float = 0.0) -> bool:
+        return clock.monotonic_ns() >= self.end_ns - int(left_s * 1e9)
+
+    def rates(self, trial: Trial, names: Sequence[str], *, clean_enough: int = CLEAN_ENOUGH) -> FailureRates | None:
+        """Return how often the failures of ``names`` show in a trial in either release; None without an old one.
+
+        In the old release a failure counts in the phases in which the new one has it: a deadlock while loading is not
+        excused by one in a call.
+        """
+        if "old" not in self.launchers:
+            return None
+        failures = {name: self.all_failures[name] for name in names}
+        phases = frozenset[str]().union(*map(self.phases, names))
+        in_the_way = [name for name in trial.models if name not in failures and self.known_before(name)]
+        answers: dict[str, list[SearchAnswer]] = {"new": [], "old": []}
+        asked_for = tuple(sorted({outcome.value for outcomes in failures.values() for outcome in outcomes}))
+        rates = FailureRates(outcomes=asked_for)
+        while not self.late() and not any(_untestable(tally) for tally in (rates.new, rates.old)):
+            side = next_side(*counts_of(rates), clean_enough=clean_enough)
+            if side is None:
+                break
+            asked = replace(trial, side=side, repeat=FIRST_COMPARED + len(answers[side]))
+            probes = launched(self.launchers[side], asked, look=False)
+            answers[side].append(fate_of(probes, failures, in_the_way))
+            self.show(asked, answers[side][-1])
+            seen = phases.union(answer.phase for answer in answers["new"] if answer.said is Said.FAILS)
+            new, old = _tally(answers["new"], asked_for), _tally(answers["old"], asked_for, seen)
+            rates = replace(rates, new=new, old=old)
+        return rates
+
+    @property
+    def all_failures(self) -> Failures:
+        return {**self.alike, **self.failures}
+
+    def phases(self, name: str) -> frozenset[str]:
+        """Return the phases in which a model failed when its server group was brought up in the new release."""
+        item = self.facts.initialized.get((name, self.run.scenario))
+        found = item.new.failures if item is not None else ()
+        return frozenset(
+            failing.result.way[1] for failing in found if failing.result.outcome in self.all_failures[name]
+        )
 
     def search(self, members: Sequence[str], left: Sequence[str], *, first_runs: int = 0) -> Attribution:
         """Return what ``members`` need for one of those ``left`` to fail."""
-        failures = {name: self.failures[name] for name in left}
+        failures = {name: self.all_failures[name] for name in left}
         found = attribute(
             members,
-            1 if self.run.scenario == "sequential" else threads_of(self.facts),
+            self.threads,
             self.oracle(failures),
             budget=BUDGET,
             suspects=left,
             outcomes=sorted({outcome.value for outcomes in failures.values() for outcome in outcomes}),
             known=next((self.alone[name] for name in left if name in self.alone), None),
-            stop=lambda spent: spent >= first_runs and self.late(),
+            stop=lambda spent: spent >= first_runs and self.late(TIME_TO_COMPARE_S),
             progress=self.show,
         )
         if found.one_model_suffices and found.reproduced and not found.as_in:
@@ -174,9 +278,9 @@ class _Group:
             launcher = self.launchers.get(trial.side)
             if launcher is None:
                 return SearchAnswer(said=Said.UNTESTABLE)
-            return answer_of(
-                launched(launcher, trial), {name: failures[name] for name in trial.models if name in failures}
-            )
+            # What a hung process was doing is known of the round that is to be explained.
+            probes = launched(launcher, trial, look=False)
+            return answer_of(probes, {name: failures[name] for name in trial.models if name in failures})
 
         return ask
 
@@ -185,16 +289,89 @@ class _Group:
         self.effects.progress.step(f"{trial.side}: {len(trial.models)} model(s), {where}: {answer.said.value}")
 
 
-def launched(launcher: Launcher, trial: Trial) -> list[ProbeResult]:
-    """Return the probes of a trial: one process, or as many as threads if the scenario is about processes."""
+def launched(launcher: Launcher, trial: Trial, *, look: bool = True) -> list[ProbeResult]:
+    """Return the probes of a trial: one process, or as many as threads if the scenario is about processes.
+
+    Args:
+        look: whether a process that hangs is looked into before it is ended.
+    """
     count = trial.threads if launcher.scenario.processes and trial.concurrent else 1
     floor_s = min(SEARCH_FLOOR_S, launcher.facts.plan.settings.deadlines.floor_s)
 
     def launch(repeat: int) -> ProbeResult:
-        return launcher.probe(trial.models, repeat, threads=trial.threads, alone=not trial.concurrent, floor_s=floor_s)
+        return launcher.probe(
+            trial.models, repeat, threads=trial.threads, alone=not trial.concurrent, floor_s=floor_s, look=look
+        )
 
     first = (FIRST_REPEAT + trial.repeat) * count
     return pool.each(launch, range(first, first + count), jobs=count)
+
+
+def fate_of(probes: Sequence[ProbeResult], failures: Failures, in_the_way: Collection[str]) -> SearchAnswer:
+    """Return whether one of the ``failures`` shows, for a rate.
+
+    Args:
+        in_the_way: models that are known to fail by themselves. Who is at work when one of them ends the process alike
+            may only be held up, and who was not reached by then was not asked: such a run says nothing.
+    """
+    models = [item for probe in probes for item in probe.models]
+    own = [item for item in models if model_of(item.model) in failures]
+    outcomes = [item.outcome for item in probes] + [item.outcome for item in models]
+    unclear = next((outcome for outcome in outcomes if outcome in UNCLEAR), None)
+    if unclear is not None:
+        return SearchAnswer(said=Said.UNTESTABLE, outcome=unclear.value)
+    other = next((item for item in models if item.failed and model_of(item.model) in in_the_way), None)
+    failed = sorted(
+        (item for item in own if item.failed), key=lambda item: item.outcome not in failures[model_of(item.model)]
+    )
+    if failed and (other is None or other.outcome is not failed[0].outcome):
+        outcome, phase = failed[0].way
+        return SearchAnswer(said=Said.FAILS, outcome=outcome.value, phase=phase)
+    end = next((probe.outcome for probe in probes if probe.outcome not in FINE), None)
+    if end is None or all(item.outcome is Outcome.COMPLETED for item in own):
+        return SearchAnswer(said=Said.PASSES)
+    if any(item.outcome is end for item in models):
+        return SearchAnswer(said=Said.UNTESTABLE, outcome=end.value)
+    return SearchAnswer(said=Said.FAILS, outcome=end.value)  # outside of every phase, so that it names nobody
+
+
+def _by_itself(name: str, threads: int, rates: FailureRates) -> Attribution:
+    """Return what is known of a model of which nothing but its rates without any other model was asked."""
+    found = Attribution(models=(name,), threads=threads, rates=rates)
+    if not rates.new.fails:
+        return found
+    return replace(
+        found,
+        reproduced=True,
+        whole=rates.new,
+        minimal_models=(name,),
+        minimal_threads=threads,
+        one_model_suffices=True,
+        runs=rates.new,
+    )
+
+
+def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], phases: Collection[str] | None = None) -> Tally:
+    """Return what the runs amount to; a failure of another outcome, or in none of the ``phases``, is another one."""
+    tally = Tally()
+    for answer in answers:
+        same = answer.outcome in outcomes and (phases is None or not phases or answer.phase in phases)
+        tally = counted_in(tally, answer, same=same)
+    return tally
+
+
+def _untestable(tally: Tally) -> bool:
+    return tally.untestable >= UNTESTABLE_AFTER and tally.untestable > tally.judged + tally.differently
+
+
+def _sum(first: Tally, second: Tally) -> Tally:
+    return Tally(
+        fails=first.fails + second.fails,
+        passes=first.passes + second.passes,
+        untestable=first.untestable + second.untestable,
+        differently=first.differently + second.differently,
+        outcomes=tuple(dict.fromkeys((*first.outcomes, *second.outcomes))),
+    )
 
 
 def answer_of(probes: Sequence[ProbeResult], failures: Failures) -> SearchAnswer:
@@ -215,17 +392,4 @@ def answer_of(probes: Sequence[ProbeResult], failures: Failures) -> SearchAnswer
     end = next((end for end in ends if end not in FINE), None)
     return (
         SearchAnswer(said=Said.FAILS, outcome=f"{end.value} of the process") if end else SearchAnswer(said=Said.PASSES)
-    )
-
-
-def _with_story(cell: CellVerdict, found: Attribution | None) -> CellVerdict:
-    if found is None:
-        return cell
-    line = ("needs", attribution_words(found, cell.scenario))
-    return replace(
-        cell,
-        findings=tuple(
-            replace(finding, story=(line, *finding.story)) if finding.kind in SHOWN_BY_OUTCOME else finding
-            for finding in cell.findings
-        ),
     )

@@ -1,21 +1,23 @@
-"""Reduces an initialization that fails: which models, how many threads, concurrency or not, and the old release.
+"""Reduces an initialization that fails: which models, how many threads, concurrency or not.
 
 The questions are ordered by what they tell for their cost: does it fail again; is it a suspect alone, in one
 thread, then in all; all suspects together; the minimal set (ddmin); one after another in one thread, since failing
-there makes every question about threads moot; the fewest threads; how often; the old release with the minimal trial.
-What an earlier search found for a suspect is asked before all of this, and ends the search if it fails here too.
+there makes every question about threads moot; the fewest threads. What an earlier search found for a suspect is asked
+before all of this, and ends the search if it fails here too. How often what is left fails in either release is no
+question of the search: what was chosen because it failed says too much about its rate.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Tally, Trial
+from harness.domain.diagnosis import Attribution, FailureRates, Said, SearchAnswer, Tally, Trial
 from harness.domain.text import counted
 from harness.errors import InternalError
 from harness.search.budget import Budget, BudgetSpent, Stop
 from harness.search.repeated import Repeated, repeats_for_rate, repeats_needed
 from harness.search.subsets import ddmin
+from harness.startup.rates import Change, change, rates_words
 
 Oracle = Callable[[Trial], SearchAnswer]
 # A failure that shows in this share of runs or more is seen again with a probability of 95 %: nine runs.
@@ -66,7 +68,7 @@ def attribute(
     if not models or threads < 1 or not set(suspects) <= set(models):
         raise InternalError(f"cannot attribute {list(models)} in {threads} threads with suspects {list(suspects)}")
     search = _Attributing(
-        whole=_trial(tuple(models), threads),
+        whole=trial_of(models, threads),
         suspects=tuple(dict.fromkeys(suspects)),
         oracle=oracle,
         outcomes=tuple(outcomes),
@@ -99,7 +101,6 @@ class _Attributing:
     unjudged: tuple[str, ...] = ()
     needs_concurrency: bool | None = None
     as_in: str = ""
-    fails_in_old: bool | None = None
 
     def __post_init__(self) -> None:
         self.repeated: Repeated[Trial] = Repeated(self.ask_once, self.budget, self.outcomes)
@@ -117,13 +118,13 @@ class _Attributing:
         if self.suspects and not set(trial.models) & set(self.suspects):
             return Said.PASSES
         said = self.repeated.settle(trial, self.clean)
-        if said is Said.FAILS and trial.side == "new":
+        if said is Said.FAILS:
             self.smallest = trial
         return said
 
     def as_known(self, known: Attribution) -> bool:
         """Return whether the smallest that failed in another scenario fails in this one too."""
-        trial = _trial(known.minimal_models, known.minimal_threads)
+        trial = trial_of(known.minimal_models, known.minimal_threads)
         clean = repeats_needed(fails=known.runs.fails, judged=known.runs.judged)
         again = self.repeated.settle(trial, clean) is Said.FAILS
         if again:
@@ -135,14 +136,9 @@ class _Attributing:
 
     def all_questions(self) -> None:
         self.reproduce()
-        if self.smallest is None:
-            return
-        self.reduce_models()
-        self.reduce_threads()
-        tally = self.repeated.measure(self.smallest, fails=FAILURES_MEASURED, at_most=RUNS_MEASURED)
-        # Clearing the old release makes it a regression: the more careful of both measured rates decides.
-        self.clean = max(self.clean, repeats_needed(fails=tally.fails, judged=tally.judged))
-        self.fails_in_old = _failing(self.ask(replace(self.smallest, side="old")))
+        if self.smallest is not None:
+            self.reduce_models()
+            self.reduce_threads()
 
     def reproduce(self) -> None:
         try:
@@ -161,14 +157,14 @@ class _Attributing:
         alone = self.suspects if len(self.suspects) <= MANY_SUSPECTS else ()
         for threads in dict.fromkeys((1, whole.threads)):
             for suspect in alone:
-                if self.ask(_trial((suspect,), threads)) is Said.FAILS:
+                if self.ask(trial_of((suspect,), threads)) is Said.FAILS:
                     self.models_minimal = True
                     return
         start = whole.models
         together = tuple(model for model in whole.models if model in self.suspects)
-        if 1 < len(together) < len(start) and self.ask(_trial(together, whole.threads)) is Said.FAILS:
+        if 1 < len(together) < len(start) and self.ask(trial_of(together, whole.threads)) is Said.FAILS:
             start = together
-        reduced = ddmin(start, lambda subset: self.ask(_trial(subset, whole.threads)))
+        reduced = ddmin(start, lambda subset: self.ask(trial_of(subset, whole.threads)))
         self.models_minimal, self.unjudged = reduced.minimal, reduced.unjudged
         if reduced.budget_ended:
             raise BudgetSpent
@@ -177,7 +173,7 @@ class _Attributing:
         """Halve the threads between what fails and what does not, assuming that fewer threads fail no more often."""
         assert self.smallest is not None
         models = self.smallest.models
-        sequential = self.ask(_trial(models, 1))
+        sequential = self.ask(trial_of(models, 1))
         self.needs_concurrency = None if sequential is Said.UNTESTABLE else sequential is Said.PASSES
         if sequential is Said.FAILS:
             self.minimal = True
@@ -185,7 +181,7 @@ class _Attributing:
         below, judged = 1, sequential is Said.PASSES
         while (fails := self.smallest.threads) - below > 1:
             middle = (below + fails) // 2
-            said = self.ask(_trial(models, middle))
+            said = self.ask(trial_of(models, middle))
             if said is not Said.FAILS:
                 below, judged = middle, said is Said.PASSES
         self.minimal = judged
@@ -205,10 +201,8 @@ class _Attributing:
             unjudged=self.unjudged,
             one_model_suffices=one if one or self.models_minimal else None,
             needs_concurrency=self.needs_concurrency,
-            fails_in_old=self.fails_in_old,
             runs=tally(smallest) if smallest else Tally(),
-            sequential=tally(_trial(smallest.models, 1)) if smallest else Tally(),
-            old=tally(replace(smallest, side="old")) if smallest else Tally(),
+            sequential=tally(trial_of(smallest.models, 1)) if smallest else Tally(),
             trials=self.budget.spent,
             budget_ended=self.budget_ended,
             time_ended=self.budget.stopped,
@@ -216,8 +210,9 @@ class _Attributing:
         )
 
 
-def _trial(models: tuple[str, ...], threads: int) -> Trial:
-    return Trial(models=models, threads=threads, concurrent=threads > 1)
+def trial_of(models: Sequence[str], threads: int, side: str = "new") -> Trial:
+    """Return the trial of ``models`` in so many threads; one thread brings them up one after another."""
+    return Trial(models=tuple(models), threads=threads, side=side, concurrent=threads > 1)
 
 
 def _failing(said: Said) -> bool | None:
@@ -237,13 +232,45 @@ def attribution_words(found: Attribution, scenario: str = "") -> str:
 
 def _words(found: Attribution, scenario: str) -> str:
     if found.beside:
-        return _beside(found, scenario)
+        return f"{_beside(found, scenario)}{_releases(found)}"
+    if found.reproduced is None and found.rates is not None and not found.whole.runs:  # only its rates were asked
+        words = _old(found.rates)
+        return f"{words[0].upper()}{words[1:]}."
     if not found.reproduced:
-        return _not_reproduced(found, scenario)
-    fails = f"Fails in {_of(found.runs.fails, found.runs.judged)}"
-    if found.as_in:
-        return f"{_what_it_needs(found, scenario)}, as in {found.as_in}. {fails}; nothing else was asked again."
-    return f"{_what_it_needs(found, scenario)}. {fails}; {_old(found)}."
+        return f"{_not_reproduced(found, scenario)}{_releases(found)}"
+    as_in = f", as in {found.as_in}" if found.as_in else ""
+    runs = found.rates.new if found.rates is not None and found.rates.new.judged else found.runs
+    fails = f"Fails in {_of(runs.fails, runs.judged)}"
+    old = f"; {_old(found.rates)}" if found.rates is not None else ""
+    return f"{_what_it_needs(found, scenario)}{as_in}. {fails}{old}."
+
+
+def change_of(rates: FailureRates) -> Change:
+    """Return what the rates of a failure in both releases amount to.
+
+    A run of the old release in which the same model failed in another way did not show this failure.
+    """
+    return change(*counts_of(rates))
+
+
+def counts_of(rates: FailureRates) -> tuple[int, int, int, int]:
+    """Return failures and runs in the new release, then in the old one."""
+    new, old = rates.new, rates.old
+    return new.fails, new.judged + new.differently, old.fails, old.judged + old.differently
+
+
+def change_words(rates: FailureRates) -> str:
+    """Return what the rates say of a regression, with their numbers: a note of the cell."""
+    if not rates.new.runs + rates.old.runs:
+        return "not decided whether it is a regression: there was no time to ask how often either release fails"
+    words = rates_words(*counts_of(rates))
+    match change_of(rates):
+        case Change.MORE_OFTEN:
+            return f"fails clearly more often than before: {words}" if rates.old.fails else ""
+        case Change.IN_BOTH:
+            return f"not clearly more often than before: {words}"
+        case Change.UNDECIDED:
+            return f"not decided whether it is a regression: it fails {words}"
 
 
 def unverifiable(found: Attribution) -> str:
@@ -366,17 +393,28 @@ def _smallest_seen(found: Attribution, scenario: str) -> str:
     )
 
 
-def _old(found: Attribution) -> str:
-    old = found.old
-    if found.fails_in_old:
+def _releases(found: Attribution) -> str:
+    """Return how often what was brought up fails in either release, as a sentence; empty where nobody asked."""
+    rates = found.rates
+    if rates is None or not rates.old.runs:
+        return ""
+    return f" In the new release it fails in {_of(rates.new.fails, rates.new.judged)}; {_old(rates)}."
+
+
+def _old(rates: FailureRates) -> str:
+    old, said = rates.old, change_of(rates)
+    if said is Change.IN_BOTH:
         return f"the old release fails too ({_of(old.fails, old.judged)}), so this is no regression"
-    if found.fails_in_old is False:
-        return f"the old release passes {_of(old.passes, old.judged)}"
+    if said is Change.MORE_OFTEN and old.fails:
+        return f"the old release fails less often ({_of(old.fails, old.judged)})"
+    open_still = ", too few to say that this is a regression" if said is Change.UNDECIDED else ""
+    if old.passes:
+        return f"the old release passes {_of(old.passes, old.judged)}{open_still}"
     if old.differently:
-        return f"the old release fails in another way{_outcomes(old)}"
-    if old.untestable and not found.budget_ended:
+        return f"the old release fails in another way{_outcomes(old)}{open_still}"
+    if old.untestable:
         return "the old release could not be tested"
-    return f"whether the old release fails too was not settled before the {_what_ended(found)} ended"
+    return "whether the old release fails too was not settled before the time ended"
 
 
 def _ended(found: Attribution) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.correctness.judging import output_findings
 from harness.domain.comparison import OutputComparison
+from harness.domain.diagnosis import Attribution
 from harness.domain.findings import SEVERITY, WORST_FIRST, Severity, status_of
 from harness.domain.hang import Evidence
 from harness.domain.measurement import signed_percent
@@ -16,12 +17,20 @@ from harness.domain.probe import ModelResult
 from harness.domain.text import amount, joined, times_of
 from harness.domain.verdict import CellVerdict, Finding
 from harness.hang.story import failure_finding
+from harness.startup.attribution import attribution_words, change_of, change_words
+from harness.startup.rates import Change
 from harness.worker import wire
 
 # float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
 SCALED_TOLERANCE = 1e-5
+SHARED_STATE = "shared_state"
 BEFORE_TOO = "fails before the upgrade too"
 WEIGHING = (Status.FAIL, Status.INCONCLUSIVE)
+STATUS_OF_CHANGE = {
+    Change.MORE_OFTEN: Status.FAIL,
+    Change.IN_BOTH: Status.SAME_FAIL,
+    Change.UNDECIDED: Status.INCONCLUSIVE,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +60,9 @@ def judge_initialization(
     old: InitializationResult | None,
     comparison: OutputComparison | None,
     more_often: bool = False,
+    found: Attribution | None = None,
     draws: bool = False,
+    shared: bool = False,
     new_name: str,
     old_differs: bool = False,
     exit_detail: str = "",
@@ -66,7 +77,10 @@ def judge_initialization(
         comparison: its outputs there, of the copy that differs if one does, against the golden; against what it
             answers alone where that is not the golden.
         draws: whether the model draws random numbers, in a process whose other threads may seed or draw too.
+        shared: whether the threads use one module, so that state of the module is state of all threads.
         more_often: whether it fails clearly more often than in the old release, by the rounds of both.
+        found: what it needs in order to fail and how often it does in either release, which decides in place of the
+            rounds; None where nobody asked.
         old_differs: whether the old release, too, answers otherwise there than alone.
     """
 
@@ -81,6 +95,11 @@ def judge_initialization(
         )
         note = f"in {times_of(new.failed_rounds, new.rounds)}" if new.rounds > 1 and new.failed_rounds else ""
         finding = _of_its_own_kind(finding, new.result, alone)
+        if found is not None and SEVERITY[finding.kind] is Severity.FAIL:
+            finding = replace(finding, story=(("needs", attribution_words(found, scenario)), *finding.story))
+            if found.rates is not None and new.result.outcome.value in found.rates.outcomes:
+                note = joined(note, change_words(found.rates))
+                return verdict(STATUS_OF_CHANGE[change_of(found.rates)], [finding], note)
         if old is not None and old.result.outcome is not Outcome.COMPLETED and SEVERITY[finding.kind] is Severity.FAIL:
             before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
             alike = old.result.way == new.result.way
@@ -89,11 +108,12 @@ def judge_initialization(
             how = "less often" if alike else "otherwise"
             note = joined(note, f"fails {how} in the old release{before}")
         return verdict(status_of([finding]), [finding], note)
-    found = [_judge_replay(new, old, evidence), _judge_served(new, old, evidence) if not draws else None]
+    judged = [_judge_replay(new, old, evidence), _judge_served(new, old, evidence) if not draws else None]
     if comparison is not None:
-        found.append(_judge_answers(comparison, evidence, draws=draws, old_differs=old_differs))
-    said = [verdict(*item) for item in found if item is not None]
-    return together(said) if said else verdict(Status.PASS, ())
+        judged.append(_judge_answers(comparison, evidence, draws=draws, shared=shared, old_differs=old_differs))
+    said = [verdict(*item) for item in judged if item is not None]
+    worst = together(said) if said else verdict(Status.PASS, ())
+    return replace(worst, decides=worst.kinds != (SHARED_STATE,))
 
 
 def slow_start(old_s: float, new_s: float, limit: float, *, group: str, words: str) -> Finding | None:
@@ -152,7 +172,9 @@ def _judge_served(new: InitializationResult, old: InitializationResult | None, e
     return Status.SAME_FAIL if same else Status.FAIL, [finding], BEFORE_TOO if same else ""
 
 
-def _judge_answers(comparison: OutputComparison, evidence: str, *, draws: bool, old_differs: bool) -> Judged:
+def _judge_answers(
+    comparison: OutputComparison, evidence: str, *, draws: bool, shared: bool, old_differs: bool
+) -> Judged:
     differences = [finding for finding in output_findings(comparison) if SEVERITY[finding.kind] is Severity.FAIL]
     findings = [
         replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
@@ -162,6 +184,10 @@ def _judge_answers(comparison: OutputComparison, evidence: str, *, draws: bool, 
         # All threads of a process share torch's one generator; seeding it in one thread moves it in the others.
         message = "draws from the generator that all threads share: its values and shapes are not compared there"
         return Status.PASS, [replace(findings[0], kind="shared_generator", message=message)], ""
+    if findings and old_differs and shared:
+        # Neither a failure of the release nor of the model: how it may be served. It says nothing of other scenarios.
+        message = f"keeps state: must not be shared by threads, in the old release neither: {findings[0].message}"
+        return Status.SAME_FAIL, [replace(findings[0], kind=SHARED_STATE, message=message)], ""
     if findings and old_differs:
         return Status.SAME_FAIL, findings, "the old release answers otherwise there too"
     return status_of(findings), findings, ""

@@ -90,12 +90,14 @@ class Launcher:
         threads: int | None = None,
         alone: bool = False,
         floor_s: float | None = None,
+        look: bool = True,
     ) -> ProbeResult:
         """Return what one process makes of ``members``.
 
         Args:
             threads: in place of the configured number; ``alone``: one after another, in one thread.
             floor_s: in place of the configured floor of the deadlines.
+            look: whether a process that hangs is looked into before it is ended.
         """
         scenario = INITIALIZATIONS["sequential"] if alone else self.scenario
         script = in_capture_mode(
@@ -118,18 +120,17 @@ class Launcher:
             deadlines = replace(deadlines, floor_s=floor_s)
         deadline = deadline_after(deadlines, baselines, contention=len(script.threads))
         artifacts = [replace(self.facts.artifact(model_of(name)), model=name) for name in names]
-        return self.effects.runner(
-            self.facts.requests.run(
-                self.side,
-                artifacts,
-                deadline,
-                profile=profile,
-                script=script,
-                runtime=self.facts.worker_of(self.scenario),
-                repeat=repeat,
-                beside=threads_of(self.facts) - 1 if not alone and (scenario.processes or scenario.forks) else 0,
-            )
+        request = self.facts.requests.run(
+            self.side,
+            artifacts,
+            deadline,
+            profile=profile,
+            script=script,
+            runtime=self.facts.worker_of(self.scenario),
+            repeat=repeat,
+            beside=threads_of(self.facts) - 1 if not alone and (scenario.processes or scenario.forks) else 0,
         )
+        return self.effects.runner(replace(request, look=look))
 
 
 def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:

@@ -1,8 +1,28 @@
-"""Bounds of a probability from a number of repeats."""
+"""Bounds of a probability from a number of repeats, and whether a failure is more frequent than before."""
 
 import math
+from enum import StrEnum
 
 CONFIDENCE = 0.95
+# How often a failure that is as frequent in both releases may be called a regression; the looks after every run
+# included, that is 0.9 % at most (tests/unit/startup/test_rates.py computes it for every rate).
+LEVEL = 0.01
+# The old release fails too after so many failures, or after one where both have so many runs.
+FAILURES_ENOUGH, RUNS_ENOUGH = 3, 12
+# After so many failures the new release waits until the old one has so many times its runs: a clean run costs less.
+FAILURES_TO_WAIT, RUNS_OF_OLD = 3, 3
+# A failure rate of 10 % that is new is seen to be so with 58 %, one of 20 % with 97 %.
+RUNS_AT_MOST = 160
+# What fails in a tenth of the runs stays away in so many with 4 %.
+CLEAN_ENOUGH = 30
+
+
+class Change(StrEnum):
+    """What the rates of a failure in two releases amount to."""
+
+    MORE_OFTEN = "more often"
+    IN_BOTH = "in both"
+    UNDECIDED = "undecided"
 
 
 def upper_bound(failures: int, repeats: int, confidence: float = CONFIDENCE) -> float:
@@ -47,10 +67,10 @@ def interval(successes: int, repeats: int, confidence: float = CONFIDENCE) -> tu
     )
 
 
-def more_often(failures: int, repeats: int, before: int, repeats_before: int) -> bool:
-    """Whether something clearly fails more often than it did before: Fisher's exact test, one-sided, 5 %.
+def more_often(failures: int, repeats: int, before: int, repeats_before: int, level: float = 0.05) -> bool:
+    """Whether something clearly fails more often than it did before: Fisher's exact test (1934), one-sided.
 
-    One failure in one run of each is no difference; five of five after one of ten is.
+    At 5 %, one failure in one run of each is no difference; five of five after one of ten is.
     """
     total, failed = repeats + repeats_before, failures + before
     if not repeats or not repeats_before:
@@ -60,7 +80,52 @@ def more_often(failures: int, repeats: int, before: int, repeats_before: int) ->
         math.comb(repeats, count) * math.comb(repeats_before, failed - count)
         for count in range(failures, min(repeats, failed) + 1)
     )
-    return 20 * at_least < ways
+    return at_least / ways < level
+
+
+def change(failures: int, repeats: int, before: int, repeats_before: int) -> Change:
+    """Return whether a failure of the new release is a regression: its runs first, then those of the old one.
+
+    A single failure proves that the old release has it too, and no number of clean runs that it has not: so a failure
+    is a regression where Fisher's exact test at ``LEVEL`` says that it is more frequent, and of both releases only
+    where it was seen in both.
+    """
+    if more_often(failures, repeats, before, repeats_before, LEVEL):
+        return Change.MORE_OFTEN
+    return Change.IN_BOTH if before else Change.UNDECIDED
+
+
+def next_side(
+    failures: int, repeats: int, before: int, repeats_before: int, *, clean_enough: int = CLEAN_ENOUGH
+) -> str | None:
+    """Return in which release the next run tells most, ``"new"`` or ``"old"``; None where another one is not worth it.
+
+    Args:
+        clean_enough: after so many runs without any failure in either release the failure does not show again.
+    """
+    if more_often(failures, repeats, before, repeats_before, LEVEL):
+        return None
+    if before >= FAILURES_ENOUGH or (before and min(repeats, repeats_before) >= RUNS_ENOUGH):
+        return None
+    if not failures + before and min(repeats, repeats_before) >= clean_enough:
+        return None
+    if repeats + repeats_before >= RUNS_AT_MOST:
+        return None
+    if before and before == repeats_before:  # it has only failed so far, and needs no run of the new release to say so
+        return "old"
+    waits = failures >= FAILURES_TO_WAIT and not before
+    return "old" if repeats_before < (RUNS_OF_OLD * repeats if waits else repeats + 1) else "new"
+
+
+def rates_words(failures: int, repeats: int, before: int, repeats_before: int) -> str:
+    """Return both rates with their 95 % intervals: ``in 3 of 9 runs (7 to 70 %), in the old release in 0 of 9 ...``."""
+    new, old = _rate(failures, repeats, "runs"), _rate(before, repeats_before)
+    return f"in {new}, in the old release in {old}, 95 % intervals"
+
+
+def _rate(failures: int, repeats: int, noun: str = "") -> str:
+    low, high = interval(failures, repeats)
+    return f"{failures} of {repeats}{f' {noun}' if noun else ''} ({100 * low:.0f} to {100 * high:.0f} %)"
 
 
 def _at_most(failures: int, repeats: int, probability: float) -> float:

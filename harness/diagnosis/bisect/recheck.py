@@ -30,7 +30,8 @@ def alone_again(model: str, facts: Attributed, effects: Effects) -> tuple[Attrib
         others = {key: item for key, item in facts.comparisons.items() if key != (model, "alone")}
         if comparison is not None:
             others[model, "alone"] = comparison
-        seen = judge_cells(replace(facts, alone={**facts.alone, model: probe}, comparisons=others), effects)
+        again = replace(facts, alone={**facts.alone, model: probe}, comparisons=others)
+        seen = judge_cells(again, effects, facts.attributions)
         effects.progress.step(f"{_status(model, 'alone', seen)}")
         if _status(model, "alone", seen) is Status.FAIL:
             return Attributed(**Judged.known(seen), attributions=facts.attributions), repeat

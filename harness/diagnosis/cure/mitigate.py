@@ -43,7 +43,7 @@ def _tried_on(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[st
 
 
 def known_cures(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
-    """Return the mitigations that red cells' scenarios and the readings of hangs there name, if they change anything."""
+    """Return the mitigations that red cells' scenarios name, or readings of hangs there, if they change anything."""
     scenarios = [INITIALIZATIONS[cell.scenario] for cell in red if cell.scenario in INITIALIZATIONS]
     of_scenarios = [name for scenario in scenarios for name in scenario.cures]
     hung = [facts.initialized[model, cell.scenario].new for cell in red if (model, cell.scenario) in facts.initialized]

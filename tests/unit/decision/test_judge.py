@@ -127,6 +127,7 @@ def test_model_that_crashed_before_too_is_no_regression() -> None:
     (cell,) = cells(facts)
     assert cell.status is Status.SAME_FAIL
     assert "torch 2.1.2" in cell.note
+    assert cell.note.endswith("says nothing of concurrent init, load while serving: not asked of what fails alone")
 
 
 def test_model_without_a_comparison_is_not_decided() -> None:

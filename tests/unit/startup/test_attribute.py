@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.diagnosis import Attribution
+from harness.domain.diagnosis import Attribution, FailureRates
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeRequest, ProbeResult, model_of
 from harness.domain.verdict import CellVerdict, Finding
-from harness.probing.facts import Decided, GroupRun, Judged
+from harness.probing.facts import Attributed, Decided, GroupRun
 from harness.startup.attribute import FIRST_RUNS, TIME_S, answer_of, attribute_failures
+from harness.startup.attribution import attribution_words
 from harness.startup.launch import threads_of
 from harness.scenarios import INITIALIZATIONS
 from harness.system import clock
@@ -73,10 +74,8 @@ def attributed(facts: Decided, runner: Runner) -> Mapping[tuple[str, str], Attri
     return attribute_failures(facts, effects(runner)).attributions
 
 
-def story(facts: Judged, name: str, scenario: str = "concurrent") -> str:
-    cell = next(cell for cell in facts.verdicts[name] if cell.scenario == scenario)
-    (needs,) = [text for label, text in cell.findings[0].story if label == "needs"]
-    return needs
+def story(facts: Attributed, name: str, scenario: str = "concurrent") -> str:
+    return attribution_words(facts.attributions[name, scenario], scenario)
 
 
 def pair(side: str, models: frozenset[str], threads: int) -> Ends:
@@ -84,13 +83,12 @@ def pair(side: str, models: frozenset[str], threads: int) -> Ends:
     return dict.fromkeys("BC", HANG) if side == "new" and {"B", "C"} <= models and threads > 1 else {}
 
 
-def test_attribution_is_kept_and_told_in_the_cells_that_failed() -> None:
+def test_attribution_is_kept_of_the_models_that_failed() -> None:
     facts = attribute_failures(failing({"B": HANG, "C": HANG}), effects(runner_of(pair)))
     assert set(facts.attributions) == {("B", "concurrent"), ("C", "concurrent")}
     assert facts.attributions["B", "concurrent"].minimal_models == ("B", "C")
     assert story(facts, "B") == story(facts, "C")
     assert story(facts, "B").startswith("Needs 2 models at once in 2 threads, B and C: each alone passes")
-    assert all(not cell.findings for name in "AD" for cell in facts.verdicts[name])
 
 
 def test_nothing_is_asked_where_nothing_failed() -> None:
@@ -108,11 +106,12 @@ def old_a_and_pair(side: str, models: frozenset[str], threads: int) -> Ends:
 def test_model_that_hangs_in_both_releases_is_left_out_of_the_trials() -> None:
     runner = runner_of(old_a_and_pair)
     facts = attribute_failures(failing({"B": HANG, "C": HANG}, before={"A": HANG}), effects(runner))
-    assert not any("A" in model_of(run.artifact.model) for request in runner.asked for run in request.runs)
+    together = [{model_of(run.artifact.model) for run in request.runs} for request in runner.asked]
+    assert all(models == {"A"} or "A" not in models for models in together)
     found = facts.attributions["B", "concurrent"]
-    assert (found.minimal_models, found.left_out, found.fails_in_old) == (("B", "C"), ("A",), False)
-    assert story(facts, "B").endswith("Asked without A, known to fail before.")
-    assert ("A", "concurrent") not in facts.attributions
+    assert (found.minimal_models, found.left_out) == (("B", "C"), ("A",))
+    assert story(facts, "B").endswith("the old release passes 7 of 7 runs. Asked without A, known to fail before.")
+    assert story(facts, "A") == "The old release fails too (3 of 3 runs), so this is no regression."
 
 
 @pytest.mark.parametrize("status", [Status.XFAIL, Status.PASS])
@@ -199,6 +198,7 @@ def test_failing_model_that_does_not_fail_without_the_others_is_reported_to_be_s
     named = tuple(name for name in "ABC" if name != third)
     found = facts.attributions[third, "concurrent"]
     assert (found.beside, found.reproduced, found.whole.fails) == (named, True, 3)
+    assert found.rates is not None and (found.rates.new.fails, found.rates.old.passes) == (3, 7)
     assert story(facts, third).startswith(f"Only seen beside {' and '.join(named)}: without them it did not fail again")
 
 
@@ -219,6 +219,7 @@ def test_answer_of_one_scenario_is_the_first_question_of_the_next() -> None:
         ("concurrent init", ("A",)),
     ]
     assert [one.trials for one in found[1:]] == [1, 1]
+    assert [one.rates.old.passes for one in found if one.rates is not None] == [7, 7, 7]
     assert "as in concurrent init" in story(facts, "A", "while_serving")
 
 
@@ -248,6 +249,7 @@ def test_time_for_all_searches_ends_them_but_for_the_first_questions(monkeypatch
         found = done.attributions["B", scenario]
         assert (found.trials, found.time_ended, found.reproduced) == (FIRST_RUNS, True, True)
         assert f"the time for all such searches ended after {FIRST_RUNS} runs" in story(done, "B", scenario)
+        assert found.rates == FailureRates(outcomes=("hang",))
 
 
 def test_who_was_not_asked_about_for_want_of_time_is_reported_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,13 @@
 """How a model came through the initialization of its server group."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from harness.domain.comparison import OutputComparison
+from harness.domain.diagnosis import Attribution, FailureRates, Tally
 from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome, Status
@@ -224,6 +226,59 @@ def test_race_that_the_old_release_has_too_is_no_regression() -> None:
     found = judged(initialization_result(), initialization_result(), comparison=BAD, old_differs=True)
     assert (found.status, kinds(found)) == (Status.SAME_FAIL, ["race"])
     assert found.note == "the old release answers otherwise there too"
+
+
+def test_state_that_threads_share_in_both_releases_is_how_it_must_be_served_and_does_not_decide() -> None:
+    found = judged(initialization_result(), initialization_result(), comparison=BAD, old_differs=True, shared=True)
+    assert (found.status, kinds(found), found.decides) == (Status.SAME_FAIL, ["shared_state"], False)
+    assert found.findings[0].message.startswith("keeps state: must not be shared by threads, in the old release")
+    new_only = judged(initialization_result(), initialization_result(), comparison=BAD, shared=True)
+    assert (new_only.status, kinds(new_only), new_only.decides) == (Status.FAIL, ["race"], True)
+    assert judged(initialization_result(), shared=True).decides
+
+
+RATES = {
+    "both": (FailureRates(new=Tally(fails=3), old=Tally(fails=3)), Status.SAME_FAIL),
+    "both, never asked in the new release": (FailureRates(old=Tally(fails=3)), Status.SAME_FAIL),
+    "new": (FailureRates(new=Tally(fails=3), old=Tally(passes=7)), Status.FAIL),
+    "new, another failure before": (FailureRates(new=Tally(fails=3), old=Tally(differently=7)), Status.FAIL),
+    "more often": (FailureRates(new=Tally(fails=9), old=Tally(fails=1, passes=9)), Status.FAIL),
+    "not seen again": (FailureRates(new=Tally(passes=30), old=Tally(passes=30)), Status.INCONCLUSIVE),
+    "too few runs": (FailureRates(new=Tally(fails=1, passes=9), old=Tally(passes=9)), Status.INCONCLUSIVE),
+    "no time": (FailureRates(), Status.INCONCLUSIVE),
+    "another model in the way": (FailureRates(new=Tally(fails=3), old=Tally(untestable=2)), Status.INCONCLUSIVE),
+}
+
+
+@pytest.mark.parametrize("before", [Outcome.COMPLETED, Outcome.HANG, Outcome.CRASH])
+@pytest.mark.parametrize("case", RATES)
+def test_status_follows_the_rates_whatever_the_first_rounds_showed(case: str, before: Outcome) -> None:
+    rates, status = RATES[case]
+    asked = Attribution(models=("m",), threads=4, rates=replace(rates, outcomes=("hang",)))
+    found = judged(initialization_result(Outcome.HANG), initialization_result(before), found=asked)
+    assert (found.status, kinds(found)) == (status, ["hang"])
+    assert found.findings[0].story[0][0] == "needs"
+    if status is Status.INCONCLUSIVE:
+        assert found.note.startswith("not decided whether it is a regression: ")
+
+
+def test_rates_of_a_hang_say_nothing_of_a_crash() -> None:
+    asked = Attribution(models=("m",), threads=4, rates=replace(RATES["both"][0], outcomes=("hang",)))
+    assert judged(initialization_result(Outcome.CRASH), initialization_result(), found=asked).status is Status.FAIL
+
+
+def test_note_has_both_rates_with_their_intervals() -> None:
+    asked = Attribution(models=("m",), threads=4, rates=replace(RATES["too few runs"][0], outcomes=("hang",)))
+    found = judged(initialization_result(Outcome.HANG), initialization_result(), found=asked)
+    assert found.note == (
+        "not decided whether it is a regression: it fails in 1 of 10 runs (0 to 45 %), in the old release in 0 of 9 "
+        "(0 to 34 %), 95 % intervals"
+    )
+
+
+def test_without_an_old_release_a_failure_that_was_attributed_fails() -> None:
+    asked = Attribution(models=("m",), threads=4)
+    assert judged(initialization_result(Outcome.HANG), None, found=asked).status is Status.FAIL
 
 
 def test_old_release_that_differs_excuses_no_crash_and_reddens_no_equal_answers() -> None:
