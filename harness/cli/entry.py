@@ -10,6 +10,9 @@ from harness.domain.text import visible
 from harness.errors import ExitCode, GateError
 from harness.system.files import keep_bug_report
 
+# What pyproject.toml requires, by the names that Python imports.
+REQUIRED = ("jinja2", "msgspec", "numpy", "packaging", "prometheus_client", "shtab", "tabulate")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are one line each on standard error."""
@@ -24,8 +27,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GateError as error:
         print(f"error: {visible(str(error))}", file=sys.stderr)
         return error.exit_code
-    except Exception:  # our own bug: say so, keep the traceback for the report
-        path = keep_bug_report(traceback.format_exc())
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name in REQUIRED:
+            install = (
+                "install the gate with its dependencies there (pip install .), or run python3 noxfile.py -s compat"
+            )
+            print(f"error: {sys.executable} has no {error.name}, which the gate needs: {install}", file=sys.stderr)
+            return ExitCode.ENVIRONMENT
+        path = keep_bug_report(traceback.format_exc())  # our own bug: say so, keep the traceback for the report
         print(f"error: this is a bug of the harness; please report it with {path}", file=sys.stderr)
         return ExitCode.INTERNAL
 

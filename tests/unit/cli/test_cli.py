@@ -1,13 +1,16 @@
 """What bad input gets: one line that says what and what to do, the right exit code, no traceback."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from harness.cli.entry import REQUIRED
 from harness.cli.parser import COMMANDS, command_module, parser
 from harness.cli import main
 from harness.run.plan import make_plan
@@ -188,6 +191,17 @@ def test_our_own_bug_is_called_ours(
     kept = Path(said.partition("report it with ")[2].strip())
     assert "planted" in kept.read_text()
     kept.unlink()
+
+
+def test_a_python_without_the_gates_dependencies_is_told_what_to_install(tmp_path: Path) -> None:
+    bare = [sys.executable, "-S", "-m", "harness", "env", "2.6.0"]  # -S: no site-packages
+    done = subprocess.run(bare, capture_output=True, text=True, timeout=60, cwd=PROJECT, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert re.search(r" has no \w+, which the gate needs: ", done.stderr)
+    pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    names = [re.split(r"[^\w-]", item)[0].replace("-", "_") for item in pyproject["project"]["dependencies"]]
+    assert sorted(names) == sorted(REQUIRED)
 
 
 def test_a_golden_folder_that_does_not_exist_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
