@@ -32,6 +32,7 @@ CHECKS = {
     "fuser off": "not torch._C._jit_texpr_fuser_enabled()",
     "profiling executor off": "torch._C._jit_set_profiling_executor(True) is False",
     "optimized execution off": "during['optimize'] is False and torch._C._get_graph_executor_optimize()",
+    "oneDNN fusion off": "not torch.jit.onednn_fusion_enabled()",
     "fusion depth 0": "{depth for _, depth in torch.jit.set_fusion_strategy([('STATIC', 1)])} == {0}",
     "inference mode": "during['inference'] is True and not torch.is_inference_mode_enabled()",
     "freeze": "not hasattr(model, 'training')",
@@ -40,6 +41,7 @@ CHECKS = {
     "wide inter-op pool": "torch.get_num_interop_threads() == 8",
     "serialized loading": "loads == [True] and not start_up.locked()",
     "serialized first calls": "during['locked'] is True and during['calls'] == 4 and not start_up.locked()",
+    "load after the fork": "loads == [False]",
     "oneDNN off": "not torch._C._get_mkldnn_enabled()",
     "cuDNN off": "not torch.backends.cudnn.enabled",
     "cuDNN TF32 off": "not torch.backends.cudnn.allow_tf32",
@@ -76,6 +78,7 @@ def told(name):
         loads.append(lock is not None and lock.locked())
         return load(path)
     torch.jit.load = noted
+    torch.jit.enable_onednn_fusion(True)  # off by default
     exec(lines[name], space)
     return eval(checks[name], space)
 
@@ -110,6 +113,7 @@ CPP_CHECKS = {
     "wide inter-op pool": "at::get_num_interop_threads() == 8",
     "serialized loading": 'model.hasattr("training")',
     "serialized first calls": "calls == 4",
+    "load after the fork": 'model.hasattr("training")',
     "oneDNN off": "!at::globalContext().userEnabledMkldnn()",
     "cuDNN off": "!at::globalContext().userEnabledCuDNN()",
     "cuDNN TF32 off": "!at::globalContext().allowTF32CuDNN()",
@@ -158,7 +162,10 @@ def test_python_lines_take_effect(release: str, request: pytest.FixtureRequest, 
 
 
 def test_lines_without_effect_are_reported(new_python: str, tmp_path: Path) -> None:
-    lines = {name: "import torch" for name in ("profiling off", "fuser off", "oneDNN off", "one intra-op thread")}
+    lines = {
+        name: "import torch"
+        for name in ("profiling off", "fuser off", "oneDNN off", "oneDNN fusion off", "one intra-op thread")
+    }
     lines["serialized loading"] = "import threading\nstart_up = threading.Lock()\nmodel = torch.jit.load(path)"
     assert run_python(new_python, tmp_path, lines) == dict.fromkeys(lines, "False")
 
