@@ -21,10 +21,11 @@ QUICK_SIZES, THOROUGH_SIZE = (3, 10, 20), 5
 RIVAL_SIZES = (0, 5, 10, 20)
 QUICK_BATCHES, THOROUGH_BATCHES = 12, 3
 PER_SIZE, PER_THOROUGH, ZOO = 5, 20, 10
-# What a call takes, about; each length has as many copies of these in a batch of its budget.
+# What a call takes, about; a batch of a budget has so many copies with itself of each, and of a slowdown of that size.
 LENGTHS = ("50us", "1ms", "10ms", "100ms")
-LENGTH_BATCHES: Mapping[str, tuple[int, int, int]] = {"quick": (10, 6, 10), "thorough": (4, 1, 5)}
-LENGTH_COPIES = 4
+LENGTH_BATCHES = ("quick", "quick", "thorough") * 5
+LENGTH_COPIES: Mapping[str, tuple[int, int]] = {"quick": (6, 10), "thorough": (1, 5)}
+SLOW_COPIES = 4
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,13 @@ def planned_batches(zoo: Sequence[str], *, tiny: bool = False) -> list[Batch]:
 
 
 def length_batches() -> list[Batch]:
-    """Return the batches that compare calls of several lengths, quick ones first; more of them say more of the same."""
+    """Return the batches that compare calls of several lengths; the first three have some of everything."""
     found: list[Batch] = []
-    for budget, (batches, same_copies, size) in LENGTH_BATCHES.items():
+    for number, budget in enumerate(LENGTH_BATCHES):
+        same_copies, size = LENGTH_COPIES[budget]
         entries = [_call(length, 0, copy) for length in LENGTHS for copy in range(same_copies)]
-        entries += [_call(length, size, copy) for length in LENGTHS for copy in range(LENGTH_COPIES)]
-        found += [Batch(len(found) + index, budget, tuple(entries)) for index in range(batches)]
+        entries += [_call(length, size, copy) for length in LENGTHS for copy in range(SLOW_COPIES)]
+        found.append(Batch(number, budget, tuple(entries)))
     return found
 
 
