@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from harness.domain.diagnosis import Attribution, FailureRates, Said, SearchAnswer, Tally, Trial
 from harness.domain.text import counted
 from harness.errors import InternalError
+from harness.scenarios import INITIALIZATIONS
 from harness.search.budget import Budget, BudgetSpent, Stop
 from harness.search.repeated import Repeated, repeats_for_rate, repeats_needed
 from harness.search.subsets import ddmin
@@ -26,8 +27,6 @@ RARE = 0.3
 FAILURES_MEASURED, RUNS_MEASURED = 3, 12
 CONFIDENCE = 0.95
 NAMED = 5
-# Scenarios in which several processes take the place of threads.
-IN_PROCESSES = ("processes", "prefork", "prefork_cold")
 # With more suspects, none is tried alone: halving the set finds a single guilty one with fewer runs.
 MANY_SUSPECTS = 2
 
@@ -454,8 +453,14 @@ def _threads(number: int, scenario: str) -> str:
 
 
 def _things(scenario: str) -> str:
-    return "processes" if scenario in IN_PROCESSES else "threads"
+    return "processes" if _in_processes(scenario) else "threads"
 
 
 def _thing(scenario: str) -> str:
-    return "process" if scenario in IN_PROCESSES else "thread"
+    return "process" if _in_processes(scenario) else "thread"
+
+
+def _in_processes(scenario: str) -> bool:
+    """Whether several processes take the place of threads there."""
+    found = INITIALIZATIONS.get(scenario)
+    return found is not None and (found.processes or found.forks)

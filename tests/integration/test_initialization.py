@@ -278,7 +278,7 @@ def test_prefork_server_hangs_or_answers_twenty_times_of_twenty(
 
 
 @pytest.mark.parametrize("only_once", [False, True], ids=["always", "only once"])
-def test_start_that_is_slower_is_told_and_one_that_was_so_once_is_not(
+def test_start_that_is_slower_is_reported_and_one_that_was_so_once_is_not(
     known: Known, tmp_path: Path, only_once: bool
 ) -> None:
     facts, effects = known

@@ -193,7 +193,7 @@ def test_our_own_bug_is_called_ours(
     kept.unlink()
 
 
-def test_a_python_without_the_gates_dependencies_is_told_what_to_install(tmp_path: Path) -> None:
+def test_a_python_without_the_gates_dependencies_is_named_with_what_to_install(tmp_path: Path) -> None:
     bare = [sys.executable, "-S", "-m", "harness", "env", "2.6.0"]  # -S: no site-packages
     done = subprocess.run(bare, capture_output=True, text=True, timeout=60, cwd=PROJECT, check=False)
     assert (done.returncode, done.stdout) == (3, "")

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -85,7 +86,7 @@ def test_no_process_has_two_blocks_running_since_the_second_one_would_find_warm_
     model_round.time()
     ran = [block.arm for block in model_round.blocks]
     assert len(ran) == 100 * len(arms)
-    assert all(one != other for one, other in zip(ran, ran[1:], strict=False))
+    assert all(one != other for one, other in pairwise(ran))
 
 
 def test_a_process_alone_has_all_blocks() -> None:

@@ -36,7 +36,7 @@ def test_ways_that_warn_anew_are_named_once_per_category() -> None:
     )
 
 
-def test_without_an_old_release_the_new_one_is_told_alone() -> None:
+def test_without_an_old_release_the_note_is_of_the_new_one_alone() -> None:
     (note,) = loader_notes(tried("torch.load"), None, {"new": "torch 2.6.0"})
     assert note.startswith("torch 2.6.0 refuses TorchScript archives in torch.load: load them")
 

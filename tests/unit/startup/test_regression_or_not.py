@@ -24,7 +24,7 @@ HELD_UP = 0.5  # of the other models of a process that hangs: still at work
 
 
 @dataclass(frozen=True)
-class Sick:
+class Ending:
     """How a model ends once threads bring it up, and in which share of processes: of the old release, of the new one."""
 
     old: float
@@ -34,11 +34,11 @@ class Sick:
     phase_before: str = "load"
 
 
-Illness = Mapping[str, Mapping[str, Sick]]
-"""Scenario -> model -> how it is sick."""
+Endings = Mapping[str, Mapping[str, Ending]]
+"""Scenario -> model -> how it ends."""
 
 
-def releases(sick: Illness, seed: int) -> Callable[[ProbeRequest], ProbeResult]:
+def releases(endings: Endings, seed: int) -> Callable[[ProbeRequest], ProbeResult]:
     """Return what a process does; the first one of the new release shows what is wrong with ``m``."""
     processes: Counter[str] = Counter()
 
@@ -50,7 +50,7 @@ def releases(sick: Illness, seed: int) -> Callable[[ProbeRequest], ProbeResult]:
         names = [run.artifact.model for run in request.runs]
         scenario = "while_serving" if any(step[0] == "serve" for steps in threads for step in steps) else "concurrent"
         ended = {}
-        for model, item in sick.get(scenario, {}).items():
+        for model, item in endings.get(scenario, {}).items():
             due = chance.random() < (item.new if side == "new" else item.old)
             due = due or (side == "new" and item.new > 0 and model == "m" and processes["new"] == 1)
             if due and len(threads) > 1 and model in map(model_of, names):
@@ -70,9 +70,9 @@ def releases(sick: Illness, seed: int) -> Callable[[ProbeRequest], ProbeResult]:
     return answer
 
 
-def judged(sick: Illness, *, members: str = "am", seed: int = 0) -> Attributed:
-    facts = facts_of(*members, scenarios=("alone", *sick))
-    gate = effects(Runner(releases(sick, seed)))
+def judged(endings: Endings, *, members: str = "am", seed: int = 0) -> Attributed:
+    facts = facts_of(*members, scenarios=("alone", *endings))
+    gate = effects(Runner(releases(endings, seed)))
     facts = continued(facts, initialize_groups(facts, gate))
     facts = continued(facts, judge_cells(facts, gate))
     return judge_attributed(attribute_failures(facts, gate), gate)
@@ -88,9 +88,9 @@ RATES = (0.1, 0.2, 0.5, 0.8, 1.0)
 PLACES = {
     "first": ("ma", None),
     "last": ("am", None),
-    "beside one of the old release": ("xma", Sick(1.0, 0.0)),
-    "beside one of the new release": ("max", Sick(0.0, 1.0)),
-    "beside one of both": ("xma", Sick(1.0, 1.0)),
+    "beside one of the old release": ("xma", Ending(1.0, 0.0)),
+    "beside one of the new release": ("max", Ending(0.0, 1.0)),
+    "beside one of both": ("xma", Ending(1.0, 1.0)),
 }
 # Each of 5 rates at 3 of the places in 2 releases; scenario, order and outcome take turns.
 CASES = [
@@ -103,9 +103,9 @@ SEEDS = range(4)
 
 def said(rate: float, place: str, scenario: str, outcome: Outcome, *, in_old: bool) -> Counter[Status]:
     members, other = PLACES[place]
-    sick = {"m": Sick(rate if in_old else 0.0, rate, outcome)}
-    sick |= {"x": other} if other is not None else {}
-    return Counter(status(judged({scenario: sick}, members=members, seed=seed), scenario) for seed in SEEDS)
+    endings = {"m": Ending(rate if in_old else 0.0, rate, outcome)}
+    endings |= {"x": other} if other is not None else {}
+    return Counter(status(judged({scenario: endings}, members=members, seed=seed), scenario) for seed in SEEDS)
 
 
 @pytest.mark.parametrize(("rate", "place", "scenario", "outcome"), CASES)
@@ -129,25 +129,25 @@ def test_failure_of_the_new_release_only_is_never_excused(
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_failure_of_both_releases_in_one_scenario_hides_no_new_one_in_another(scenario: str) -> None:
     (other,) = set(SCENARIOS) - {scenario}
-    found = judged({scenario: {"m": Sick(1.0, 1.0)}, other: {"m": Sick(0.0, 1.0)}})
+    found = judged({scenario: {"m": Ending(1.0, 1.0)}, other: {"m": Ending(0.0, 1.0)}})
     assert (status(found, scenario), status(found, other)) == (Status.SAME_FAIL, Status.FAIL)
     assert judge_row("m", found.verdicts["m"]).status is Status.FAIL
 
 
 def test_rare_failure_of_the_old_release_excuses_none_that_is_certain() -> None:
-    found = [status(judged({"concurrent": {"m": Sick(0.1, 1.0)}}, seed=seed)) for seed in range(12)]
+    found = [status(judged({"concurrent": {"m": Ending(0.1, 1.0)}}, seed=seed)) for seed in range(12)]
     assert found.count(Status.FAIL) >= 10  # of 12; tests/unit/startup/test_rates.py computes how many to expect
 
 
 def test_failure_in_a_call_of_the_old_release_excuses_none_in_loading() -> None:
-    sick = {"concurrent": {"m": Sick(1.0, 1.0, phase="load", phase_before="call 0 of example")}}
-    assert status(judged(sick)) is Status.FAIL
+    endings = {"concurrent": {"m": Ending(1.0, 1.0, phase="load", phase_before="call 0 of example")}}
+    assert status(judged(endings)) is Status.FAIL
 
 
 def test_crash_of_the_old_release_excuses_no_hang() -> None:
     def release(request: ProbeRequest) -> ProbeResult:
         outcome = HANG if request.side == "new" else CRASH
-        return releases({"concurrent": {"m": Sick(1.0, 1.0, outcome)}}, 0)(request)
+        return releases({"concurrent": {"m": Ending(1.0, 1.0, outcome)}}, 0)(request)
 
     facts, gate = facts_of("a", "m"), effects(Runner(release))
     facts = continued(facts, initialize_groups(facts, gate))
@@ -156,7 +156,7 @@ def test_crash_of_the_old_release_excuses_no_hang() -> None:
 
 
 def test_what_was_seen_once_is_not_decided_and_says_both_rates() -> None:
-    found = judged({"concurrent": {"m": Sick(0.0, 1e-9)}})
+    found = judged({"concurrent": {"m": Ending(0.0, 1e-9)}})
     cell = next(cell for cell in found.verdicts["m"] if cell.scenario == "concurrent")
     assert cell.status is Status.INCONCLUSIVE
     assert "not decided whether it is a regression: it fails in 0 of 30 runs (0 to 12 %)" in cell.note
