@@ -27,17 +27,21 @@ from harness.latency.judging import Next, affordable, gate_verdicts, next_step, 
 from harness.latency.looks import look_from
 from harness.latency.moderation import Prior, fit_prior
 from harness.latency.rounds import MeasuredRound, Round
-from harness.latency.spending import Candidate, further_rounds, next_round, total_s
+from harness.latency.spending import Candidate, further_rounds, next_round, side_by_side, total_s
 from harness.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
 from harness.models import files
 from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, WithWorker, new_profile
 from harness.probing.requests import deadline_after
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
-from harness.system.cores import Placement, choose
+from harness.system.cores import Placement, choose, physical_cores
+from harness.system.memory import usable_bytes
 
 # Which side each arm runs on. The control is a second process of the old release: same against same.
 ARMS = {"old": "old", "new": "new", "control": "old"}
+MOST_LANES = 2
+# A loaded artifact takes its file, its weights and what calls need; in sizes of the file.
+LOADED = 4
 
 
 @dataclass
@@ -151,7 +155,7 @@ def expected_s(facts: Compared, effects: Effects) -> float | None:
     if not contestants:
         return None
     models = {name: _open(BenchmarkState(budget), *pair) for name, pair in contestants.items()}
-    left_s = _time_left(contestants, facts, effects, budget, arms=len(ARMS)).seconds(models)
+    left_s = _time_left(contestants, facts, effects, budget, new_profile(facts.plan)).seconds(models)
     return facts.plan.more_s or min(left_s, total_s(budget, len(_healthy(facts))))
 
 
@@ -165,10 +169,10 @@ def _time(
     """
     plan, budget = facts.plan, facts.plan.settings.latency
     time = Time(left_s=plan.more_s or total_s(budget, len(contestants) - len(planted)), is_more=plan.more_s > 0)
-    time_left = _time_left(contestants, facts, effects, budget, arms=len(ARMS))
+    time_left = _time_left(contestants, facts, effects, budget, new_profile(facts.plan))
     cost_s = {name: time_left.cost_s(name, is_first=True) for name in contestants}
     cheapest = min((name for name in contestants if name not in planted), key=lambda name: cost_s[name])
-    needed_s = time_left.start_s + sum(cost_s[name] for name in (*planted, cheapest))
+    needed_s = time_left.start_s + side_by_side([cost_s[name] for name in (*planted, cheapest)], time_left.lanes)
     asked = "--more" if time.is_more else "latency.total_s" if budget.total_s is not None else ""
     if asked and needed_s > time.left_s:
         planned = budget.total_s if budget.total_s is not None else 0.0
@@ -191,8 +195,9 @@ def _time_left(
     facts: Answered,
     effects: Effects,
     budget: LatencyBudget,
+    profile: ServingProfile,
     *,
-    arms: int,
+    arms: int = len(ARMS),
 ) -> TimeLeft:
     """Return what says how long the rounds of ``contestants`` will take, by what they did in the old release."""
     known = [facts.baselines.get(pair[0].model) for pair in contestants.values()]
@@ -201,7 +206,34 @@ def _time_left(
         for name, baseline in zip(contestants, known, strict=True)
     }
     import_s = sum(1e-9 * (end - begin) for what, begin, end in effects.spans if what == "import")
-    return TimeLeft(costs, start_s=START_IMPORTS * import_s)
+    lanes = lanes_for(contestants, facts, (facts.plan.settings.profile, profile), budget, arms=arms)
+    return TimeLeft(costs, start_s=START_IMPORTS * import_s, lanes=lanes)
+
+
+def lanes_for(
+    contestants: Mapping[str, tuple[Artifact, Artifact]],
+    facts: Answered,
+    profiles: Sequence[ServingProfile],
+    budget: LatencyBudget,
+    *,
+    arms: int,
+) -> int:
+    """Return how many models are timed at the same time, each lane on physical cores of its own.
+
+    One on a GPU, which they would share, where nothing is pinned, and where memory does not suffice for two of the
+    largest artifacts. Two were measured to be as quiet as one (docs/adr/0048-what-made-rounds-noisy.md); more were not.
+    """
+    if facts.plan.device != "cpu" or not budget.pin:
+        return 1
+    largest = max((artifact.size_bytes for pair in contestants.values() for artifact in pair), default=0)
+    usable = usable_bytes()
+    fitting = MOST_LANES if usable is None else int(usable / max(arms * LOADED * largest, 1))
+    return max(min(MOST_LANES, fitting, physical_cores() // cores_wanted(profiles)), 1)
+
+
+def cores_wanted(profiles: Sequence[ServingProfile]) -> int:
+    """Return how many cores a lane has: as many as the pools of any profile can use."""
+    return max(profile.intra_op_threads * profile.inter_op_threads for profile in profiles)
 
 
 def contest(
@@ -251,7 +283,7 @@ def contest(
     policies = {name: model_policy(facts.plan, name).settings for name in contestants}
     gated = any(policy.gates for policy in policies.values())
     deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
-    time_left = _time_left(contestants, facts, effects, budget, arms=len(arms))
+    time_left = _time_left(contestants, facts, effects, budget, profile, arms=len(arms))
     measurements: dict[str, LatencyMeasurement] = {}
     at_look: dict[str, LatencyMeasurement] = {}
     folder, number = effects.folder(label.replace(" ", "-")), 0
@@ -275,6 +307,7 @@ def contest(
             budget=budget,
             deadline_s=deadline_s,
             placement=placement,
+            lanes=time_left.lanes,
             extras=wanted,
         )
         time.spend(measured.wall_s, kept=bool(kept))
@@ -329,7 +362,9 @@ def _chosen(
             decided_in_s=needed * cost_s,
         )
     looked = any(len(state.samples) >= state.budget.looks[0] for name, state in states.items() if name not in planted)
-    return next_round(candidates, start_s=time_left.start_s, left_s=time.left_s, needs_one=not looked)
+    return next_round(
+        candidates, start_s=time_left.start_s, left_s=time.left_s, lanes=time_left.lanes, needs_one=not looked
+    )
 
 
 def _kept(
@@ -369,6 +404,7 @@ def measured_round(
     deadline_s: float,
     placement: Placement,
     extras: bool,
+    lanes: int = 1,
 ) -> MeasuredRound:
     """Return what one round of fresh processes gave, one arm per request; it is measured once in a run."""
     results, name = ResultStore(folder, MeasuredRound), f"round-{number}"
@@ -384,6 +420,7 @@ def measured_round(
         budget=budget,
         deadline_s=deadline_s,
         placement=placement,
+        lanes=lanes,
         native={one.side: effects.runner.native[one.side] for one in requests.values() if one.runtime == "libtorch"},
     )
     samples = tuple(round_.measure(names, effects.progress.step, extras=extras))
@@ -441,10 +478,10 @@ def order_deadline_s(names: Iterable[str], facts: Answered) -> float:
 
 
 def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placement:
-    """Return the cores that all arms share: as many as the pools of either profile can use."""
+    """Return the cores that all arms share."""
     if not budget.pin:
         return Placement(why_not="switched off ([tool.compat.latency] pin)")
-    return choose(max(profile.intra_op_threads * profile.inter_op_threads for profile in profiles))
+    return choose(cores_wanted(profiles))
 
 
 def _healthy(facts: Probed) -> dict[str, Artifact]:

@@ -1,244 +1,28 @@
 """Rounds of the paired benchmark: fresh processes of both releases, timed in short alternating blocks."""
 
-import math
 import random
-import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from harness.domain.environment import Environment
-from harness.domain.machine import GpuState, MachineState
-from harness.domain.measurement import ArmSample, Block, PairSample
+from harness.domain.machine import MachineState
+from harness.domain.measurement import PairSample
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
-from harness.latency.processes import BenchmarkProcess, ProcessLost
-from harness.system import gpu
+from harness.latency.lanes import NO_WORKERS, Lane, ReadWriteLock, combined
 from harness.system.cores import ANYWHERE, Placement
-from harness.system.load import Watch
 
-# Calls after load: as many as fit into this time, up to this number, and at least the schedule's.
-FIRST_CALLS = 16
-FIRST_CALLS_S = 0.1
-# Calls after which one is warm: those before it are profiled and compiled.
-COLD_CALLS = 2
-# Calls after load in a round that is there for the steady call alone.
-FEWEST_FIRST_CALLS = COLD_CALLS + 2
-# For a further input set: its first 4 calls may recompile (``SHAPE_CALLS`` of the quantities), one more is usual.
-SHAPE_CALLS = 8
-SHAPE_CALLS_LEAST = 5
-SHAPE_S = 0.25
-MOST_CALLS = 100_000
-PROBE_SHARE = 0.25
-FEWEST_TURNS = 3
-REPLAYS = 1000
-# Below so many calls a quantile is made of too few of them.
-P90_FROM = 50
-P99_FROM = 200
-
-Order = Callable[..., dict[str, Any]]
-
-
-@dataclass(kw_only=True)
-class ModelRound:
-    """The orders for one model, and the replies.
-
-    Attributes:
-        blocks: in the order they ran.
-        spoilt: whether a process was lost beside the blocks, or answers no plain call any more.
-
-    Args:
-        arms: the processes; each order goes to one of them while the others sleep.
-        order: gives an order and returns the answer, also where that is an error; raises ``ProcessLost`` without one.
-        chance: draws who comes first, anew for every turn; never who came last in the turn before.
-        sets: input sets of other shapes, for ``extras``.
-        callers: cores for callers at the same time; empty leaves them with their process.
-        graphs: whether CUDA graphs are replayed.
-        first_calls: how many follow on loading, at most.
-        pause_s: wait before an order to another arm: the threads of the pool of the last one spin on for a while.
-    """
-
-    model: str
-    arms: Sequence[str]
-    order: Order
-    chance: random.Random
-    budget: LatencyBudget
-    sets: Sequence[str] = ()
-    callers: Sequence[int] = ()
-    graphs: bool = False
-    first_calls: int = FIRST_CALLS
-    pause_s: float = 0.0
-    blocks: list[Block] = field(default_factory=list)
-    spoilt: bool = False
-    _times_ns: dict[str, list[int]] = field(default_factory=dict)
-    _resident: dict[str, list[int]] = field(default_factory=dict)
-    _loads: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _more: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _missing: dict[str, dict[str, str]] = field(default_factory=dict)
-    _lost: dict[str, str] = field(default_factory=dict)
-    _last: str = ""
-
-    def time(self) -> None:
-        """Load the model everywhere and let the arms take turns."""
-        for arm in self._drawn(self.arms):
-            self._loads[arm] = self._ask(arm, "load", calls=self.first_calls, call_s=FIRST_CALLS_S)
-        call_s = self._warm_call_s()
-        calls = max(1, min(MOST_CALLS, round(self.budget.block_s / call_s)))
-        before = ""
-        for turn in range(self._turns(call_s)):
-            for arm in self._turn_after(before):
-                self._take(arm, turn, calls, self._ask(arm, "block", calls=calls))
-                before = arm
-
-    def work(self) -> None:
-        """Have one arm do a block that is not recorded."""
-        self._ask(self.arms[0], "block", calls=self.blocks[0].calls)
-
-    def measure_extras(self) -> None:
-        """Measure what comes beside the blocks: other shapes, several callers at once, replayed graphs.
-
-        Of every arm: whoever has never had a second thread allocates faster for ever (0.7 % of a call was measured).
-        What fails is missing, with the reason; the rest goes on where its process lives and answers.
-        """
-        slowest_s = max(block.p50_s for block in self.blocks)
-        calls = max(SHAPE_CALLS_LEAST, min(SHAPE_CALLS, round(SHAPE_S / max(slowest_s, 1e-9))))
-        self._more = {arm: {"shapes_s": {}} for arm in self.arms}
-        for name in self.sets:
-            for arm in self._drawn(self.arms):
-                answer = self._try(f"new_shape:{name}", arm, "shape", set=name, calls=calls)
-                if answer:
-                    self._more[arm]["shapes_s"][name] = tuple(answer["calls_s"])
-        if self.budget.threads > 1:
-            crowd = {"threads": self.budget.threads, "seconds": self.budget.together_s, "cores": [*self.callers]}
-            for arm in self._drawn(self.arms):
-                answer = self._try("request", arm, "together", **crowd)
-                self._more[arm].update({name: answer.get(name) for name in ("request_s", "request_cpu_s")})
-        if self.graphs:
-            for arm in self._drawn(self.arms):
-                answer = self._try("replay", arm, "replay", calls=min(self.blocks[0].calls, REPLAYS))
-                times_ns = answer.get("times_ns")
-                self._more[arm]["replay_s"] = 1e-9 * statistics.median(times_ns) if times_ns else None
-
-    def _try(self, quantity: str, arm: str, order: str, **details: Any) -> Mapping[str, Any]:
-        """Return the answer; an empty one where there is none, and why goes to what is missing."""
-        try:
-            answer = {"skipped": self._lost[arm]} if arm in self._lost else self._give(arm, order, **details)
-        except ProcessLost as lost:
-            answer = {"skipped": str(lost), "spoilt": True}
-        why = answer.get("error", answer.get("skipped"))
-        if why is None:
-            return answer
-        self._missing.setdefault(arm, {})[quantity] = why
-        if answer.get("spoilt"):
-            self.spoilt = True
-            self._lost[arm] = why
-        return {}
-
-    def drop(self) -> None:
-        """Have every process let the model go."""
-        for arm in self.arms:
-            self._ask(arm, "drop")
-
-    def samples(self) -> Mapping[str, ArmSample]:
-        """Return arm -> what it measured besides the blocks."""
-        return {arm: self._sample(arm) for arm in self.arms}
-
-    def _sample(self, arm: str) -> ArmSample:
-        load, times_ns, resident = self._loads[arm], self._times_ns[arm], self._resident[arm]
-        calls = sum(block.calls for block in self.blocks if block.arm == arm)
-        return ArmSample(
-            load_s=load["load_s"],
-            calls_s=tuple(load["calls_s"]),
-            mean_s=1e-9 * max(statistics.fmean(times_ns), 1.0),
-            p90_s=1e-9 * nearest_rank(times_ns, 0.90) if calls >= P90_FROM else None,
-            p99_s=1e-9 * nearest_rank(times_ns, 0.99) if calls >= P99_FROM else None,
-            peak_rss_bytes=load["peak_rss_bytes"],
-            device_bytes=load["device_bytes"],
-            growth_bytes=resident[-1] - resident[0] if len(resident) > 1 else None,
-            missing=self._missing.get(arm, {}),
-            **self._more.get(arm, {}),
-        )
-
-    def _warm_call_s(self) -> float:
-        """Return the seconds of a call on the slowest arm, from the median of a short block on each.
-
-        What a model with a state does between its calls, untimed, is added. Where the first calls have told that it is
-        longer than a block, no more are made.
-        """
-        warm_s = [min(load["calls_s"][COLD_CALLS:], default=0.0) for load in self._loads.values()]
-        if all(warm_s) and max(warm_s) > self.budget.block_s:
-            return max(warm_s)
-        known_s = max(min(load["calls_s"]) for load in self._loads.values())
-        calls = max(2, min(25, round(PROBE_SHARE * self.budget.block_s / max(known_s, 1e-9))))
-        answers = [self._ask(arm, "block", calls=calls) for arm in self._drawn(self.arms)]
-        return max(map(_call_s, answers))
-
-    def _turns(self, call_s: float) -> int:
-        """Return the number of turns: fewer where one call is longer than a block, so that it stays affordable."""
-        blocks, block_s = self.budget.blocks, self.budget.block_s
-        return blocks if call_s <= block_s else min(blocks, max(FEWEST_TURNS, round(blocks * block_s / call_s)))
-
-    def _take(self, arm: str, turn: int, calls: int, answer: Mapping[str, Any]) -> None:
-        times_ns: list[int] = answer["times_ns"]
-        self.blocks.append(
-            Block(
-                arm=arm,
-                turn=turn,
-                p50_s=1e-9 * max(statistics.median(times_ns), 1.0),
-                calls=calls,
-                waited=min(answer["wait_ns"] / max(answer["wall_ns"], 1), 1.0),
-            )
-        )
-        self._times_ns.setdefault(arm, []).extend(times_ns)
-        self._resident.setdefault(arm, []).append(answer["rss_bytes"])
-
-    def _ask(self, arm: str, order: str, **details: Any) -> dict[str, Any]:
-        answer = self._give(arm, order, **details)
-        if "error" in answer:
-            raise ProcessLost(f"{arm}: {answer['error']}")
-        return answer
-
-    def _give(self, arm: str, order: str, **details: Any) -> dict[str, Any]:
-        if self.pause_s and self._last not in ("", arm):
-            time.sleep(self.pause_s)
-        self._last = arm
-        return self.order(arm, order=order, model=self.model, **details)
-
-    def _turn_after(self, before: str) -> list[str]:
-        """Return the arms in an order that is drawn, in which ``before`` is not the first unless it is alone.
-
-        A block right after one of the same process finds the caches as it left them, and is 6 to 23 % faster than one
-        after another's (docs/evidence.md#caches).
-        """
-        first = self.chance.choice([arm for arm in self.arms if arm != before] or [before])
-        return [first, *self._drawn([arm for arm in self.arms if arm != first])]
-
-    def _drawn(self, arms: Sequence[str]) -> list[str]:
-        return self.chance.sample(arms, len(arms))
-
-
-def _call_s(answer: Mapping[str, Any]) -> float:
-    times_ns: list[int] = answer["times_ns"]
-    between_ns: float = max(answer["wall_ns"] - sum(times_ns), 0) / len(times_ns)
-    return 1e-9 * max(statistics.median(times_ns) + between_ns, 1.0)
-
-
-def nearest_rank(values: Sequence[int], quantile: float) -> int:
-    """Return the smallest value that at least ``quantile`` of all do not exceed."""
-    return sorted(values)[math.ceil(quantile * len(values)) - 1]
-
-
-START_DEADLINE_S = 180.0
-# The threads of an OpenMP pool spin for up to 11 ms after a call (docs/evidence.md#spin), on the cores of the next arm.
-SPIN_S = 0.015
-NO_WORKERS: Mapping[str, Path] = {}
+# Between two attempts to end lanes: one that is just starting its processes has more of them a moment later.
+ENDING_S = 0.1
 
 
 class Round:
-    """One round: an arm per entry of ``requests``, every model in turn.
+    """One round: an arm per entry of ``requests``, every model once, in one lane or in several at the same time.
 
     Attributes:
         wall_ns: begin and end on the monotonic clock, once it was measured.
@@ -251,7 +35,8 @@ class Round:
         requests: arm -> a request whose ``runs`` are the models; of their schedules the first set is timed.
         number: index of the round; with ``folder`` it seeds the order of models and blocks.
         deadline_s: for any single order.
-        placement: the cores of all processes.
+        placement: the cores of all processes of one lane.
+        lanes: how many there may be; there are as many as the machine has physical cores for.
         native: side -> the C++ worker that serves it; empty for the Python worker.
     """
 
@@ -265,22 +50,15 @@ class Round:
         budget: LatencyBudget,
         deadline_s: float,
         placement: Placement = ANYWHERE,
+        lanes: int = 1,
         native: Mapping[str, Path] = NO_WORKERS,
     ) -> None:
-        self._environments = environments
-        self._requests = requests
-        self._folder = folder
         self._number = number
-        self._budget = budget
-        self._deadline_s = deadline_s
-        self._placement = placement
-        self._native = native
         self._random = random.Random(f"{folder} {number}")
-        self._starts = 0
-        self._processes: dict[str, BenchmarkProcess] = {}
-        self._why_not_pinned = placement.why_not
-        self._gpu_uuid: str | None = None
-        self._gpu: GpuState | None = None
+        self._placements = placement.lanes(lanes)
+        self._lane = partial(
+            Lane, environments, requests, folder, number=number, budget=budget, deadline_s=deadline_s, native=native
+        )
         self.wall_ns = (0, 0)
         self.problems: dict[str, str] = {}
         self.machine_state: MachineState | None = None
@@ -289,116 +67,50 @@ class Round:
     def measure(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool = True) -> list[PairSample]:
         """Return one sample per model, in their order; a model that fails is left out and named in ``problems``.
 
-        The models come in an order drawn anew. What a process keeps from one to the next favours none of them then.
+        The models come in an order drawn anew, and whichever lane is free takes the next. What a process keeps from one
+        to the next favours none of them then.
 
         Args:
             tick: told the name of each model when its turn comes.
             extras: whether the arms also tell of other input sets, of callers at the same time, of CUDA graphs.
         """
-        samples: dict[str, PairSample] = {}
+        waiting = deque(self._random.sample(models, len(models)))
+        lock = ReadWriteLock()
+        lanes = [
+            self._lane(name=f"round-{self._number}" + f"-lane-{index}" * (index > 0), placement=own, lock=lock)
+            for index, own in enumerate(self._placements[: max(len(models), 1)])
+        ]
         begin_ns = time.monotonic_ns()
-        watch = Watch(self._placement.cores)
         try:
-            drawn = self._random.sample(models, len(models))
-            for model in drawn:
-                if not self._processes:
-                    self._start()
-                tick(model)
-                try:
-                    samples[model] = self._benchmark(model, watch, extras=extras, is_last=model == drawn[-1])
-                except ProcessLost as lost:
-                    self.problems[model] = str(lost)
-                    self._stop()
-        except ProcessLost as lost:
-            for model in models:
-                if model not in samples:
-                    self.problems.setdefault(model, f"the benchmark could not start: {lost}")
+            samples = self._in_lanes(lanes, waiting, tick, extras=extras)
         finally:
-            self._stop()
             self.wall_ns = (begin_ns, time.monotonic_ns())
-            cores = () if self._why_not_pinned else self._placement.cores
-            self.machine_state = watch.machine_state(cores=cores, why_not_pinned=self._why_not_pinned, gpu=self._gpu)
+            self.unreaped = [text for lane in lanes for text in lane.unreaped]
+            self.machine_state = combined([lane.machine_state() for lane in lanes])
+        for lane in lanes:
+            self.problems |= lane.problems
+        why = next((lane.why_not_started for lane in lanes if lane.why_not_started), "")
+        for model in waiting:
+            self.problems[model] = f"the benchmark could not start: {why}"
         return [samples[model] for model in models if model in samples]
 
-    def _start(self) -> None:
-        again = f"-{self._starts}" if self._starts else ""
-        self._starts += 1
-        cores = () if self._why_not_pinned else self._placement.cores
-        for arm, environment in self._environments.items():
-            folder = self._folder / f"round-{self._number}{again}-{arm}"
-            request = self._requests[arm]
-            native = self._native.get(request.side)
-            self._processes[arm] = BenchmarkProcess(arm, environment, request, folder, cores=cores, native=native)
-            self._why_not_pinned = self._why_not_pinned or self._processes[arm].why_not_pinned
-        if self._why_not_pinned and cores:  # all on the same cores, or none
-            for process in self._processes.values():
-                process.unpin()
-        for process in self._processes.values():
-            self._gpu_uuid = process.answer(START_DEADLINE_S).get("gpu_uuid")
-
-    def _stop(self) -> None:
-        processes, self._processes = self._processes, {}
-        self.unreaped += [f"benchmark {process.folder}" for process in processes.values() if not process.close()]
-
-    def _order(self, arm: str, **order: Any) -> dict[str, Any]:
-        return self._processes[arm].order(self._deadline_s, **order)
-
-    def _benchmark(self, model: str, watch: Watch, *, extras: bool, is_last: bool) -> PairSample:
-        """Return the sample of one model; what fails once it is timed costs the processes, not the sample."""
-        pool = max(one.profile.intra_op_threads for one in self._requests.values())
-        model_round = ModelRound(
-            model=model,
-            arms=tuple(self._processes),
-            order=self._order,
-            chance=self._random,
-            budget=self._budget,
-            sets=self._later_sets(model),
-            callers=() if self._why_not_pinned else self._placement.first(self._budget.threads * pool),
-            graphs=self._on_gpu,
-            first_calls=FIRST_CALLS if extras else FEWEST_FIRST_CALLS,
-            pause_s=SPIN_S if pool > 1 else 0.0,
-        )
-        begin = time.monotonic()
-        with watch.attentive([process.pid for process in self._processes.values()]):
-            model_round.time()
-        spent_s = time.monotonic() - begin
-        try:
-            if extras:  # not watched: its callers leave the cores of the benchmark
-                model_round.measure_extras()
-            if is_last and self._on_gpu and not model_round.spoilt:
-                self._look_at_gpu(model_round)
-            if not model_round.spoilt:
-                model_round.drop()
-        except ProcessLost:
-            model_round.spoilt = True
-        if model_round.spoilt:
-            self._stop()
-        return PairSample(
-            model=model,
-            round=self._number,
-            blocks=tuple(model_round.blocks),
-            arms=model_round.samples(),
-            spent_s=spent_s,
-        )
-
-    def _later_sets(self, model: str) -> list[str]:
-        """Return the input sets after the first one that every arm has."""
-        runs = [run for request in self._requests.values() for run in request.runs if run.artifact.model == model]
-        later = [{name for name, _ in run.schedule[1:]} for run in runs]
-        return [name for name, _ in runs[0].schedule[1:] if all(name in names for names in later)] if runs else []
-
-    @property
-    def _on_gpu(self) -> bool:
-        return any(request.device != "cpu" for request in self._requests.values())
-
-    def _look_at_gpu(self, model_round: ModelRound) -> None:
-        """Ask for the GPU while blocks run that are not recorded: while it idles nothing holds its clocks down."""
-        pids = [process.pid for process in self._processes.values()]
-        with ThreadPoolExecutor(1, thread_name_prefix="gpu-look") as asking:
-            machine_state = asking.submit(gpu.look, self._gpu_uuid, pids)
-            while not machine_state.done():
-                model_round.work()
-        self._gpu = machine_state.result()
+    def _in_lanes(
+        self, lanes: Sequence[Lane], waiting: deque[str], tick: Callable[[str], None], *, extras: bool
+    ) -> dict[str, PairSample]:
+        """Return what the lanes measured; where this is interrupted, they are ended first."""
+        with ThreadPoolExecutor(len(lanes), thread_name_prefix="lane") as threads:
+            working = [
+                threads.submit(lane.measure, waiting, tick, extras=extras, chance=self._random) for lane in lanes
+            ]
+            try:
+                wait(working)
+            except BaseException:
+                waiting.clear()
+                while wait(working, timeout=ENDING_S).not_done:
+                    for lane in lanes:
+                        lane.stop()
+                raise
+        return {model: sample for one in working for model, sample in one.result().items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,7 +1,7 @@
 """Spends the time of a benchmark where it decides most: which models the next round times, so that it fits."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.domain.measurement import RatioEstimate
@@ -16,7 +16,7 @@ class Candidate:
     """A model that another round may time.
 
     Attributes:
-        cost_s: of one round of it, the start of the processes apart.
+        cost_s: of one round of it in its lane, the start of the processes apart.
         rounds: until its next look; fewer would tell nothing.
         is_required: timed whatever is left: nobody believes a benchmark that has not seen a planted slowdown.
         is_suspected: something about it is beyond a limit, which fresh rounds are to confirm.
@@ -41,7 +41,7 @@ def total_s(budget: LatencyBudget, models: int) -> float:
 
 
 def next_round(
-    candidates: Mapping[str, Candidate], *, start_s: float, left_s: float, needs_one: bool = False
+    candidates: Mapping[str, Candidate], *, start_s: float, left_s: float, lanes: int = 1, needs_one: bool = False
 ) -> list[str]:
     """Return the models of the next round, in the order of ``candidates``; none where time is over.
 
@@ -51,6 +51,7 @@ def next_round(
     Args:
         start_s: of the processes of a round, which all its models share.
         left_s: seconds that are left of the budget.
+        lanes: how many models are timed at the same time.
         needs_one: whether one model is timed in any case, beside those that are required.
     """
     chosen = [name for name, candidate in candidates.items() if candidate.is_required]
@@ -58,15 +59,20 @@ def next_round(
     if needs_one and others:
         chosen.append(others.pop(0))
     for name in others:
-        if seconds([candidates[one] for one in (*chosen, name)], start_s) <= left_s:
+        if seconds([candidates[one] for one in (*chosen, name)], start_s, lanes) <= left_s:
             chosen.append(name)
     return [name for name in candidates if name in chosen]
 
 
-def seconds(candidates: Sequence[Candidate], start_s: float) -> float:
+def seconds(candidates: Sequence[Candidate], start_s: float, lanes: int = 1) -> float:
     """Return how long rounds of these models take until each had its next look."""
     rounds = max((candidate.rounds for candidate in candidates), default=0)
-    return start_s * rounds + math.fsum(candidate.rounds * candidate.cost_s for candidate in candidates)
+    return start_s * rounds + side_by_side([candidate.rounds * candidate.cost_s for candidate in candidates], lanes)
+
+
+def side_by_side(costs_s: Collection[float], lanes: int) -> float:
+    """Return how long so many lanes need for what costs one of them these times: a model is never in two at once."""
+    return max(math.fsum(costs_s) / lanes, max(costs_s, default=0.0))
 
 
 def further_rounds(estimate: RatioEstimate | None, limit: float) -> float:

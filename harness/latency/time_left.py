@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ModelResult
-from harness.latency.rounds import (
+from harness.latency.model_round import (
     COLD_CALLS,
     FEWEST_FIRST_CALLS,
     FEWEST_TURNS,
@@ -15,6 +15,7 @@ from harness.latency.rounds import (
     SHAPE_CALLS_LEAST,
     SHAPE_S,
 )
+from harness.latency.spending import side_by_side
 
 # Starting the processes of one round, in imports of torch: all arms import it at once.
 START_IMPORTS = 1.0
@@ -27,7 +28,7 @@ GUESSED_ON = 2.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoundCost:
-    """Seconds that one round of a model takes: one of the first, which measure more than the steady call, or later."""
+    """Seconds of one round of a model in its lane: of the first, which measure more than the steady call, or later."""
 
     first_s: float
     later_s: float
@@ -47,16 +48,18 @@ class TimeLeft:
     Args:
         costs: model -> what it is expected to cost.
         start_s: expected of the processes of a round, whoever is timed in it.
+        lanes: how many models are timed at the same time.
     """
 
-    def __init__(self, costs: Mapping[str, RoundCost], *, start_s: float) -> None:
-        self._costs, self._start_s = costs, start_s
+    def __init__(self, costs: Mapping[str, RoundCost], *, start_s: float, lanes: int = 1) -> None:
+        self._costs, self._start_s, self.lanes = costs, start_s, lanes
         self._expected_s = self._measured_s = 0.0
 
     def took(self, names: Iterable[str], wall_s: float, *, is_first: bool) -> None:
         """Learn how long a round of ``names`` took; ``is_first``: one of the first, see ``RoundCost``."""
         costs = [self._costs[name] for name in names]
-        self._expected_s += self._start_s + sum(cost.first_s if is_first else cost.later_s for cost in costs)
+        lane_s = [cost.first_s if is_first else cost.later_s for cost in costs]
+        self._expected_s += self._start_s + side_by_side(lane_s, self.lanes)
         self._measured_s += wall_s
 
     def seconds(self, models: Mapping[str, Open], *, undecided: float = UNDECIDED_BEFORE) -> float:
@@ -67,12 +70,12 @@ class TimeLeft:
         """
         total_s = 0.0
         for number in range(max((model.looks[-1] - model.rounds for model in models.values()), default=0)):
-            nobody = 1.0
+            nobody, lane_s = 1.0, []
             for name, model in models.items():
                 share, cost = _still_open(model, number, undecided), self._costs[name]
-                total_s += share * (cost.first_s if model.rounds + number < model.looks[0] else cost.later_s)
+                lane_s.append(share * (cost.first_s if model.rounds + number < model.looks[0] else cost.later_s))
                 nobody *= 1.0 - share
-            total_s += self._start_s * (1.0 - nobody)
+            total_s += self._start_s * (1.0 - nobody) + side_by_side(lane_s, self.lanes)
         return total_s * self._correction
 
     @property
@@ -81,7 +84,7 @@ class TimeLeft:
         return self._start_s * self._correction
 
     def cost_s(self, name: str, *, is_first: bool) -> float:
-        """Return the seconds of one more round of a model; ``is_first``: one of the first, see ``RoundCost``."""
+        """Return the seconds of one more round of a model in its lane; ``is_first``: see ``RoundCost``."""
         cost = self._costs[name]
         return (cost.first_s if is_first else cost.later_s) * self._correction
 

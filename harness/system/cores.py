@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,17 @@ class Placement:
         """Return the best ``count`` cores, or all there are; none where nothing is pinned."""
         return self.ranked[:count] if self.cores else ()
 
+    def lanes(self, count: int) -> tuple["Placement", ...]:
+        """Return ``count`` placements of as many cores each, the best first; fewer where the cores do not suffice."""
+        size = len(self.cores)
+        if not size or count == 1:
+            return (self,)
+        parts = [self.ranked[size * lane : size * (lane + 1)] for lane in range(min(count, len(self.ranked) // size))]
+        return tuple(
+            replace(self, cores=tuple(sorted(own)), ranked=(*own, *(core for core in self.ranked if core not in own)))
+            for own in parts
+        )
+
 
 ANYWHERE = Placement(why_not="it was not asked for")
 
@@ -55,6 +66,15 @@ def choose(cores: int, quiet_s: float = QUIET_S) -> Placement:
     busy = {core: (after[core] - before[core]).busy for core in allowed if core in after and core in before}
     ranked = rank(allowed, busy, {core: _siblings(core) for core in allowed})
     return Placement(cores=tuple(sorted(ranked[:cores])), ranked=ranked)
+
+
+def physical_cores() -> int:
+    """Return how many physical cores this process may use; 1 where the platform does not tell."""
+    try:
+        allowed = os.sched_getaffinity(0)
+    except (AttributeError, OSError):
+        return 1
+    return len({_siblings(core) & allowed for core in allowed})
 
 
 def rank(allowed: Sequence[int], busy: Mapping[int, float], siblings: Mapping[int, frozenset[int]]) -> tuple[int, ...]:

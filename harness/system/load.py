@@ -101,18 +101,35 @@ class Watch:
         self._cores = tuple(cores) or _allowed()
         self._seen = CoreTime()
         self._own_s = 0.0
+        self._is_attentive = False
         self._throttled_s = quota().throttled_s
 
     @contextlib.contextmanager
     def attentive(self, pids: Collection[int]) -> Iterator[None]:
         """Count what happens inside; the work of ``pids``, not yet reaped, and of this process is our own."""
+        self._is_attentive = True
+        try:
+            with self._adding(pids, 1):
+                yield
+        finally:
+            self._is_attentive = False
+
+    @contextlib.contextmanager
+    def inattentive(self, pids: Collection[int]) -> Iterator[None]:
+        """Leave out what happens inside, while ``attentive`` to the same ``pids``; without effect otherwise."""
+        with self._adding(pids, -1) if self._is_attentive else contextlib.nullcontext():
+            yield
+
+    @contextlib.contextmanager
+    def _adding(self, pids: Collection[int], sign: int) -> Iterator[None]:
         before, own = self._now(), _cpu_s(pids)
         try:
             yield
         finally:
-            self._seen += self._now() - before
+            spent = self._now() - before
+            self._seen = self._seen + spent if sign > 0 else self._seen - spent
             after = _cpu_s(pids)
-            self._own_s += sum(max(after[pid] - own[pid], 0.0) for pid in own)
+            self._own_s += sign * sum(max(after[pid] - own[pid], 0.0) for pid in own)
 
     def machine_state(self, *, cores: Sequence[int], why_not_pinned: str, gpu: GpuState | None) -> MachineState:
         """Return what was seen so far."""

@@ -11,7 +11,7 @@ from typing import Any
 from harness.domain.environment import Environment
 from harness.domain.measurement import PairSample
 from harness.domain.plan import LatencyBudget
-from harness.domain.probe import ProbeRequest
+from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.latency.rounds import Round
 from harness.system.cores import Placement
 from tests.programs import stub
@@ -36,13 +36,17 @@ def make_round(
     *,
     budget: LatencyBudget = BUDGET,
     placement: Placement = PINNED,
+    lanes: int = 1,
+    threads: int = 1,
 ) -> Round:
-    """A round of a well behaved arm and one whose artifacts do what ``programs`` says, the models in their order."""
+    """A round of a well behaved arm and one whose artifacts do what ``programs`` says, the models in their order; its pool has ``threads``."""
     well = [stub.write_artifact(tmp_path / "well", name) for name in programs]
     bad = [stub.write_artifact(tmp_path / "bad", name, **program) for name, program in programs.items()]
     requests = {
         "old": stub.run_request(well, stub.PATIENT, verb="benchmark"),
-        "new": stub.run_request(bad, stub.PATIENT, verb="benchmark"),
+        "new": replace(
+            stub.run_request(bad, stub.PATIENT, verb="benchmark"), profile=ServingProfile(intra_op_threads=threads)
+        ),
     }
     environments = {"old": environment, "new": environment}
     round_ = Round(
@@ -53,6 +57,7 @@ def make_round(
         budget=budget,
         deadline_s=deadline_s,
         placement=placement,
+        lanes=lanes,
     )
     round_._random = InOrder()
     return round_

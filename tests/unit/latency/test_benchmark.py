@@ -11,6 +11,7 @@ import pytest
 
 from harness.domain.measurement import ArmSample, Block, PairSample
 from harness.domain.plan import LatencyBudget
+from harness.domain.probe import ServingProfile
 from harness.latency import benchmark
 from harness.errors import ConfigError
 from harness.latency.benchmark import Time, contest
@@ -77,6 +78,7 @@ def benchmarked(monkeypatch: pytest.MonkeyPatch, rounds: Rounds, **changes: Any)
     names = list(rounds._logs)
     monkeypatch.setattr(benchmark, "Round", rounds)
     monkeypatch.setattr(benchmark, "choose", lambda _: Placement(cores=(0,)))
+    monkeypatch.setattr(benchmark, "physical_cores", lambda: 1)
     facts = known(planned(*names, settings={"latency": LatencyBudget(looks=LOOKS)}))
     contestants = {name: (same, same) for name in names for same in [artifact(name)]}
     runner: Any = SimpleNamespace(record_round=lambda *_: None, rounds_ns=[])
@@ -296,3 +298,29 @@ def test_processes_share_cores_only_where_that_is_wanted() -> None:
     unpinned = benchmark.placed(LatencyBudget(pin=False), (profile,))
     assert unpinned.cores == ()
     assert unpinned.why_not
+
+
+@pytest.mark.parametrize(
+    ("changes", "lanes"),
+    [
+        ({}, 2),
+        ({"cores": 1}, 1),
+        ({"cores": 16}, 2),
+        ({"threads": 2}, 1),
+        ({"cores": 4, "threads": 2}, 2),
+        ({"pin": False}, 1),
+        ({"device": "cuda"}, 1),
+        ({"size": 10 * 2**30}, 1),
+    ],
+)
+def test_two_models_are_timed_at_once_where_cores_and_memory_suffice(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], lanes: int
+) -> None:
+    monkeypatch.setattr(benchmark, "physical_cores", lambda: changes.get("cores", 2))
+    monkeypatch.setattr(benchmark, "usable_bytes", lambda: 24 * 2**30)
+    facts = known(planned("a"))
+    facts = replace(facts, plan=replace(facts.plan, device=changes.get("device", "cpu")))
+    one = replace(artifact("a"), size_bytes=changes.get("size", 100 * 2**20))
+    profiles = [ServingProfile(), ServingProfile(intra_op_threads=changes.get("threads", 1))]
+    budget = LatencyBudget(pin=changes.get("pin", True))
+    assert benchmark.lanes_for({"a": (one, one)}, facts, profiles, budget, arms=3) == lanes

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from harness.domain.environment import EnvSpec, Environment
-from harness.latency import rounds
+from harness.latency import lanes
+from harness.latency.lanes import Lane
+from harness.latency.model_round import FIRST_CALLS, ModelRound
 from harness.latency.processes import BenchmarkProcess, ProcessLost
-from harness.latency.rounds import FIRST_CALLS, ModelRound, Round
+from harness.latency.rounds import Round
 from harness.probing import processes
 from tests.programs import stub
 from tests.unit.builders.rounds import BUDGET, HERE, measure_round, make_round
@@ -123,7 +125,7 @@ def test_interpreter_that_is_gone_names_every_model(tmp_path: Path) -> None:
 
 
 def test_process_that_never_gets_ready_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "START_DEADLINE_S", 1.0)
+    monkeypatch.setattr(lanes, "START_DEADLINE_S", 1.0)
     environment = stub.make_environment(tmp_path / "env", on_import="hang_busy_holding_gil")
     round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)
     assert measure_round(round_, tmp_path, "a") == {}
@@ -229,14 +231,14 @@ def test_restart_that_fails_leaves_the_samples_and_names_the_others(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "bad": {"load": "segfault"}, "b": {}})
-    start = round_._start
+    start = Lane._start
 
-    def start_once() -> None:
-        if round_._starts:
+    def start_once(lane: Lane) -> None:
+        if lane._starts:
             raise ProcessLost("no memory")
-        start()
+        start(lane)
 
-    monkeypatch.setattr(round_, "_start", start_once)
+    monkeypatch.setattr(Lane, "_start", start_once)
     assert list(measure_round(round_, tmp_path, "a", "bad", "b")) == ["a"]
     assert round_.problems["b"] == "the benchmark could not start: no memory"
     assert "the new process died" in round_.problems["bad"]
@@ -261,7 +263,7 @@ def test_models_come_in_an_order_of_their_own_in_every_round_of_every_run(
     seen = []
     for folder, number in (("run-1", 0), ("run-1", 0), ("run-1", 1), ("run-2", 0)):
         # A folder of another run; the process that starts there is not needed.
-        round_ = Round({}, made._requests, Path(folder), number=number, budget=BUDGET, deadline_s=1.0)
+        round_ = Round({}, {}, Path(folder), number=number, budget=BUDGET, deadline_s=1.0)
         seen.append(round_._random.sample(models, len(models)))
     assert seen[0] == seen[1]
     assert len({tuple(order) for order in seen}) == 3

@@ -10,16 +10,16 @@ import pytest
 
 from harness.domain.environment import Environment
 from harness.domain.machine import GpuState
-from harness.domain.probe import ServingProfile
-from harness.latency import rounds
-from harness.latency.rounds import ModelRound, Round
+from harness.latency.lanes import SPIN_S, Lane
+from harness.latency.model_round import ModelRound
+from harness.latency.rounds import Round
 from harness.system import cores, gpu
 from harness.system.cores import Placement
 from tests.programs import stub
 from tests.unit.builders.rounds import BUDGET, HERE, measure_round, make_round, with_sets
 
 
-def test_the_twin_fights_and_does_the_extras_like_the_others(tmp_path: Path, stub_environment: Environment) -> None:
+def test_control_takes_turns_and_does_the_extras_like_the_others(tmp_path: Path, stub_environment: Environment) -> None:
     request = with_sets(
         stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="benchmark"), "b", "c"
     )
@@ -140,7 +140,7 @@ def test_gpu_is_checked_while_blocks_run_that_are_not_recorded(
         assert stub.eventually(lambda: blocks() > before)
         return GpuState(name=f"the GPU {uuid}")
 
-    monkeypatch.setattr(Round, "_on_gpu", True)
+    monkeypatch.setattr(Lane, "_on_gpu", True)
     monkeypatch.setattr(gpu, "look", look)
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}})
     found = measure_round(round_, tmp_path, "a", "b")
@@ -149,7 +149,7 @@ def test_gpu_is_checked_while_blocks_run_that_are_not_recorded(
     assert [len(sample.blocks) for sample in found.values()] == [6, 6]
 
 
-@pytest.mark.parametrize(("threads", "pause_s"), [(1, 0.0), (2, rounds.SPIN_S)])
+@pytest.mark.parametrize(("threads", "pause_s"), [(1, 0.0), (2, SPIN_S)])
 def test_arms_with_a_pool_wait_for_its_threads(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch, threads: int, pause_s: float
 ) -> None:
@@ -161,10 +161,7 @@ def test_arms_with_a_pool_wait_for_its_threads(
         take(model_round)
 
     monkeypatch.setattr(ModelRound, "time", note_and_take)
-    round_ = make_round(tmp_path, stub_environment, {"a": {}})
-    profile = ServingProfile(intra_op_threads=threads)
-    round_._requests = {**round_._requests, "new": replace(round_._requests["new"], profile=profile)}
-    measure_round(round_, tmp_path, "a")
+    measure_round(make_round(tmp_path, stub_environment, {"a": {}}, threads=threads), tmp_path, "a")
     assert pauses == [pause_s]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from harness.domain.measurement import RatioEstimate
 from harness.domain.plan import LatencyBudget
-from harness.latency.spending import Candidate, further_rounds, next_round, seconds, total_s
+from harness.latency.spending import Candidate, further_rounds, next_round, seconds, side_by_side, total_s
 
 OPEN = Candidate(cost_s=1.0, rounds=1, decided_in_s=5.0)
 SOON = replace(OPEN, decided_in_s=1.0)
@@ -59,6 +59,16 @@ def test_nothing_is_timed_when_time_is_over_but_what_must_be() -> None:
 def test_models_share_the_starts_of_their_rounds() -> None:
     assert seconds([SUSPECT, OPEN], 1.0) == pytest.approx(3 * 1.0 + 3 * 1.0 + 1.0)
     assert seconds([], 1.0) == 0.0
+
+
+def test_lanes_share_the_models_but_none_is_in_two_at_once() -> None:
+    assert side_by_side([1.0, 2.0, 3.0], 1) == 6.0
+    assert side_by_side([1.0, 2.0, 3.0], 2) == 3.0
+    assert side_by_side([1.0, 5.0], 2) == 5.0
+    assert side_by_side([], 2) == 0.0
+    assert seconds([SUSPECT, SUSPECT, OPEN], 1.0, 2) == pytest.approx(3 * 1.0 + 3.5)
+    candidates = {"late": OPEN, "soon": SOON}
+    assert next_round(candidates, start_s=1.0, left_s=2.5, lanes=2) == ["late", "soon"]
 
 
 def test_rounds_until_decided_follow_from_the_interval_and_the_limit() -> None:

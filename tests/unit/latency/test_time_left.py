@@ -4,7 +4,7 @@ import pytest
 
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import CallRecord, ModelResult
-from harness.latency.rounds import FEWEST_FIRST_CALLS, FIRST_CALLS
+from harness.latency.model_round import FEWEST_FIRST_CALLS, FIRST_CALLS
 from harness.latency.time_left import Open, RoundCost, TimeLeft, expected_cost, undecided_share
 from tests.unit.builders.verdicts import result
 
@@ -28,6 +28,14 @@ def test_models_that_no_look_decides_take_all_rounds_and_the_later_ones_cost_les
     assert left({"a": Open(rounds=4, looks=LOOKS)}, undecided=1.0) == pytest.approx(2 * 11)
     assert left({"a": Open(rounds=6, looks=LOOKS)}, undecided=1.0) == 0.0
     assert left({}) == 0.0
+
+
+def test_two_lanes_halve_all_but_the_starts() -> None:
+    models = {name: Open(rounds=0, looks=LOOKS) for name in "ab"}
+    clock = TimeLeft(dict.fromkeys(models, COST), start_s=10.0, lanes=2)
+    assert clock.seconds(models, undecided=0.0) == pytest.approx(3 * (10 + 2))
+    clock.took(["a", "b"], 24.0, is_first=True)
+    assert clock.seconds(models, undecided=0.0) == pytest.approx(3 * 24)
 
 
 def test_of_many_models_one_keeps_the_rounds_going() -> None:

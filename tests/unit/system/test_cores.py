@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Collection
+
 import pytest
 from harness.system.cores import Placement, choose, cores_in, pin, rank
 from pathlib import Path
@@ -46,6 +48,27 @@ def test_one_core_of_those_that_may_be_used_is_chosen() -> None:
     assert placement.first(1) == placement.cores
     assert set(placement.first(1000)) == allowed
     assert os.sched_getaffinity(0) == allowed
+
+
+def test_lanes_have_cores_of_their_own_and_callers_may_use_those_of_others() -> None:
+    placement = Placement(cores=(1, 3), ranked=(3, 1, 6, 0, 7))
+    first, second = placement.lanes(2)
+    assert (first.cores, second.cores) == ((1, 3), (0, 6))
+    assert (first.ranked, second.ranked) == ((3, 1, 6, 0, 7), (6, 0, 3, 1, 7))
+    assert placement.lanes(9) == (first, second)
+    assert placement.lanes(1) == (placement,)
+    assert Placement(why_not="refused").lanes(2) == (Placement(why_not="refused"),)
+
+
+@pytest.mark.parametrize(("allowed", "physical"), [(range(8), 4), ({0, 4}, 1), ({0, 1}, 2), ({5}, 1)])
+def test_threads_of_one_physical_core_count_once(
+    monkeypatch: pytest.MonkeyPatch, allowed: Collection[int], physical: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {*allowed})
+    monkeypatch.setattr(cores, "_siblings", PAIRS.__getitem__)
+    assert cores.physical_cores() == physical
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert cores.physical_cores() == 1
 
 
 def test_nothing_is_pinned_where_cores_are_missing() -> None:

@@ -114,6 +114,23 @@ def test_time_outside_of_attention_does_not_count() -> None:
     )
 
 
+def test_time_of_inattention_is_left_out_and_costs_nothing_outside_of_attention() -> None:
+    core = min(os.sched_getaffinity(0))
+    with subprocess.Popen([sys.executable, "-c", BURN], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        os.sched_setaffinity(child.pid, [core])
+        child.stdout.readline()
+        always, partly = Watch([core]), Watch([core])
+        with always.attentive([]), partly.attentive([]):
+            with partly.inattentive([]):
+                time.sleep(0.4)
+        with partly.inattentive([]):
+            time.sleep(0.1)
+        child.kill()
+    assert always._seen.busy > 0.2
+    assert partly._seen.total < 0.25 * always._seen.total
+
+
 def test_process_that_has_gone_used_nothing() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         child.wait()

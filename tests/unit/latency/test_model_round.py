@@ -10,7 +10,7 @@ import pytest
 
 from harness.domain.plan import LatencyBudget
 from harness.latency.processes import ProcessLost
-from harness.latency.rounds import FIRST_CALLS, FIRST_CALLS_S, ModelRound, nearest_rank
+from harness.latency.model_round import FIRST_CALLS, FIRST_CALLS_S, ModelRound, nearest_rank
 
 ARMS = ("old", "new", "control")
 BUDGET = LatencyBudget(blocks=7, block_s=0.02, threads=2, together_s=0.05)
