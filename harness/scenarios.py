@@ -21,6 +21,8 @@ UPDATES: Final = 6
 LEAST_LOADS: Final = 16
 # What a task in the inter-op pool still refers to when its call has answered: of a thread's last few calls.
 KEPT_ANSWERS: Final = 16
+# Long enough that every request thread is in the middle of its calls.
+EXIT_AFTER_MS: Final = 200
 # The lock of a server that brings its models up one after another.
 START_UP: Final = "start-up"
 
@@ -45,6 +47,7 @@ class Scenario:
         pools: (intra-op, inter-op) sizes in place of the profile's.
         processes: whether as many processes as threads do it at the same time.
         forks: whether as many processes as threads are forked, and call what was loaded before.
+        exits: whether the process ends with teardown, while other threads live; no other scenario has any.
         rounds: initializations within one process.
         stateless: a module that keeps state between calls cannot take part: its answers race by nature.
         cures: mitigations that every run tries on what fails here, beside those that it tries on every red cell.
@@ -61,6 +64,7 @@ class Scenario:
     pools: tuple[int, int] | None = None
     processes: bool = False
     forks: bool = False
+    exits: bool = False
     rounds: int = 1
     stateless: bool = False
     cures: tuple[str, ...] = ()
@@ -70,6 +74,8 @@ class Scenario:
         """The orders of loading and calling that could be otherwise here, see ``reordered``."""
         if self.processes:
             return ()
+        if self.exits:
+            return ("exit",)
         return ("fork",) if self.forks else ("load", "calls")
 
 
@@ -89,8 +95,24 @@ def in_capture_mode(script: Script, mode: str) -> Script:
 
 
 def reordered(script: Script, orders: Collection[str]) -> Script:
-    """Return ``script`` with ``"load"`` or ``"calls"`` done one at a time, and under ``"fork"`` only after forking."""
-    return in_turn(after_fork(script) if "fork" in orders else script, [order for order in orders if order != "fork"])
+    """Return ``script`` with ``"load"`` or ``"calls"`` done one at a time.
+
+    Under ``"fork"`` it does them only after forking, under ``"exit"`` it exits when its threads have ended.
+    """
+    script = after_fork(script) if "fork" in orders else script
+    script = after_threads(script) if "exit" in orders else script
+    return in_turn(script, [order for order in orders if order in ("load", "calls")])
+
+
+def after_threads(script: Script) -> Script:
+    """Return ``script`` with every thread that serves told to end, and waited for, before the process exits."""
+    others = [index for index, steps in enumerate(script.threads) if ("exit",) not in steps]
+    stop: tuple[Step, ...] = (*(("count_down", latch) for latch in script.latches), *(("join", i) for i in others))
+    threads = tuple(
+        tuple(part for step in steps for part in ((*stop, step) if step == ("exit",) else (step,)))
+        for steps in script.threads
+    )
+    return replace(script, threads=threads)
 
 
 def after_fork(script: Script) -> Script:
@@ -270,6 +292,17 @@ def _rolling(models: Sequence[str], threads: int) -> Script:
     return Script(threads=tuple(lines), barriers={"serving": len(lines)}, latches={"updated": 1})
 
 
+def _exit(models: Sequence[str], threads: int) -> Script:
+    served = _shares(models, max(threads - 1, len(models)))
+    lines = [
+        (*(step for name in names for step in _both(name)), ("barrier", "serving"), ("serve", names[0], "stopped"))
+        for names in served
+    ]
+    main = (("barrier", "serving"), ("delay", EXIT_AFTER_MS), ("exit",))
+    barriers, latches = {"serving": 1 + len(lines)}, {"stopped": 1}
+    return Script(threads=(main, *lines), barriers=barriers, latches=latches, rests=False)
+
+
 def _forked(first: Sequence[Step], workers: Sequence[Sequence[Step]]) -> Script:
     """Return the script of a process that does ``first`` and then forks one process for each of ``workers``."""
     numbers = range(1, len(workers) + 1)
@@ -414,6 +447,14 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             write=_prefork_cold,
             forks=True,
             cures=("load after the fork", "one intra-op thread"),
+        ),
+        Scenario(
+            name="exit",
+            words="exit while serving",
+            about="the main thread ends the process, with teardown, while the others answer requests",
+            write=_exit,
+            exits=True,
+            cures=("join threads before exit",),
         ),
         Scenario(
             name="cuda_graphs",

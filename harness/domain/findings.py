@@ -23,6 +23,7 @@ SEVERITY: dict[str, Severity] = {
     "call_error": Severity.FAIL,
     "out_of_memory": Severity.FAIL,
     "crash": Severity.FAIL,
+    "exit_crash": Severity.FAIL,
     "hang": Severity.FAIL,
     "concurrent_error": Severity.FAIL,
     # the answer is another one

@@ -21,6 +21,7 @@ class Script:
         latches: latch name -> how many ``count_down`` open it.
         calls_through: ``"thread"``, or ``"inter_op"``: every call is launched into torch's inter-op pool.
         keeps: how many of its latest calls each thread keeps the arguments and the outputs of.
+        rests: whether serving threads rest between two calls; those that do not compare nothing either.
     """
 
     threads: tuple[tuple[Step, ...], ...]
@@ -28,6 +29,7 @@ class Script:
     latches: Mapping[str, int] = field(default_factory=dict)
     calls_through: str = "thread"
     keeps: int = 0
+    rests: bool = True
 
 
 def copy_name(model: str, index: int) -> str:

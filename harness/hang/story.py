@@ -8,6 +8,7 @@ from harness.domain.text import error_line, marked_expression
 from harness.domain.verdict import Finding
 from harness.hang.readings import reading
 from harness.hang.stack_words import interesting, threads_in_words, who
+from harness.worker import wire
 
 # Frames of one thread in the report; the files of the probe have all of them.
 MOST_FRAMES = 6
@@ -77,6 +78,9 @@ def failure_finding(
     if result.outcome is Outcome.HANG:
         how = "" if proof is None or proof.kind is HangKind.OVERDUE else f" ({proof.kind.value})"
         what = f"hangs in {phase}{how}"
+    elif result.outcome is Outcome.CRASH and result.phase == wire.EXIT:
+        kind, what = "exit_crash", f"the process that exits, with all answers given, ends by {exit_detail}"
+        why = ": join the threads that call before it exits, or leave by os._exit"
     elif result.outcome is Outcome.CRASH:
         what = f"crashes the process in {phase} ({exit_detail or 'killed'})"
     elif result.outcome is Outcome.NOT_RUN:

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -52,6 +53,13 @@ inline void join(pid_t pid) {
     raise(WTERMSIG(status));
   }
   if (WEXITSTATUS(status) != wire::kExitStepsDone) _exit(WEXITSTATUS(status));
+}
+
+// Ends the process as a main function does that returns, whatever other threads do. Fatal signals end it at once,
+// without a dump: while one is written, this thread would get as far as exit status 0.
+[[noreturn]] inline void exit_with_teardown() {
+  for (const int number : stacks::detail::kFatal) signal(number, SIG_DFL);
+  std::exit(0);
 }
 
 }  // namespace gate::processes

@@ -25,6 +25,7 @@ inline constexpr int kExitStepsDone = 72;
 
 inline constexpr const char* kInputs = "inputs";
 inline constexpr const char* kBarrier = "barrier";
+inline constexpr const char* kExit = "exit";
 inline constexpr const char* kLoad = "load";
 inline constexpr const char* kPrepare = "prepare";
 inline constexpr const char* kCall = "call";

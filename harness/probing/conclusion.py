@@ -53,16 +53,17 @@ def conclude(
 ) -> ProbeResult:
     """Fold how the process ended and what it wrote into a result."""
     event_log = ending.event_log
-    clean = status == 0 and event_log.bye
+    done = event_log.bye or (event_log.exits and status == 0)
+    clean = status == 0 and done
     ended = "" if status is None or clean else processes.describe_wait_status(status)
     exit_detail = _in_words(ended, request)
     at_work = tuple(opened for opened in event_log.open.values() if opened.model)
     evidence = ending.evidence
-    if ending.killed and (ending.overdue or not event_log.bye):
+    if ending.killed and (ending.overdue or not done):
         starved = ending.proof is not None and ending.proof.kind is HangKind.STARVED
         outcome = Outcome.STARVED if starved else Outcome.HANG
         blamed = tuple(opened for opened in ending.overdue if opened.model)
-    elif event_log.bye:
+    elif done:
         outcome, blamed = Outcome.COMPLETED, ()
     elif ended.startswith("signal "):
         killed = ended == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
@@ -75,6 +76,8 @@ def conclude(
         outcome, blamed = Outcome.CRASH, at_work  # the model's code has ended the process
     else:
         outcome, blamed = Outcome.PROTOCOL_ERROR, ()
+    if outcome in (Outcome.CRASH, Outcome.HANG):
+        blamed = events.exiting(event_log) or blamed
     names = [run.artifact.model for run in request.runs]
     if request.declaration is not None:
         names.append(request.declaration.name)

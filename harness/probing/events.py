@@ -166,6 +166,11 @@ class EventLog:
             call=event.get("call"),
         )
 
+    @property
+    def exits(self) -> bool:
+        """Whether the process has begun to exit with teardown, after which it cannot say anything."""
+        return any(opened.phase == wire.EXIT for opened in self.open.values())
+
     def all_spans(self, end_ns: int) -> tuple[Span, ...]:
         """Return finished spans and, ended at ``end_ns``, the open ones."""
         unfinished = (_span(opened, max(end_ns, opened.begin_ns), finished=False) for opened in self.open.values())
@@ -236,6 +241,14 @@ def blamed_phases(event_log: EventLog, faulting_tid: int | None) -> tuple[OpenPh
     exact = tuple(opened for opened in candidates if opened.tid == faulting_tid)
     running = tuple(opened for opened in candidates if not _waits_for_pool(opened, event_log))
     return exact or running or candidates
+
+
+def exiting(event_log: EventLog) -> tuple[OpenPhase, ...]:
+    """Return whom it belongs to that a process ends badly while it exits: all that serve; empty where none exits."""
+    if not event_log.exits:
+        return ()
+    serving = (opened for opened in event_log.open.values() if opened.phase == wire.SERVE)
+    return tuple(replace(opened, phase=wire.EXIT, input_set=None) for opened in serving)
 
 
 def _waits_for_pool(opened: OpenPhase, event_log: EventLog) -> bool:

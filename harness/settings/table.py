@@ -132,6 +132,7 @@ _CONTEXT: Final = "ATen/Context.h"
 _PARALLEL: Final = "ATen/Parallel.h"
 _METHODS: Final = "other methods that are called go into preserved_attrs"
 _AFTER_FORK: Final = "{} in each worker process (gunicorn: post_fork, no --preload):"
+_BEFORE_EXIT: Final = "{} at the end: stop and join the threads that call, or {}_exit(status)"
 WIDE_POOL: Final = 8
 
 # Mitigations are tried in this order, and of equally good ones the first is chosen: within a kind, the likeliest first.
@@ -282,6 +283,15 @@ ROWS: Final = (
         ),
         python=Code(start=(_AFTER_FORK.format("#"), "model = torch.jit.load(path)")),
         cpp=Code(headers=(_IMPORT,), start=(_AFTER_FORK.format("//"), "model = torch::jit::load(path);")),
+    ),
+    Row(
+        "exit",
+        Kind.ORDER,
+        mitigations=(
+            Mitigation("join threads before exit", True, "threads that call models end before the process does"),
+        ),
+        python=Code(start=(_BEFORE_EXIT.format("#", "os."),)),
+        cpp=Code(start=(_BEFORE_EXIT.format("//", ""),)),
     ),
     Row(
         "quantized_engine",

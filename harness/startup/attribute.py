@@ -34,6 +34,7 @@ SEARCH_FLOOR_S = 6.0
 SHOWN_BY_OUTCOME: Mapping[str, frozenset[Outcome]] = {
     "hang": frozenset({Outcome.HANG}),
     "crash": frozenset({Outcome.CRASH}),
+    "exit_crash": frozenset({Outcome.CRASH}),
     "concurrent_error": frozenset({Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR}),
     "out_of_memory": frozenset({Outcome.OUT_OF_MEMORY}),
 }
@@ -78,12 +79,12 @@ def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
 
 
 def _failures(run: GroupRun, facts: Judged, status: Status) -> Failures:
-    """Return the members whose cell in this scenario has the status because of how they end."""
+    """Return the members whose cell in this scenario has the status because of how they end, and decides."""
     cells = {name: _cell(name, run.scenario, facts) for name in run.members}
     return {
         name: outcomes
         for name, cell in cells.items()
-        if cell is not None and cell.status is status and (outcomes := _shown(cell))
+        if cell is not None and cell.status is status and cell.decides and (outcomes := _shown(cell))
     }
 
 

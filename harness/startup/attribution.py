@@ -351,6 +351,8 @@ def _by_itself(threads: int, scenario: str) -> str:
         case "rolling":
             serving = max(1, threads - 1)
             return f"when it is replaced while {_copies(serving)} of it {_verb(serving)}"
+        case "exit":
+            return f"when the process ends while {counted(max(1, threads - 1), 'thread')} may be in a call of it"
         case "shared":
             return f"when {threads} threads use it at once"
         case "prefork":

@@ -33,11 +33,14 @@ from harness.scenarios import INITIALIZATIONS, Scenario
 from harness.startup.launch import Launcher
 from harness.startup.readiness import slow_starts
 from harness.system import pool
+from harness.worker import wire
 
 # With the round that seemed slow each side has three then, of which the median counts.
 FURTHER_ROUNDS = 2
 # Far from the rounds of searches, which must not be given these as their own.
 FIRST_FURTHER_ROUND = 1000
+# It has given all of its answers before.
+EXIT_CRASH = (Outcome.CRASH, wire.EXIT)
 
 
 def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
@@ -243,7 +246,8 @@ def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
         found = [(item, probe) for probe in probes for item in probe.models if model_of(item.model) == model]
         failed = _one_of_each(pair for pair in found if pair[0].failed)
         done = [pair for pair in found if pair[0].outcome is Outcome.COMPLETED]
-        answers += [(result.model, probe.directory) for result, probe in done]
+        answered = [pair for pair in found if pair[0].outcome is Outcome.COMPLETED or pair[0].way == EXIT_CRASH]
+        answers += [(result.model, probe.directory) for result, probe in answered]
         says_failed = any(outcome not in UNCLEAR for outcome, _ in failed)
         failed_rounds += says_failed
         judged += says_failed if failed else bool(done)

@@ -24,6 +24,8 @@ from harness.worker import wire
 # float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
 SCALED_TOLERANCE = 1e-5
 SHARED_STATE = "shared_state"
+# Where the old release has these too, they say how a model may be served, and nothing of other scenarios.
+HOW_TO_SERVE = (SHARED_STATE, "exit_crash")
 BEFORE_TOO = "fails before the upgrade too"
 WEIGHING = (Status.FAIL, Status.INCONCLUSIVE)
 STATUS_OF_CHANGE = {
@@ -86,7 +88,13 @@ def judge_initialization(
 
     def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
         return CellVerdict(
-            cell=cell, model=alone.model, scenario=scenario, status=status, findings=tuple(findings), note=note
+            cell=cell,
+            model=alone.model,
+            scenario=scenario,
+            status=status,
+            findings=tuple(findings),
+            note=note,
+            decides=status is not Status.SAME_FAIL or any(finding.kind not in HOW_TO_SERVE for finding in findings),
         )
 
     if new.result.outcome is not Outcome.COMPLETED:
@@ -112,8 +120,7 @@ def judge_initialization(
     if comparison is not None:
         judged.append(_judge_answers(comparison, evidence, draws=draws, shared=shared, old_differs=old_differs))
     said = [verdict(*item) for item in judged if item is not None]
-    worst = together(said) if said else verdict(Status.PASS, ())
-    return replace(worst, decides=worst.kinds != (SHARED_STATE,))
+    return together(said) if said else verdict(Status.PASS, ())
 
 
 def slow_start(old_s: float, new_s: float, limit: float, *, group: str, words: str) -> Finding | None:
@@ -185,7 +192,6 @@ def _judge_answers(
         message = "draws from the generator that all threads share: its values and shapes are not compared there"
         return Status.PASS, [replace(findings[0], kind="shared_generator", message=message)], ""
     if findings and old_differs and shared:
-        # Neither a failure of the release nor of the model: how it may be served. It says nothing of other scenarios.
         message = f"keeps state: must not be shared by threads, in the old release neither: {findings[0].message}"
         return Status.SAME_FAIL, [replace(findings[0], kind=SHARED_STATE, message=message)], ""
     if findings and old_differs:

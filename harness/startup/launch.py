@@ -11,6 +11,7 @@ from harness.probing.requests import deadline_after, impatient
 from harness.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode, reordered
 from harness.settings.mitigations import applied, orders
 from harness.system import pool
+from harness.worker import wire
 
 # Each round has its own range of repeats, so that no attempt reuses the stored result of another.
 REPEATS_OF_A_ROUND = 1000
@@ -67,7 +68,10 @@ class Launcher:
         """
         if probe.outcome is Outcome.COMPLETED or probe.outcome in UNCLEAR:
             return frozenset()
-        suspects = {model_of(item.model): None for item in probe.models if item.outcome is probe.outcome}
+        failed = [item for item in probe.models if item.outcome is probe.outcome]
+        suspects = {model_of(item.model): None for item in failed}
+        if failed and all(item.phase == wire.EXIT for item in failed):  # all had answered: how it ends is common to all
+            return frozenset(suspects)
         names = list(suspects or dict.fromkeys(model_of(item.model) for item in probe.models))
         if len(names) == 1:
             return frozenset(names)

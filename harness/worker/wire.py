@@ -126,7 +126,10 @@ Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in
     ["memory", label]           event memory
     ["fork", thread]            fork a process that does that thread's steps, and nothing else, and ends
     ["join", thread]            phase barrier: wait until that process has ended; where it has not done its steps, end
-                                as it did, by the same signal or code
+                                as it did, by the same signal or code. Of a thread of this process: until it has done
+                                its steps
+    ["exit"]                    phase exit: end the process as a main function does that returns, with all teardown and
+                                whatever other threads do; there is no end and no ``bye``: its exit status tells
 
 A request of verb ``trace`` has one of ``runs`` and ``trace``: make the calls before (``input_set``, ``call``), then
 that one node by node. Its phases ``nodes`` follow each other, so that one that lasts is a node that does. Where
@@ -137,10 +140,11 @@ A forked process knows the models that were loaded before it, and shares no barr
 ``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call is launched into torch's inter-op
 pool and waited for. ``script["keeps"]`` (Python only) is how many of its latest calls each thread keeps the arguments
 and the outputs of; of the others Python drops both at once. A loaded module that no step drops lives until the process
-leaves. ``script`` null means: load and call every run in order, in the main thread. A script of one thread, beside
-those that are forked, is done in the main thread as well. What cannot be done, be it a step that does not exist or a
-thread that cannot be started, is an ``error`` of phase ``""`` and type ``ProtocolError``, and the worker leaves at once
-with ``EXIT_BROKEN``.
+leaves. ``script["rests"]`` false means that serving threads call again at once and compare nothing. ``script`` null
+means: load and call every run in order, in the main thread. A script of one thread, beside those that are forked, and
+a thread that exits, are done in the main thread as well. What cannot be done, be it a step that does not exist or a
+thread that cannot be started, is an ``error`` of phase ``""`` and type ``ProtocolError``, and the worker leaves at
+once with ``EXIT_BROKEN``.
 
 This module is imported by both sides: standard library only, no torch.
 """
@@ -187,6 +191,7 @@ STEPS = (
     "count_down",
     "delay",
     "drop",
+    "exit",
     "fork",
     "join",
     "load",
@@ -212,6 +217,7 @@ SAVE = "save"
 INFER = "infer"
 INPUTS = "inputs"
 BARRIER = "barrier"
+EXIT = "exit"
 LOAD = "load"
 PREPARE = "prepare"
 CALL = "call"

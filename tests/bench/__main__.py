@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tests.bench import bisect, environments, hand, init, inspect, page
+from tests.bench import bisect, environments, hand, init, inspect, page, servers
 
 BENCHMARKS = {
     "bisect": bisect.main,
@@ -18,9 +18,12 @@ BENCHMARKS = {
 def main() -> int:
     """Run the named benchmarks and return 0 if every bar was met, else 1."""
     parser = argparse.ArgumentParser(prog="nox -s bench --")
-    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="default: all")
-    names = parser.parse_args().names or list(BENCHMARKS)
-    return max(BENCHMARKS[name]() for name in names)
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "servers", []], help="default: all")
+    parser.add_argument("--times", type=int, default=20, help="servers: processes of each case and twin; default: 20")
+    parser.add_argument("--releases", nargs=2, default=("2.6.0", "2.15.0"), help="servers: default 2.6.0 2.15.0")
+    asked = parser.parse_args()
+    names = asked.names or [*BENCHMARKS, "servers"]
+    return max(servers.main(asked.times, asked.releases) if name == "servers" else BENCHMARKS[name]() for name in names)
 
 
 sys.exit(main())

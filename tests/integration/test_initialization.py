@@ -15,6 +15,7 @@ from harness.errors import EnvironmentUnavailable, ExitCode
 from harness.hang import watchdog
 from harness.hang.readings import reading
 from harness.probing.alone import probe_alone
+from harness.probing.verification import legible_outputs
 from harness.probing.facts import Compared, Effects, Judged, Probed, Started, WithWorker
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from harness.startup.initialize import bring_up, initialize_groups, scenario_result, time_initialization
@@ -186,7 +187,8 @@ def test_each_switch_cures_the_fuser_and_reads_back_in_the_cpp_worker(known: Kno
 @pytest.mark.parametrize(("scenario", "worker"), ABLE)
 def test_healthy_models_come_through_every_scenario(known: Known, scenario: str, worker: str) -> None:
     facts, effects = known
-    healthy = launcher(scenario, replace(facts, worker=worker), effects)
+    cure = (MITIGATIONS["join threads before exit"],) if INITIALIZATIONS[scenario].exits else ()
+    healthy = replace(launcher(scenario, replace(facts, worker=worker), effects), settings=cure)
     run = bring_up(healthy, "", ["straight", "tally_unused", "spoilt_never"])
     assert {scenario_result(run, name).result.outcome for name in run.members} == {Outcome.COMPLETED}
 
@@ -263,6 +265,20 @@ def test_crash_of_a_forked_process_ends_the_server_and_names_model_and_stack(kno
     assert_native_crash(probe.evidence)
     crashed = [item for item in probe.models if item.outcome is Outcome.CRASH]
     assert [(model_of(item.model), item.phase) for item in crashed] == [("wild_read", "call 0 of example")]
+
+
+@pytest.mark.parametrize("worker", ["libtorch", "python"])
+def test_process_that_exits_while_its_threads_call_ends_by_a_signal_after_its_answers(
+    known: Known, worker: str
+) -> None:
+    facts, effects = known
+    run = bring_up(launcher("exit", replace(facts, worker=worker), effects), "", ["wide", "straight"])
+    (probe,) = run.probes  # nobody is launched again: how it ends is common to all
+    for name in run.members:
+        found = scenario_result(run, name)
+        assert (found.result.way, found.exit_detail[:7]) == ((Outcome.CRASH, "exit"), "signal ")
+        assert {model_of(copy) for copy, _ in found.answers} == {name}
+        assert legible_outputs(probe.directory, name).calls
 
 
 @pytest.mark.slow

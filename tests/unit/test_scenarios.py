@@ -38,6 +38,7 @@ KINDS = {
     "delay",
     "count_down",
     "memory",
+    "exit",
     "fork",
     "join",
 }
@@ -68,6 +69,7 @@ class Play:
         self._waiting: dict[str, set[int]] = {}
         self._count = dict(script.latches)
         self._held: dict[str, int] = {}
+        self._exited = False
         self._begun = set(range(len(script.threads))) - forked(script)
         self.loaded: set[str] = set()
         self.modules: Counter[str] = Counter()
@@ -77,12 +79,14 @@ class Play:
         self.log: list[tuple[int, Step]] = []
 
     def run(self) -> "Play":
-        while any(at < len(steps) for at, steps in zip(self._at, self._script.threads, strict=True)):
+        while not self._exited and any(
+            at < len(steps) for at, steps in zip(self._at, self._script.threads, strict=True)
+        ):
             able = [thread for thread in range(len(self._at)) if self._can_go_on(thread)]
             if not able:
                 raise Stuck(f"threads stand at {self._at}, barriers {self._waiting}, latches {self._count}")
             self._do(self._chance.choice(able))
-        if any(self._waiting.values()) or any(self._count.values()):
+        if any(self._waiting.values()) or (any(self._count.values()) and not self._exited):
             raise Wrong(f"left over: barriers {self._waiting}, latches {self._count}")
         return self
 
@@ -120,6 +124,9 @@ class Play:
     def _do_fork(self, _: int, thread: str) -> None:
         self._need(int(thread) not in self._begun, f"{thread} is forked twice")
         self._begun.add(int(thread))
+
+    def _do_exit(self, _: int) -> None:
+        self._exited = True
 
     def _do_join(self, _: int, thread: str) -> None:
         self._need(int(thread) in self._begun, f"{thread} is waited for before it is forked")
@@ -273,7 +280,7 @@ def test_script_says_how_many_meet_and_how_often_a_latch_is_counted_down(
     scenario: Scenario, size: tuple[int, int]
 ) -> None:
     _, script = written(scenario, size)
-    assert 1 <= len(script.threads) - len(forked(script)) <= max(2, size[1])
+    assert 1 <= len(script.threads) - len(forked(script)) <= max(2, size[1], scenario.exits * (1 + size[0]))
     assert len(forked(script)) in (0, size[1])
     assert all(script.threads)
     assert {step[0] for steps in script.threads for step in steps} <= KINDS
@@ -283,7 +290,8 @@ def test_script_says_how_many_meet_and_how_often_a_latch_is_counted_down(
     }
     assert {name: sum(map(bool, counts)) for name, counts in parties.items()} == dict(script.barriers)
     assert all(max(counts) == 1 for counts in parties.values())
-    assert Counter(str(step[1]) for step in steps_of(script, "count_down")) == dict(script.latches)
+    counted = Counter(str(step[1]) for step in steps_of(reordered(script, scenario.orders), "count_down"))
+    assert counted == dict(script.latches)
     assert {str(step[2]) for step in steps_of(script, "serve")} == set(script.latches)
 
 
@@ -535,6 +543,22 @@ def test_forked_processes_call_every_model_that_was_loaded_before(
     before = [verb for verb in done if verb in ("load", "calls")]
     assert before == ["load", "calls"] * len(models) if warm else before == ["load"] * len(models)
     assert done == [*before, *["fork"] * size[1], *["join"] * size[1]]
+
+
+@given(size=SIZES, seed=st.integers(0, 99))
+def test_main_thread_exits_while_every_model_is_called_and_under_its_mitigation_after_all_threads(
+    size: tuple[int, int], seed: int
+) -> None:
+    models, plain = written(INITIALIZATIONS["exit"], size)
+    main, *serving = plain.threads
+    assert main[-1] == ("exit",) and not plain.rests
+    assert {model_of(str(steps[-1][1])) for steps in serving} == set(models)
+    assert {steps[-1][0] for steps in serving} == {"serve"}
+    log = Play(reordered(plain, ("exit",)), random.Random(seed)).run().log
+    assert log[-1] == (0, ("exit",))
+    assert [step for thread, step in log if thread == 0 and step[0] == "join"] == [
+        ("join", index) for index in range(1, len(plain.threads))
+    ]
 
 
 @each_scenario

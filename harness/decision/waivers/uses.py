@@ -20,7 +20,7 @@ FAR_ABOVE = 10.0
 # These hide what a model would have answered, and each other.
 HIDES = ("load_error", "call_error", "out_of_memory", "crash", "hang", "concurrent_error")
 # These show, or can show, only while a server starts.
-BROUGHT_UP = ("crash", "hang", "concurrent_error", "race", "graph_replay", "capture_error")
+BROUGHT_UP = ("crash", "exit_crash", "hang", "concurrent_error", "race", "graph_replay", "capture_error")
 TIMED = ("memory_growth", "recompilation", "quantity_lost")
 JUDGED = (Status.PASS, Status.XPASS, Status.FAIL, Status.XFAIL)
 NAMED = 4

@@ -92,6 +92,7 @@ class Stage {
         threads_(script["threads"].items),
         run_dir_(run_dir),
         models_(models),
+        rests_(!script.find("rests") || script["rests"].boolean),
         writer_(writer),
         log_(log),
         pools_(request, log),
@@ -108,27 +109,35 @@ class Stage {
       }
   }
 
-  // A single thread, beside those that are forked, is the process's main thread.
+  // A single thread, beside those that are forked, and one that exits, is the process's main thread.
   void perform() {
     std::vector<int> own;
     for (int i = 0; i < static_cast<int>(threads_.size()); ++i)
       if (forked_.count(i) == 0) own.push_back(i);
-    if (own.size() == 1) return act(own[0]);
-    std::vector<std::thread> threads;
     try {
       for (const int i : own)
-        threads.emplace_back([this, i] {
-          pthread_setname_np(pthread_self(), ("init-" + std::to_string(i)).c_str());
-          act(i);
-        });
+        if (own.size() > 1 && !exits(i))
+          started_.try_emplace(i, [this, i] {
+            pthread_setname_np(pthread_self(), ("init-" + std::to_string(i)).c_str());
+            act(i);
+          });
     } catch (...) {  // not further up: the destructor of a running thread ends the process without a word
       give_up("cannot start one of " + std::to_string(own.size()) + " threads: " + current_failure().message);
     }
-    for (auto& thread : threads) thread.join();
+    for (const int i : own)
+      if (started_.count(i) == 0) act(i);
+    for (auto& [i, thread] : started_)
+      if (thread.joinable()) thread.join();
   }
 
  private:
   using Milliseconds = std::chrono::duration<double, std::milli>;
+
+  bool exits(int thread) const {
+    for (const json::Value& step : threads_[static_cast<std::size_t>(thread)].items)
+      if (step[0].str() == "exit") return true;
+    return false;
+  }
 
   void act(int thread) {
     try {
@@ -169,7 +178,8 @@ class Stage {
     else if (verb == "count_down") latches_.at(name()).count_down();
     else if (verb == "memory") tell_memory(name());
     else if (verb == "fork") fork(other());
-    else if (verb == "join") log_.phase(wire::kBarrier, {"", thread}, [&] { processes::join(forked_.at(other())); });
+    else if (verb == "join") log_.phase(wire::kBarrier, {"", thread}, [&] { join(other()); });
+    else if (verb == "exit") log_.phase(wire::kExit, {"", thread}, [] { processes::exit_with_teardown(); });
     else throw PythonError("ValueError", "no step is called '" + verb + "'");
   }
 
@@ -254,7 +264,7 @@ class Stage {
           output = prepared.make();
           served.synchronize();
         });
-        answers.take(output);
+        if (rests_) answers.take(output);
         const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
         if (now_ns - beat_ns >= wire::kBeatNs) {
           const json::Object who = json::Object().text("model", served.name()).integer("thread", thread);
@@ -262,7 +272,8 @@ class Stage {
           beat_ns = now_ns;
         }
         const std::int64_t rest_ns = wire::kPauseFactor * (now_ns - begin_ns);
-        pause = std::chrono::nanoseconds(std::clamp<std::int64_t>(rest_ns, wire::kLeastPauseNs, wire::kMostPauseNs));
+        const auto rest = std::clamp<std::int64_t>(rest_ns, wire::kLeastPauseNs, wire::kMostPauseNs);
+        pause = std::chrono::nanoseconds(rests_ ? rest : 0);
       }
       answers.tell();
       return elsewhere_ns;
@@ -278,6 +289,11 @@ class Stage {
       log_.forked(other);
       take_all(other);
     });
+  }
+
+  void join(int other) {
+    if (const auto forked = forked_.find(other); forked != forked_.end()) processes::join(forked->second);
+    else started_.at(other).join();
   }
 
   void tell_memory(const std::string& label) {
@@ -296,6 +312,8 @@ class Stage {
   std::map<std::string, Latch> latches_;
   Models& models_;
   std::map<int, pid_t> forked_;  // thread of the script -> the process that does its steps
+  std::map<int, std::thread> started_;
+  const bool rests_;  // whether a serving thread rests between two calls
   std::set<std::string> servers_;  // who serves at some time
   std::set<std::string> draw_;  // of a script of one thread: whose calls draw random numbers
   std::set<std::string> failed_;

@@ -25,17 +25,11 @@ def perform(request, run_dir, models, writer, log):
     stage = Stage(request, script, models, writer, log, run_dir=run_dir)
     forked = {step[1] for steps in script["threads"] for step in steps if step[0] == "fork"}
     own = [index for index in range(len(script["threads"])) if index not in forked]
-    if len(own) == 1:
-        stage.act(own[0])
-        return
-    threads = [threading.Thread(target=stage.act, args=(index,), name="init-%d" % index) for index in own]
-    try:
-        for thread in threads:
-            thread.start()
-    except BaseException as error:
-        stage.give_up("cannot start one of %d threads: %s" % (len(threads), error))
-    for thread in threads:
-        thread.join()
+    in_main = own if len(own) == 1 else [index for index in own if ["exit"] in script["threads"][index]]
+    stage.start([index for index in own if index not in in_main], daemon=bool(in_main))
+    for index in in_main:
+        stage.act(index)
+    stage.join_all()
 
 
 def in_order(runs):
@@ -64,6 +58,9 @@ class Latch:
         """Wait for so long at most; return whether it is open."""
         return self._open.wait(seconds)
 
+    def is_open(self):
+        return self._open.is_set()
+
 
 class Stage:
     def __init__(self, request, script, models, writer, log, *, run_dir):
@@ -79,6 +76,8 @@ class Stage:
         self._failed = {}
         self._draws = set()
         self._forked = {}
+        self._started = {}
+        self._rests = script.get("rests", True)
         self._writer = writer
         self._log = log
 
@@ -90,6 +89,20 @@ class Stage:
                 self._take_all(thread)
         except BaseException as error:  # outside of every phase, so ours; the others would wait for this thread
             self.give_up("a step cannot be done: %s" % error)
+
+    def start(self, threads, daemon):
+        """Start a thread for each of these; ``daemon``: the end of the process waits for none of them."""
+        try:
+            for index in threads:
+                named = "init-%d" % index
+                self._started[index] = threading.Thread(target=self.act, args=(index,), name=named, daemon=daemon)
+                self._started[index].start()
+        except BaseException as error:
+            self.give_up("cannot start one of %d threads: %s" % (len(threads), error))
+
+    def join_all(self):
+        for thread in self._started.values():
+            thread.join()
 
     def give_up(self, message):
         """End the process at once, whatever its threads are doing: no model is to blame."""
@@ -142,7 +155,21 @@ class Stage:
         self._log.emit("ready", model=served.name, thread=thread)
 
     def _serve(self, thread, name, latch):
-        self._model_step(name, lambda served: self._keep_serving(served, thread, self._latches[latch]))
+        serve = self._keep_serving if self._rests else self._call_without_rest
+        self._model_step(name, lambda served: serve(served, thread, self._latches[latch]))
+
+    def _call_without_rest(self, served, thread, latch):
+        set_name = served.schedule[0][0]
+        with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=set_name):
+            served.prepare()  # once: seeding is Python, in which the end of the process does no harm
+            arguments, method = served.arguments(set_name), served.method(set_name)
+            calls, beat = 0, time.monotonic()
+            while not latch.is_open():
+                method(*arguments)
+                calls += 1
+                if time.monotonic() - beat >= wire.BEAT_S:
+                    self._log.emit("beat", model=served.name, thread=thread, calls=calls)
+                    beat = time.monotonic()
 
     def _keep_serving(self, served, thread, latch):
         set_name = served.schedule[0][0]
@@ -199,7 +226,14 @@ class Stage:
 
     def _join(self, thread, other):
         with self._log.phase(wire.BARRIER, thread=thread):
-            lifecycle.join(self._forked[other])
+            if other in self._forked:
+                lifecycle.join(self._forked[other])
+            else:
+                self._started[other].join()
+
+    def _exit(self, thread):
+        with self._log.phase(wire.EXIT, thread=thread):
+            lifecycle.exit_with_teardown()
 
     def _memory(self, thread, label):
         measurements.give_back_freed()

@@ -473,6 +473,27 @@ def test_abort_whose_last_words_are_of_memory_is_out_of_memory(tmp_path: Path, w
     assert result.exit_detail == "signal SIGABRT"
 
 
+@pytest.mark.parametrize(
+    ("status", "process", "model", "phase"),
+    [
+        (0, Outcome.COMPLETED, Outcome.COMPLETED, "serve"),
+        (signal.SIGABRT, Outcome.CRASH, Outcome.CRASH, "exit"),
+        (3 << 8, Outcome.CRASH, Outcome.CRASH, "exit"),
+    ],
+)
+def test_process_that_exits_says_no_goodbye_and_its_status_tells_how_that_went(
+    tmp_path: Path, status: int, process: Outcome, model: Outcome, phase: str
+) -> None:
+    request = stub.run_request([stub.write_artifact(tmp_path, "m")], stub.BRIEF)
+    serve = {"ev": "begin", "phase": "serve", "model": "m", "thread": 1, "ident": 2, "tid": 2, "ns": 2}
+    leave = {"ev": "begin", "phase": "exit", "model": "", "thread": 0, "ident": 1, "tid": 1, "ns": 3}
+    event_log = events.EventLog()
+    event_log.feed(map(json.dumps, [{"ev": "ready", "model": "m", "thread": 1, "ns": 1}, serve, leave]))
+    ending = conclusion.Ending(event_log=event_log, end_ns=4)
+    result = conclude(request, "key", tmp_path, ending, watchdog.crash_evidence, status=status, max_rss_bytes=None)
+    assert (result.outcome, result.models[0].outcome, result.models[0].phase) == (process, model, phase)
+
+
 def test_cpu_time_limit_is_named(tmp_path: Path) -> None:
     request = stub.run_request([stub.write_artifact(tmp_path, "m")], stub.BRIEF)
     limited = dataclasses.replace(request, limits=WorkerLimits(cpu_s=3))

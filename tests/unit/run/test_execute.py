@@ -302,6 +302,14 @@ def test_configured_scenarios_hold_unless_the_command_line_names_some(
     assert planned_scenarios("reinit", monkeypatch=monkeypatch, project=configured) == ("alone", "reinit")
 
 
+def test_team_whose_servers_fork_or_exit_asks_for_it_in_every_run_with_one_key(
+    monkeypatch: pytest.MonkeyPatch, configured: Path
+) -> None:
+    wanted = ("concurrent", "prefork", "exit")
+    (configured / "pyproject.toml").write_text(f"[tool.compat]\nscenarios = {list(wanted)}\n")
+    assert planned_scenarios(monkeypatch=monkeypatch, project=configured) == ("alone", *wanted)
+
+
 @pytest.mark.parametrize("wanted", [(), ("alone",), ("latency",), ("shared", "latency")])
 @pytest.mark.parametrize("latency", ["quick", "off"])
 def test_naming_scenarios_never_drops_timing_and_never_asks_for_it(wanted: tuple[str, ...], latency: str) -> None:

@@ -237,6 +237,19 @@ def test_state_that_threads_share_in_both_releases_is_how_it_must_be_served_and_
     assert judged(initialization_result(), shared=True).decides
 
 
+EXIT_CRASH = initialization_result(Outcome.CRASH, phase="exit")
+
+
+def test_end_by_a_signal_at_exit_in_both_releases_is_no_crash_while_serving_and_does_not_decide() -> None:
+    found = judged(EXIT_CRASH, EXIT_CRASH, exit_detail="signal SIGABRT")
+    assert (found.status, kinds(found), found.decides) == (Status.SAME_FAIL, ["exit_crash"], False)
+    assert "exits, with all answers given, ends by signal SIGABRT" in found.findings[0].message
+    new_only = judged(EXIT_CRASH, initialization_result())
+    assert (new_only.status, kinds(new_only), new_only.decides) == (Status.FAIL, ["exit_crash"], True)
+    serving = judged(initialization_result(Outcome.CRASH, phase="serve"), EXIT_CRASH)
+    assert (serving.status, kinds(serving)) == (Status.FAIL, ["crash"])
+
+
 RATES = {
     "both": (FailureRates(new=Tally(fails=3), old=Tally(fails=3)), Status.SAME_FAIL),
     "both, never asked in the new release": (FailureRates(old=Tally(fails=3)), Status.SAME_FAIL),

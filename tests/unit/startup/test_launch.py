@@ -34,12 +34,13 @@ def ending(
     pairs: Sequence[Collection[str]] = (),
     at_work: Collection[str] | None = None,
     done: Collection[str] = (),
+    phase: str = "load",
 ) -> Runner:
     """Return a runner whose processes end early where one of ``by`` takes part, or all of one of ``pairs``.
 
     Args:
         at_work: who was, by the process's own account; None: all of them.
-        done: who has answered by then.
+        done: who has answered by then; ``phase``: where the others were.
     """
 
     def answer(request: ProbeRequest) -> ProbeResult:
@@ -51,7 +52,7 @@ def ending(
             if not over or model_of(name) in done:
                 return result(name)
             working = at_work is None or model_of(name) in at_work
-            return result(name, outcome if working else Outcome.NOT_RUN, phase="load" if working else "")
+            return result(name, outcome if working else Outcome.NOT_RUN, phase=phase if working else "")
 
         process = outcome if over else Outcome.COMPLETED
         return probed(*map(one, names), side=request.side, outcome=process, directory=f"/run/{request.repeat}")
@@ -108,6 +109,12 @@ def test_only_one_at_work_is_guilty_without_being_launched_again(outcome: Outcom
     runner = ending(outcome, by=["b"], at_work=["b"])
     assert one_round(runner, "a", "b", "c")[0] == {"a": Outcome.NOT_RUN, "b": outcome, "c": Outcome.NOT_RUN}
     assert launched(runner) == ["abc", "ac"]
+
+
+def test_all_who_serve_are_charged_with_how_their_process_exits_and_none_is_launched_again() -> None:
+    runner = ending(Outcome.CRASH, by=["b"], phase="exit")
+    assert one_round(runner, "a", "b", "c", scenario="exit") == [dict.fromkeys("abc", Outcome.CRASH)]
+    assert launched(runner) == ["abc"]
 
 
 @each_ending
