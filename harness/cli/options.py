@@ -1,7 +1,9 @@
 """Options that several commands take: which sides, which models, which cell, and how they are run."""
 
 import argparse
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -142,7 +144,7 @@ def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Options
 
     given = vars(parsed)
     return Options(
-        project=parsed.project.resolve(),
+        project=Path(os.path.realpath(parsed.project)),
         overrides={name: given[name] for name in OPTIONS if given.get(name) not in (None, [])},
         assignments=given.get("assignments") or (),
         environments=given.get("env") or (),
