@@ -47,11 +47,11 @@ class SelectedCell:
 
 
 def as_kept(model: ModelDeclaration, folder: Path) -> ModelDeclaration:
-    """Return a given model as the run in ``folder`` has kept its file, whatever became of that since."""
+    """Return a given model as the run in ``folder`` has kept its file, else as that is now."""
     path = file_copies.kept_before(model, folder / "given") if model.given is not None else None
     if path is None or model.given is None:
-        return model
-    model = replace(model, given=replace(model.given, path=str(path)))
+        return file_copies.planned(model)
+    model = replace(model, given=replace(model.given, path=str(path), within=""))
     return replace(model, source_digest=source_digest(model))
 
 

@@ -51,7 +51,8 @@ def test_a_file_without_a_line_is_told_without_one(repository: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "where", ["", "models/gone.py:3", "models/loop.pt", "/etc/passwd:1", "../../../etc/passwd:1", "a\0b.py:1", "x" * 5000]
+    "where",
+    ["", "models/gone.py:3", "models/loop.pt", "/etc/passwd:1", "../../../etc/passwd:1", "a\0b.py:1", "x" * 5000],
 )
 def test_what_no_file_of_the_repository_declares_has_no_place(repository: Path, tmp_path: Path, where: str) -> None:
     assert not declared_at(report(where), tmp_path / "no-run", repository / "serving")
