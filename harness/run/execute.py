@@ -74,7 +74,7 @@ def _resume(options: Options, progress: Progress, name: str, earlier: RunReport 
     more_s = seconds_of(options.more, "--more") if options.more else 0.0
     if more_s and options.until:
         raise ConfigError(f"--more would answer nothing: --until {options.until} ends before timing", "leave one out")
-    with RunDir.open(options.reports, name) as run_dir:
+    with RunDir.open(options.reports, name, trusted=options.trusted) as run_dir:
         if run_dir.search:
             hint = f"go on with it: {run_dir.search} --resume {name}"
             raise ConfigError(f"{run_dir.name} is a run of {run_dir.search}", hint)
@@ -136,7 +136,7 @@ def _what_was_asked(arguments: Sequence[str]) -> list[str]:
     for word in words:
         if word in NOT_OF_A_PLAN:
             next(words, None)
-        elif word != "--verbose" and not word.startswith(tuple(f"{name}=" for name in NOT_OF_A_PLAN)):
+        elif word not in ("--verbose", "--trust") and not word.startswith(tuple(f"{name}=" for name in NOT_OF_A_PLAN)):
             rest.append(word)
     return rest
 

@@ -20,7 +20,7 @@ from harness.run.files import read_report
 from harness.run.options import Options
 from harness.scenarios import TIMING
 from harness.store import codec, explanations
-from harness.store.run_folder import LAST, RunDir, find_run
+from harness.store.run_folder import LAST, RunDir, find_run, require_own
 from harness.system.progress import Progress
 
 SELECTED = "asked.json"
@@ -81,6 +81,8 @@ def selected_cell(
             f"{', '.join(typed)} beside a cell: {OWN}", f"leave it out, or {verb} --model, --old and --new"
         )
     folder = find_run(options.reports, run or LAST, with_report=True)
+    if not options.trusted:
+        require_own(folder)
     plan = RunDir(folder).load_plan()
     if wanted.model not in (model.name for model in plan.models):
         raise SelectionError(f"{folder.name} has no model {wanted.model}", f"it has: {listed(plan.models)}")
