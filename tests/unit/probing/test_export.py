@@ -12,13 +12,17 @@ import pytest
 from harness.decision.judge import judge_cells, without_changed_bytes
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
+from harness.golden import files as golden_files
+from harness.golden.store import GoldenStore
 from harness.models import file_copies
+from harness.models.artifacts import has_changed
 from harness.models.bundles import BundleStore, bundle_declaration
 from harness.probing.export import export_models
 from harness.worker import wire
 from tests.unit.builders.bundles import make_bundle
 from tests.unit.builders.given_models import given
-from tests.unit.builders.requests import write_archive
+from tests.unit.builders.golden_records import accept
+from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_archive, write_artifact
 from tests.unit.builders.stages import FINGERPRINTS, Runner, continued, decided, effects, planned, probed, result
 from tests.unit.builders.reports import verdict
 
@@ -82,6 +86,7 @@ def test_a_damaged_adoption_costs_its_own_row(tmp_path: Path, *, left: bool) -> 
     assert (found.artifact is None, found.failure is None) == (not left, left)
 
 
+SMALL = golden_outputs(float32(1, 2, 3))
 SECRET = b"what somebody else may read"
 
 
@@ -149,3 +154,27 @@ def test_only_the_bytes_that_were_planned_are_judged(tmp_path: Path, place: str,
     (cell,) = judged["m"]
     assert cell.status is Status.INCONCLUSIVE
     assert str(inputs if "requests" in place else "m") in cell.findings[0].message
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("other", [True, False])
+def test_a_golden_record_of_a_given_file_judges_that_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, small: bool, other: bool
+) -> None:
+    made = write_artifact(tmp_path / "made")
+    path = Path(made.path)
+    store = GoldenStore(tmp_path / "golden")
+    monkeypatch.setattr(golden_files, "MAX_ARTIFACT_BYTES", made.size_bytes - (0 if small else 1))
+    store.propose(replace(made, digest=golden_files.sha256_of(path)), SMALL, PRODUCER, "cpu")
+    accept(store, "m", reason="looked at")
+    if other:
+        path.write_bytes(path.read_bytes() + b"x")
+    ready = replace(effects(sides=("new",)), golden=store, run_dir=cast(Any, Folder(tmp_path / "run")))
+    plan = planned("m", models=(file_copies.planned(given(path)),), golden="golden", old=None)
+    found = export_models(decided(plan=plan, fingerprints=FINGERPRINTS), ready).exports["m"]
+    if other:
+        assert found.outcome is Outcome.NOT_RUN and found.failure is not None
+        assert "m.pt is not the file that its golden record is about" in found.failure.message
+    else:
+        assert found.artifact is not None and Path(found.artifact.path).read_bytes() == path.read_bytes()
+        assert not has_changed(found.artifact)
