@@ -123,9 +123,10 @@ def _named_file(path: str, given: GivenArtifact) -> str:
     Raises:
         CannotRead: a link in it leads out of the folder that was named.
     """
-    if leads_out(path, given.within):
+    real = os.path.realpath(path)
+    if leads_out(real, given.within):
         raise CannotRead("leads_out", f"is a link that leads out of {given.within}: name the file itself")
-    return os.path.realpath(path)
+    return real
 
 
 def _require(planned_sha256: str | None, sha256: str) -> None:
