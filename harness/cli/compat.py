@@ -11,6 +11,7 @@ from harness.cli.options import (
     add_policy,
     add_running,
     add_sides,
+    add_trust,
     add_verbose,
     options_of,
 )
@@ -77,6 +78,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_baseline(command)
     add_verbose(command)
     command.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
+    add_trust(command)
     command.add_argument("--more", metavar="TIME", help="with --resume: time what is undecided for 90s, 10min, 1h more")
     add_out(command)
 

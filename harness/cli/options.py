@@ -1,7 +1,9 @@
 """Options that several commands take: which sides, which models, which cell, and how they are run."""
 
 import argparse
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -121,6 +123,12 @@ def add_verbose(command: argparse.ArgumentParser) -> None:
     command.add_argument("--verbose", action="store_true", help=told)
 
 
+def add_trust(command: argparse.ArgumentParser) -> None:
+    """Add that a run may be gone on with, or repeated, that somebody else has made."""
+    told = "go on with a run that is another user's or holds links: what its plan names is executed"
+    command.add_argument("--trust", dest="trusted", action="store_true", help=told)
+
+
 def add_out(command: argparse.ArgumentParser) -> None:
     """Add where runs are kept."""
     command.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
@@ -130,6 +138,7 @@ def add_cell(command: argparse.ArgumentParser) -> None:
     """Add what says which cell: one of a finished run, or that of a model."""
     told = "a finished run or 'last', in place of --model, --old, --new"
     command.add_argument("run", nargs="?", metavar="RUN", help=told)
+    add_trust(command)
     command.add_argument("cell_id", nargs="?", metavar="CELL_ID", help="one of its red cells, as its report prints it")
     command.add_argument("--cell", metavar="CELL_ID", help="the same of the last run with a report, or of RUN")
     command.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
@@ -142,7 +151,7 @@ def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Options
 
     given = vars(parsed)
     return Options(
-        project=parsed.project.resolve(),
+        project=Path(os.path.realpath(parsed.project)),
         overrides={name: given[name] for name in OPTIONS if given.get(name) not in (None, [])},
         assignments=given.get("assignments") or (),
         environments=given.get("env") or (),
@@ -153,6 +162,7 @@ def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Options
         libraries=given.get("libraries") or (),
         out=given.get("out"),
         resume=given.get("resume"),
+        trusted=given.get("trusted") or False,
         until=given.get("until") or "",
         more=given.get("more") or "",
         policy=given.get("policy"),

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_out, add_policy, add_policy_keys, add_verbose, options_of
+from harness.cli.options import add_out, add_policy, add_policy_keys, add_trust, add_verbose, options_of
 
 HELP = CommandHelp(
     "Repeat one cell of a run with fresh probes, or many in one new run with one report. The result is about these "
@@ -32,6 +32,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_policy(command)
     add_policy_keys(command)
     add_verbose(command)
+    add_trust(command)
     add_out(command)
 
 

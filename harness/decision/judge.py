@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from harness.config.policy import model_policy
 from harness.decision.alone import judge_one, not_made, settings_between, unsupported_words
@@ -17,7 +19,7 @@ from harness.domain.probe import ProbeResult
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding
 from harness.latency.judging import may_be_taken_off
-from harness.models import file_copies
+from harness.models.artifacts import has_changed
 from harness.probing.facts import (
     Answered,
     Attributed,
@@ -43,6 +45,7 @@ from harness.startup.judging import (
 from harness.startup.rates import more_often
 from harness.startup.readiness import slow_starts
 
+AnyJudged = TypeVar("AnyJudged", bound=Judged)
 Attributions = Mapping[tuple[str, str], Attribution]
 """(model, scenario) -> what its failure needs in order to show, and how often it does in either release."""
 NOTHING_ASKED: Attributions = MappingProxyType({})
@@ -259,10 +262,23 @@ def numeric_settings(facts: Answered, probe: ProbeResult | None, export: Export 
     return settings_between(export, baseline, probe, facts.fingerprints)
 
 
+def without_changed_bytes(facts: AnyJudged, effects: Effects) -> AnyJudged:
+    """Return the facts with nothing judged of a model whose artifact or inputs are other ones now than were taken over.
+
+    Asked after the last probe: what was written meanwhile may have been what was probed.
+    """
+    changed = {
+        model.name: (_changed_meanwhile(model, artifact, facts, effects),)
+        for model in facts.plan.models
+        if (artifact := facts.exports[model.name].artifact) is not None and has_changed(artifact)
+    }
+    return replace(facts, verdicts={**facts.verdicts, **changed})
+
+
 def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) -> CellVerdict | None:
     export = facts.exports[model.name]
     if export.artifact is not None:
-        return _written_meanwhile(model, export.artifact, facts)
+        return None
     status, kind = Status.INCONCLUSIVE, "export_error"
     message = not_made(export, effects.environments.get("old", effects.environments["new"]).name)
     if export.outcome is Outcome.UNSUPPORTED:
@@ -277,11 +293,10 @@ def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) ->
     )
 
 
-def _written_meanwhile(model: ModelDeclaration, artifact: Artifact, facts: Provisioned) -> CellVerdict | None:
-    """Return that nothing can be said of a given file that somebody has written to during the run."""
-    if model.given is None or not file_copies.has_changed(artifact):
-        return None
-    message = f"{model.given.path} was written to while the run was using it"
+def _changed_meanwhile(
+    model: ModelDeclaration, artifact: Artifact, facts: Provisioned, effects: Effects
+) -> CellVerdict:
+    message = f"{effects.shown(Path(artifact.path))} or its inputs were written to while the run was using them"
     return CellVerdict(
         cell=facts.plan.cell(model.name, "alone").id,
         model=model.name,

@@ -41,6 +41,10 @@ class GivenArtifact:
             values, ``{"shape", "dtype", "below"}`` for a tensor. Without these and a file they are inferred.
         methods: which methods are called where the inputs do not say; empty means ``forward``.
         bundle: whether the file is a golden bundle, made by ``pack``.
+        within: the real path of the folder that somebody named, where the file was found in one: a link that leads out
+            of it is not followed.
+        sha256, inputs_sha256: of the bytes of both files when the run was planned, and nothing else is judged; empty
+            where one could not be read then, None where nothing was planned.
     """
 
     path: str
@@ -48,6 +52,9 @@ class GivenArtifact:
     requests: tuple[Mapping[str, Any], ...] = ()
     methods: tuple[str, ...] = ()
     bundle: bool = False
+    within: str = ""
+    sha256: str | None = None
+    inputs_sha256: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,8 +128,9 @@ class Artifact:
     Attributes:
         model: name of the model.
         path: absolute path of the ``.pt`` file.
-        digest: identity over the archive's members with the root folder stripped and
-            ``serialization_id`` and ``debug_pkl`` left out (they change with path and process).
+        digest: of a given file the sha256 of its bytes; of an export the identity over the archive's members with the
+            root folder stripped and ``serialization_id`` and ``debug_pkl`` left out (they change with path and
+            process). ``harness.models.artifacts.has_digest`` knows both.
         size_bytes: size of the file.
         archive_version: ``archive/version``; ``operator_version``: ``.data/version``. Two numbers.
         operators: ``name.overload`` as the exporter saw them in the saved archive, sorted.

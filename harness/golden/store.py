@@ -48,11 +48,15 @@ from harness.golden.journal import (
     read_ledger,
     unfinished,
 )
+from harness.models.artifacts import has_changed, inputs_digest
 from harness.models.old_outputs import Remembered
 from harness.store import codec
 from harness.system.files import remove
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
+
+PART = ".part"
+"""In ``PROPOSED``: where a proposal is written before it takes its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,25 +160,27 @@ class GoldenStore:
         del folder
         return Remembered(golden=self.outputs(model))
 
-    def unpack(self, model: str, destination: Path) -> Artifact | None:
+    def unpack(self, model: str, destination: Path) -> Artifact:
         """Write the record's artifact and inputs where a worker can read them; return the artifact.
 
-        None if the artifact was too large to keep (over 256 KiB).
+        Its path is empty if it was too large to keep (over 256 KiB).
         """
         record = self.record(model)
         folder = self.record_folder(model)
-        if ARTIFACT not in record.files:
-            return None
         inputs = destination / "inputs"
         inputs.mkdir(parents=True, exist_ok=True)
-        path = destination / f"{model}.pt"
-        path.write_bytes(unpacked(folder, record, ARTIFACT))
+        path = ""
+        if ARTIFACT in record.files:
+            path = str(destination / f"{model}.pt")
+            Path(path).write_bytes(unpacked(folder, record, ARTIFACT))
         (inputs / wire.TENSORS_BIN).write_bytes(unpacked(folder, record, INPUTS))
         lines = b"".join(codec.canonical(entry) + b"\n" for entry in record.inputs)
         (inputs / wire.TENSORS_INDEX).write_bytes(lines)
         made = Counter(input_set for input_set, _, _ in record.calls)
         schedule = tuple((input_set.name, made[input_set.name]) for input_set in record.artifact.input_sets)
-        return replace(record.artifact, path=str(path), inputs_dir=str(inputs), schedule=schedule)
+        return replace(
+            record.artifact, path=path, inputs_dir=str(inputs), inputs_digest=inputs_digest(inputs), schedule=schedule
+        )
 
     def proposal(self, model: str) -> tuple[GoldenRecord, str, Outputs]:
         """Return a waiting proposal, the sha256 of its ``record.json``, and its outputs; its files are verified.
@@ -194,27 +200,37 @@ class GoldenStore:
     ) -> Path | None:
         """Write a proposal from an artifact with its recorded inputs and its golden outputs; return its folder.
 
-        None if the accepted record says the same already: then nothing waits.
+        None if the accepted record says the same already: then nothing waits. It takes the place of an earlier proposal
+        once it is whole and verified; one that is refused leaves nothing.
 
         Raises:
+            GoldenError: artifact or inputs are other ones by now than gave the outputs.
             RunDirError: it cannot be written.
         """
         folder = self.folder / PROPOSED / artifact.model
+        if has_changed(artifact):
+            message = f"{artifact.path} or its inputs are other ones by now than gave the outputs"
+            raise GoldenError(message, "run it again, and propose from that run")
         with locked(self.folder):
             known = self._intact(artifact.model)
+            part = self.folder / PROPOSED / PART / artifact.model
             try:
+                shutil.rmtree(part.parent, ignore_errors=True)  # of a command that was killed
+                part.mkdir(parents=True)
+                codec.write_atomically(self.folder / PROPOSED / IGNORED, b"*\n")
+                proposal = write_record(part, artifact, outputs, producer=producer, device=device, source=source)
+                own_record(part)
                 if os.path.lexists(folder):
                     remove(folder)
-                folder.mkdir(parents=True)
+                if known is not None and same_content(known, proposal):
+                    return None
+                part.rename(folder)
             except OSError as error:
                 raise RunDirError(
                     f"{folder} cannot be written: {error.strerror or error}", "make it writable"
                 ) from error
-            codec.write_atomically(self.folder / PROPOSED / IGNORED, b"*\n")
-            proposal = write_record(folder, artifact, outputs, producer=producer, device=device, source=source)
-            if known is not None and same_content(known, proposal):
-                shutil.rmtree(folder)
-                return None
+            finally:
+                shutil.rmtree(part.parent, ignore_errors=True)
         return folder
 
     def _intact(self, model: str) -> GoldenRecord | None:

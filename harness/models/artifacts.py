@@ -1,6 +1,7 @@
 """Makes an ``Artifact`` of what a worker exported, adopted, extracted or rewrote; archives are read as zip files."""
 
 import hashlib
+import io
 import shutil
 import zipfile
 import zlib
@@ -100,6 +101,32 @@ def stream_identity(content: BinaryIO, size_bytes: int, path: Path) -> tuple[str
     except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{path} is not a readable TorchScript archive: {error}") from error
     return digest.hexdigest(), versions.get("version"), versions.get(".data/version")
+
+
+def has_digest(digest: str, content: io.BufferedReader | io.BytesIO, size_bytes: int, path: Path) -> bool:
+    """Return whether open content has the ``Artifact.digest`` of a given file, which is of its bytes, or of an export.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if hashlib.file_digest(content, "sha256").hexdigest() == digest:
+        return True
+    content.seek(0)
+    try:
+        return stream_identity(content, size_bytes, path)[0] == digest
+    except ValueError:
+        return False
+
+
+def has_changed(artifact: Artifact) -> bool:
+    """Return whether the file of an artifact, or its recorded inputs, are other ones by now than were probed."""
+    path, inputs = Path(artifact.path), Path(artifact.inputs_dir)
+    try:
+        with path.open("rb") as content:
+            same = has_digest(artifact.digest, content, path.stat().st_size, path)
+        return not same or (bool(artifact.inputs_digest) and inputs_digest(inputs) != artifact.inputs_digest)
+    except OSError:
+        return True
 
 
 def artifact_of(declaration: ModelDeclaration, export: ProbeResult) -> Artifact:

@@ -30,7 +30,7 @@ from harness.domain.golden import ARTIFACT, BUNDLE_SCHEMA_VERSION, DESCRIPTION, 
 from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.errors import ConfigError, GoldenError, RunDirError
 from harness.models import files, names
-from harness.models.artifacts import archive_identity, inputs_digest
+from harness.models.artifacts import has_digest, inputs_digest
 from harness.models.declarations import DEVICES, NAME, PATHS, TOLERANCE, WORDS
 from harness.models.old_outputs import Remembered
 from harness.store import codec
@@ -271,16 +271,9 @@ def _require_its_artifact(bundle: Bundle, path: Path) -> None:
         raise CannotRead(
             "damaged", f"{ARTIFACT} has {size} bytes, and {DESCRIPTION} promises {bundle.artifact.size_bytes}"
         )
-    if bundle.artifact.digest != bundle.files[ARTIFACT] and bundle.artifact.digest != _identity(path):
-        raise CannotRead("damaged", f"{ARTIFACT} is another than {DESCRIPTION} promises")
-
-
-def _identity(path: Path) -> str:
-    """Return the identity of an exported artifact; empty if the file is none."""
-    try:
-        return archive_identity(path)[0]
-    except ValueError:
-        return ""
+    with path.open("rb") as content:
+        if not has_digest(bundle.artifact.digest, content, size, path):
+            raise CannotRead("damaged", f"{ARTIFACT} is another than {DESCRIPTION} promises")
 
 
 def _refused(path: Path, why: str) -> GoldenError:
@@ -559,9 +552,10 @@ class BundleStore:
     """The bundles among some models, read in place."""
 
     def __init__(self, models: Iterable[ModelDeclaration]) -> None:
-        self._paths: Mapping[str, Path] = {
-            model.name: Path(model.given.path) for model in models if model.given is not None and model.given.bundle
-        }
+        bundles = [(model, model.given) for model in models if model.given is not None and model.given.bundle]
+        self._paths = {model.name: Path(given.path) for model, given in bundles}
+        self._planned = {model.name: model.source_digest for model, _ in bundles}
+        self._read: dict[str, Bundle] = {}
 
     def title(self) -> str:
         """Return what made the bundles and when: ``golden bundle made by torch 2.1.2 on 2026-11-21``."""
@@ -574,12 +568,18 @@ class BundleStore:
         return tuple(sorted(self._paths))
 
     def record(self, model: str) -> Bundle:
-        """Return what the bundle of ``model`` says of itself.
+        """Return what the bundle of ``model`` says of itself; it is read once.
 
         Raises:
-            GoldenError: there is none, or it is damaged.
+            GoldenError: there is none, it is damaged, or another one than when the run was planned.
         """
-        return read_bundle(self._path(model))
+        if model not in self._read:
+            path = self._path(model)
+            bundle, digest = _described(path)
+            if digest != self._planned[model]:
+                raise GoldenError(f"{path} is another bundle than when this run was planned", "start a new run")
+            self._read[model] = bundle
+        return self._read[model]
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
         """Return nothing: bundles are not accepted by anybody here; each says what made it."""
@@ -594,6 +594,8 @@ class BundleStore:
         """
         path = self._path(model)
         bundle = unpack_bundle(path, destination)
+        if bundle != self.record(model):
+            raise GoldenError(f"{path} is another bundle than when this run was planned", "start a new run")
         golden = self.remembered(model, destination).golden
         made = calls_made(golden)
         promised = {(item.name, call) for item in bundle.artifact.input_sets for call in range(made[item.name] or 1)}

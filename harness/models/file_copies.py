@@ -1,13 +1,14 @@
-"""Copies a given artifact into the run's folder, named by its content, so that later writes do not affect the run."""
+"""Copies a given artifact into the run's folder, named by its content: what was planned is judged, and nothing else."""
 
 import fcntl
 import hashlib
 import os
+import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.archive.limits import CannotRead
-from harness.domain.models import Artifact, ModelDeclaration
+from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.models import files
 from harness.store.results import ResultStore, WhyNot
 
@@ -26,31 +27,49 @@ class Kept:
     sha256: str
 
 
+def planned(declaration: ModelDeclaration) -> ModelDeclaration:
+    """Return a declaration for a plan: where it is a given file, with the digests of what is there now."""
+    given = declaration.given
+    if given is None or given.bundle:  # whose source_digest stands for its bytes
+        return declaration
+    sha256, inputs_sha256 = (_digest_now(path, given) for path in (given.path, given.inputs))
+    return replace(declaration, given=replace(given, sha256=sha256, inputs_sha256=inputs_sha256))
+
+
+def leads_out(path: str, within: str) -> bool:
+    """Return whether a file, by links in its path, lies outside of the folder ``within`` that was named."""
+    return bool(within) and not Path(os.path.realpath(path)).is_relative_to(within)
+
+
 def keep(declaration: ModelDeclaration, folder: Path) -> Kept:
     """Return the file under ``folder`` that is the given artifact of ``declaration`` for the run and its reruns.
 
-    It is named by its content and independent of the original: blocks are shared where the file system can do that,
-    else copied; a file too large to copy is linked (see ``has_changed``).
+    It is named by its content, read-only, and independent of the original: blocks are shared where the file system can
+    do that, else copied; a file too large to copy is linked, and keeps its permissions.
 
     Raises:
-        CannotRead: it is gone or may not be read.
+        CannotRead: it is gone, may not be read, or is another file than was planned.
         OSError: there is no room for a copy.
     """
-    assert declaration.given is not None
+    given = declaration.given
+    assert given is not None
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{declaration.name}.part"
     part.unlink(missing_ok=True)
-    path = os.path.realpath(declaration.given.path)
-    with files.opened(path) as source:  # a plain file that we may read
-        if not _shared(source, part) and not (source.size > COPIED_BYTES and _linked(path, part)):
-            _copied(source, part)
-    with files.opened(str(part)) as own:
-        sha256 = digest_of(own)
-    target = folder / f"{declaration.name}-{sha256[:12]}.pt"
-    if target.exists():
-        part.unlink()
-    else:
+    path = _named_file(given.path, given)
+    try:
+        with files.opened(path) as source:  # a plain file that we may read
+            if not _shared(source, part) and not (source.size > COPIED_BYTES and _linked(path, part)):
+                _copied(source, part)
+        with files.opened(str(part)) as own:
+            sha256 = digest_of(own)
+        _require(given.sha256, sha256)
+        if part.stat().st_nlink == 1:
+            part.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+        target = folder / f"{declaration.name}-{sha256[:12]}.pt"
         part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
     known = {"source_digest": declaration.source_digest, "file": target.name}
     ResultStore(folder, dict[str, str]).save(declaration.name, known)
     return Kept(path=target, sha256=sha256)
@@ -67,33 +86,54 @@ def kept_before(declaration: ModelDeclaration, folder: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def has_changed(artifact: Artifact) -> bool:
-    """Whether a linked copy was changed through its other name."""
-    try:
-        if os.stat(artifact.path).st_nlink == 1:  # noqa: PTH116
-            return False
-        with files.opened(artifact.path) as source:
-            return digest_of(source) != artifact.digest
-    except (OSError, CannotRead):
-        return True
-
-
 def by_content(declaration: ModelDeclaration, kept: Kept) -> ModelDeclaration:
     """Return the declaration as a request has it: with the kept file, and nothing that depends on when it was written.
 
     The digest covers the bytes of the file of requests too.
 
     Raises:
-        CannotRead: the requests cannot be read.
+        CannotRead: the requests cannot be read, or are others than were planned.
     """
-    assert declaration.given is not None
+    given = declaration.given
+    assert given is not None
     digest = hashlib.sha256(kept.sha256.encode())
-    inputs = declaration.given.inputs
-    if inputs:
-        with files.opened(inputs) as source:
-            digest.update(digest_of(source).encode())
-    given = replace(declaration.given, path=str(kept.path))
+    if given.inputs:
+        with files.opened(_named_file(given.inputs, given)) as source:
+            sha256 = digest_of(source)
+        _require(given.inputs_sha256, sha256)
+        digest.update(sha256.encode())
+    given = replace(given, path=str(kept.path), within="", sha256=None, inputs_sha256=None)
     return replace(declaration, given=given, package_root="", source="", line=0, source_digest=digest.hexdigest())
+
+
+def _digest_now(path: str, given: GivenArtifact) -> str:
+    """Return the digest of a file; empty where there is none that can be read."""
+    if not path:
+        return ""
+    try:
+        with files.opened(_named_file(path, given)) as source:
+            return digest_of(source)
+    except CannotRead:
+        return ""
+
+
+def _named_file(path: str, given: GivenArtifact) -> str:
+    """Return the real path of a file.
+
+    Raises:
+        CannotRead: a link in it leads out of the folder that was named.
+    """
+    real = os.path.realpath(path)
+    if leads_out(real, given.within):
+        raise CannotRead("leads_out", f"is a link that leads out of {given.within}: name the file itself")
+    return real
+
+
+def _require(planned_sha256: str | None, sha256: str) -> None:
+    if planned_sha256 not in (None, sha256):
+        before = f"its sha256 was {planned_sha256[:12]}" if planned_sha256 else "it could not be read then"
+        text = f"is another file than when this run was planned ({before}, now {sha256[:12]}): start a new run"
+        raise CannotRead("changed", text)
 
 
 def _shared(source: files.FileSource, part: Path) -> bool:

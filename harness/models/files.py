@@ -85,6 +85,15 @@ def find_files(names: Sequence[str], *, suffixes: Collection[str] = SUFFIXES) ->
     return tuple(found)
 
 
+def named_folder(name: str) -> str:
+    """Return the folder that a name means: itself, or where a pattern begins; links below it may lead out of it."""
+    if os.path.isdir(name):  # noqa: PTH112  as above
+        return name
+    parts = Path(name).parts
+    first = next((index for index, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return str(Path(*parts[:first]))
+
+
 def _is_there(name: str) -> bool:
     """Return whether there is such a file, a dangling link, or something that may not be read."""
     try:
@@ -98,13 +107,13 @@ def _is_there(name: str) -> bool:
 
 def _matching(pattern: str) -> Iterator[str]:
     """Yield what a pattern means; ``**`` follows no links, which may lead in a circle."""
-    parts = Path(pattern).parts
-    first = next((index for index, part in enumerate(parts) if glob.has_magic(part)), None)
-    if first is None:
+    if not glob.has_magic(pattern):
         return
     try:
-        base, dotted = Path(*parts[:first]), any(part.startswith(".") for part in parts[first:])
-        for path in base.glob(str(Path(*parts[first:]))):
+        base = Path(named_folder(pattern))
+        rest = Path(pattern).relative_to(base)
+        dotted = any(part.startswith(".") for part in rest.parts)
+        for path in base.glob(str(rest)):
             inside = path.relative_to(base).parts[:-1]
             hidden = not dotted and any(part.startswith(".") for part in inside)
             made = any(_is_run(path.parents[level]) for level in range(len(inside)))

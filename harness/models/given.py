@@ -17,10 +17,10 @@ from harness.domain.archive import ArchiveFormat
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.text import first_few
 from harness.errors import ConfigError, FixtureError, GoldenError, SelectionError
-from harness.models import names
+from harness.models import file_copies, names
 from harness.models.bundles import bundle_declaration
 from harness.models.declarations import merge_catalogue
-from harness.models.files import SUFFIXES, find_files, format_of, opened
+from harness.models.files import SUFFIXES, find_files, format_of, named_folder, opened
 from harness.models.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
 from harness.worker import wire
 
@@ -201,10 +201,15 @@ class GivenModels:
 
 
 class GivenFile(NamedTuple):
-    """A file, by its absolute path, and whether the user named it rather than a folder or a pattern."""
+    """A file, by its absolute path, and where it was found: below a folder's real path, or empty if it was named."""
 
     path: str
-    named: bool
+    within: str
+
+    @property
+    def named(self) -> bool:
+        """Whether the user named it rather than a folder or a pattern."""
+        return not self.within
 
 
 def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenModels:
@@ -243,11 +248,12 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
     taken = {model.given.path for model in declared if model.given is not None}
     usable = []
     for found in files.values():
-        wrong = what_else(found.path)
+        outside = file_copies.leads_out(found.path, found.within)  # so it is not opened, and has a row that says so
+        wrong = "" if outside else what_else(found.path)
         if wrong and found.named:
             raise SelectionError(f"{shown(found.path)} {wrong}", INSPECT)
         if not wrong and not found.named and found.path.endswith(golden.SUFFIX):
-            wrong = _why_no_bundle(found.path)
+            wrong = f"is a link that leads out of {found.within}" if outside else _why_no_bundle(found.path)
         if wrong:
             notes.append(f"{shown(found.path)} {wrong} (left out)")
         elif found.path not in taken:
@@ -328,9 +334,11 @@ def _why_no_bundle(path: str) -> str:
 
 def _files(name: str) -> Iterator[GivenFile]:
     """Yield the artifacts that one name means; links are not resolved: a model is named after the link."""
-    for path in find_files([name], suffixes=SUFFIXES):
+    found = find_files([name], suffixes=SUFFIXES)
+    folder = os.path.realpath(named_folder(name))
+    for path in found:
         if not is_request_file(path):
-            yield GivenFile(os.path.abspath(path), named=path == name)  # noqa: PTH100
+            yield GivenFile(os.path.abspath(path), within="" if path == name else folder)  # noqa: PTH100
         elif path == name:
             raise SelectionError(f"{shown(path)} holds requests", "name the artifact: they are found beside it")
 
@@ -341,18 +349,20 @@ def _merged(declared: Sequence[ModelDeclaration], files: Sequence[GivenFile]) ->
         if wrong:
             raise SelectionError(f"{shown(found.path)} {wrong}", "name files that this user may read")
     bundles = [bundle_declaration(Path(found.path)) for found in files if found.path.endswith(golden.SUFFIX)]
-    paths = [found.path for found in files if not found.path.endswith(golden.SUFFIX)]
-    called = names.names_of(paths, [model.name for model in (*declared, *bundles)])
-    return merge_catalogue([*map(finished, declared), *bundles, *(_model(path, called[path]) for path in paths)])
+    plain = [found for found in files if not found.path.endswith(golden.SUFFIX)]
+    called = names.names_of([found.path for found in plain], [model.name for model in (*declared, *bundles)])
+    return merge_catalogue(
+        [*map(finished, declared), *bundles, *(_model(found, called[found.path]) for found in plain)]
+    )
 
 
-def _model(path: str, name: str) -> ModelDeclaration:
+def _model(found: GivenFile, name: str) -> ModelDeclaration:
     return finished(
         ModelDeclaration(
             name=name,
-            package_root=str(Path(path).parent),
-            source=Path(path).name,
+            package_root=str(Path(found.path).parent),
+            source=Path(found.path).name,
             how="file",
-            given=GivenArtifact(path=path),
+            given=GivenArtifact(path=found.path, within=found.within),
         )
     )

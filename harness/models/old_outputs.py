@@ -72,8 +72,8 @@ class Records(Protocol):
         """Return why the outputs of ``models`` are trusted; empty if nobody accepted them, as with bundles."""
         ...
 
-    def unpack(self, model: str, destination: Path) -> Artifact | None:
-        """Write artifact and inputs where a worker can read them; return the artifact, None if it was not kept."""
+    def unpack(self, model: str, destination: Path) -> Artifact:
+        """Write artifact and inputs where a worker can read them; its path is empty if the artifact was not kept."""
         ...
 
     def remembered(self, model: str, folder: Path) -> Remembered:

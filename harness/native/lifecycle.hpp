@@ -102,7 +102,7 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
   say_hello(log);
   arm_stack_dumps(run_dir);
   if (const json::Value* wanted = request.find("limits"); wanted && !wanted->is_null())
-    if (const std::string refused = limits::apply(*wanted); !refused.empty()) log.mark("limits", refused);
+    if (const std::string refused = limits::apply(*wanted, run_dir); !refused.empty()) log.mark("limits", refused);
   const std::string& verb = request["verb"].str();
   if (request["protocol"].integer != wire::kProtocol || (verb != "run" && verb != "benchmark")) {
     log.refuse("cannot serve '" + verb + "'");

@@ -1,6 +1,8 @@
 // Resource limits of this process, as harness/worker/limits.py sets them: before any artifact is touched.
 #pragma once
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -9,12 +11,14 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -77,8 +81,69 @@ inline std::string close_network() {
   return std::strerror(errno);
 }
 
+// linux/landlock.h, which old headers do not have; see harness/worker/limits.py.
+inline constexpr const char* kLock = ".lock";
+inline constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
+inline constexpr std::uint64_t kWriteFile = 1u << 1, kRemoveAndMake = 0x1FF0, kRenameElsewhere = 1u << 13,
+                               kTruncate = 1u << 14;
+inline constexpr long kLeastLandlock = 2;
+struct __attribute__((packed)) PathBeneath {
+  std::uint64_t rights;
+  std::int32_t place;
+};
+
+inline std::string above(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+inline void allow(int ruleset, const std::string& path, std::uint64_t of_folders, std::uint64_t of_files) {
+  const int place = open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (place < 0) return;  // gone since
+  struct stat status {};
+  fstat(place, &status);
+  const PathBeneath rule{S_ISDIR(status.st_mode) ? of_folders : of_files, place};
+  if (!S_ISLNK(status.st_mode)) syscall(kAddRule, ruleset, 1, &rule, 0);
+  close(place);
+}
+
+// Refuses to write into the folder of the run elsewhere than below `folder`, to this thread and all that it starts.
+inline std::string close_results(const std::string& folder) {
+  char* real = realpath(folder.c_str(), nullptr);
+  if (!real) return std::strerror(errno);
+  const std::string own = real;
+  std::free(real);
+  std::string run = own;
+  do run = above(run);
+  while (run != "/" && access((run + "/" + kLock).c_str(), F_OK) != 0);
+  if (run == "/") return "";
+  const long version = syscall(kCreateRuleset, nullptr, 0, 1);
+  if (version < 0) return std::strerror(errno);
+  if (version < kLeastLandlock) return "this kernel has an old version of Landlock";
+  const std::uint64_t of_files = kWriteFile | (version > kLeastLandlock ? kTruncate : 0);
+  const std::uint64_t of_folders = of_files | kRemoveAndMake | kRenameElsewhere;
+  const int ruleset = static_cast<int>(syscall(kCreateRuleset, &of_folders, sizeof of_folders, 0));
+  if (ruleset < 0) return std::strerror(errno);
+  allow(ruleset, own, of_folders, of_files);
+  for (std::string on_the_way = run; on_the_way != "/"; on_the_way = above(on_the_way)) {
+    const std::string parent = above(on_the_way);
+    DIR* entries = opendir(parent.c_str());
+    if (!entries) continue;  // it may not be listed, and is not to be written
+    while (const dirent* entry = readdir(entries)) {
+      const std::string name = entry->d_name;
+      const std::string path = (parent == "/" ? "" : parent) + "/" + name;
+      if (name != "." && name != ".." && path != on_the_way) allow(ruleset, path, of_folders, of_files);
+    }
+    closedir(entries);
+  }
+  const bool done = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(kRestrictSelf, ruleset, 0) == 0;
+  const std::string why = done ? "" : std::strerror(errno);
+  close(ruleset);
+  return why;
+}
+
 // Returns, as JSON, what could not be applied and why; empty where everything was.
-inline std::string apply(const json::Value& wanted) {
+inline std::string apply(const json::Value& wanted, const std::string& folder) {
   signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is an error
   json::Object refused;
   bool any = false;
@@ -92,6 +157,7 @@ inline std::string apply(const json::Value& wanted) {
   note("file", lower(RLIMIT_FSIZE, wanted["file_bytes"]));
   note("killed_first", be_killed_first());
   if (!wanted["network"].truthy()) note("network", close_network());
+  note("results", close_results(folder));
   return any ? refused.str() : "";
 }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from harness.archive.limits import CannotRead
-from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Failure
 from harness.errors import GoldenError
@@ -40,17 +40,34 @@ def export_models(facts: Provisioned, effects: Effects) -> Exported:
 
 
 def _kept(declaration: ModelDeclaration, records: Records, effects: Effects) -> Export:
+    given = declaration.given
     try:
         artifact = records.unpack(declaration.name, effects.folder("golden") / declaration.name)
+        if given is not None and not given.bundle:
+            artifact = _of_that_file(artifact, file_copies.keep(declaration, effects.folder("given")))
+        if not artifact.path:
+            raise CannotRead("missing", "has a golden record without the artifact (too large for git)")
     except GoldenError as error:
         failure = Failure(type="Damaged", message=error.message, phase="")
-        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
-    if artifact is None:
-        failure = Failure(
-            type="NotRecorded", message="its golden record holds no artifact (too large for git)", phase=""
-        )
-        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
-    return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact)
+    except (CannotRead, OSError) as error:
+        failure = _not_kept(error, given.path if given is not None else declaration.name, effects)
+    else:
+        return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact)
+    return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
+
+
+def _of_that_file(artifact: Artifact, kept: file_copies.Kept) -> Artifact:
+    """Return the artifact of a golden record with the given file that it is about, which it need not hold itself."""
+    if kept.sha256 != artifact.digest:
+        raise CannotRead("other", "is not the file that its golden record is about: propose a record from a run of it")
+    return replace(artifact, path=str(kept.path))
+
+
+def _not_kept(error: CannotRead | OSError, path: str, effects: Effects) -> Failure:
+    if isinstance(error, CannotRead):
+        return Failure(type="Unreadable", message=f"{path} {error.text}", phase="")
+    message = f"{path} cannot be kept under {effects.run_dir.path}: {error.strerror or error}"
+    return Failure(type="NotKept", message=message, phase="")
 
 
 def export_model(
@@ -87,17 +104,18 @@ def _adopt(
     declaration: ModelDeclaration, given: GivenArtifact, effects: Effects, requests: Requests, side: str
 ) -> Export:
     """Take a given artifact over: keep its file, and let the old release read its requests or infer them."""
+    read = given.path
     try:
         kept = file_copies.keep(declaration, effects.folder("given"))
+        read = given.inputs
         declared = file_copies.by_content(declaration, kept)
-    except CannotRead as error:
-        failure = Failure(type="Unreadable", message=f"{given.path} or its requests: {error.text}", phase="")
-        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
-    except OSError as error:
-        message = f"{given.path} cannot be kept under {effects.run_dir.path}: {error.strerror or error}"
-        failure = Failure(type="NotKept", message=message, phase="")
-        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
+    except (CannotRead, OSError) as error:
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=_not_kept(error, read, effects))
     result = effects.runner(requests.adopt(declared, side))
+    try:
+        file_copies.by_content(declaration, kept)  # the worker has read the requests where they lie
+    except CannotRead as error:
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=_not_kept(error, read, effects))
     (model,) = result.models
     refused = model.failure is not None and model.failure.phase == wire.INPUTS
     if refused or model.outcome in UNCLEAR:

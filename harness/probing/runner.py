@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import shutil
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +25,7 @@ from harness.probing.requests import lacked_memory, request_key, wire_request
 from harness.probing.zygote import Child, Zygote, start
 from harness.store import codec
 from harness.store.results import PROBE_RESULT, ResultStore, WhyNot
+from harness.system.files import remove
 from harness.worker import wire
 
 ProbeRunner = Callable[[ProbeRequest], ProbeResult]
@@ -304,7 +305,7 @@ class ZygoteRunner:
 
 
 def _fresh(folder: Path) -> Path:
-    if folder.exists():
-        shutil.rmtree(folder)
+    if os.path.lexists(folder):
+        remove(folder)
     folder.mkdir(parents=True)
     return folder

@@ -12,6 +12,7 @@ from harness.domain.report import RunReport
 from harness.domain.text import first_few
 from harness.errors import ConfigError, GateError, SelectionError
 from harness.models import fixture_folders
+from harness.report.json.report import dump_report
 from harness.run.baseline import beside_kept, keep_baseline, read_baseline
 from harness.run.files import Finished, write_reports
 from harness.run.golden.source import records_of
@@ -25,7 +26,7 @@ from harness.run.options import (
 )
 from harness.run.pipeline import run
 from harness.run.plan import ending_at, make_plan
-from harness.store.run_folder import RunDir
+from harness.store.run_folder import REPORT, RunDir
 from harness.system import clock
 from harness.system.progress import Progress
 
@@ -73,7 +74,7 @@ def _resume(options: Options, progress: Progress, name: str, earlier: RunReport 
     more_s = seconds_of(options.more, "--more") if options.more else 0.0
     if more_s and options.until:
         raise ConfigError(f"--more would answer nothing: --until {options.until} ends before timing", "leave one out")
-    with RunDir.open(options.reports, name) as run_dir:
+    with RunDir.open(options.reports, name, trusted=options.trusted) as run_dir:
         if run_dir.search:
             hint = f"go on with it: {run_dir.search} --resume {name}"
             raise ConfigError(f"{run_dir.name} is a run of {run_dir.search}", hint)
@@ -111,9 +112,11 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
     except KeyboardInterrupt:
         progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}{options.out_again}")
         raise
+    run_dir.write(REPORT, dump_report(report))  # before anything else that may fail
     report = beside_kept(with_machine_changes(report, before, look(plan, run_dir)), run_dir.path)
     finished = Finished(report=report, folder=run_dir.path, project=options.project)
-    write_reports(finished, run_dir)
+    for note in write_reports(finished, run_dir):
+        progress.note(note)
     return finished
 
 
@@ -133,7 +136,7 @@ def _what_was_asked(arguments: Sequence[str]) -> list[str]:
     for word in words:
         if word in NOT_OF_A_PLAN:
             next(words, None)
-        elif word != "--verbose" and not word.startswith(tuple(f"{name}=" for name in NOT_OF_A_PLAN)):
+        elif word not in ("--verbose", "--trust") and not word.startswith(tuple(f"{name}=" for name in NOT_OF_A_PLAN)):
             rest.append(word)
     return rest
 

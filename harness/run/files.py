@@ -1,5 +1,8 @@
 """What a finished run leaves in its folder for people, for CI and for the other commands."""
 
+import contextlib
+import os
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +12,7 @@ from harness.diagnosis.explanation import with_later
 from harness.domain.matrix import Matrix
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
-from harness.errors import ConfigError, RunDirError
+from harness.errors import ConfigError, GateError, RunDirError
 from harness.report.formats import RUN, Shown, ShownRun
 from harness.report.json.report import load_report
 from harness.report.json.results import load_matrix
@@ -19,6 +22,7 @@ from harness.run.trace import read_trace
 from harness.store import codec
 from harness.store.explanations import kept
 from harness.store.run_folder import PLAN, REPORT, RunDir, find_run
+from harness.system.files import keep_bug_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,14 +88,31 @@ def shown_run(finished: Finished) -> ShownRun:
     )
 
 
-def write_reports(finished: Finished, run_dir: RunDir) -> None:
-    """Write the report of a run in every form that a run leaves.
+def write_reports(finished: Finished, run_dir: RunDir) -> tuple[str, ...]:
+    """Write the report of a run in every form that a run leaves; return a note for each form that could not be made.
+
+    ``report.json`` comes first, and survives whatever becomes of the forms that can be made of it again.
 
     Raises:
-        RunDirError: the folder cannot be written, or the disk is full.
+        RunDirError: ``report.json`` cannot be written, or the disk is full.
     """
-    for name, data in RUN.rendered_files(shown_run(finished), Shown(directory=shown_path(run_dir.path))):
-        run_dir.write(name, data)
+    run, how = shown_run(finished), Shown(directory=shown_path(run_dir.path))
+    notes = []
+    for form, name in RUN.files.items():
+        try:
+            run_dir.write(name, RUN.render(form, run, how).encode())
+        except Exception as error:  # a finished run is not lost to one form of it
+            if name == REPORT:
+                raise
+            with contextlib.suppress(OSError):
+                (run_dir.path / name).unlink()  # of an earlier session of this run
+            why = str(error) if isinstance(error, GateError) else _bug_words(traceback.format_exc())
+            notes.append(f"{name} was not written: {why}; {REPORT} is whole: report {run_dir.name} --format {form}")
+    return tuple(notes)
+
+
+def _bug_words(story: str) -> str:
+    return f"this is a bug of the harness; please report it with {keep_bug_report(story)}"
 
 
 def declared_at(report: RunReport, folder: Path, project: Path) -> Mapping[str, str]:
@@ -113,9 +134,12 @@ def declared_at(report: RunReport, folder: Path, project: Path) -> Mapping[str, 
 
 
 def _file(path: Path) -> Path | None:
-    """Return the file at a path, or None; a report from elsewhere may name what cannot be a file name."""
+    """Return the file at a path, or None; a report from elsewhere may name what cannot be a file name.
+
+    A link that leads to itself is none: ``Path.resolve`` raises ``RuntimeError`` there, before Python 3.13.
+    """
     try:
-        place = path.resolve()
+        place = Path(os.path.realpath(path))
         return place if place.is_file() else None
     except (OSError, ValueError):
         return None

@@ -40,6 +40,7 @@ class Options:
     """What the command line said; None and empty mean not given.
 
     Attributes:
+        trusted: whether a run that is resumed or repeated may be somebody else's.
         until: where the run ends, one of ``UNTIL``; empty: with everything that was planned.
         more: for how long a run that is resumed times what it left undecided, such as ``10min``; empty: as planned.
         whole_fleet: False where one model is checked alone, of which policy asks no number of models and no scenarios.
@@ -56,6 +57,7 @@ class Options:
     libraries: Sequence[str] = ()
     out: str | None = None
     resume: str | None = None
+    trusted: bool = False
     until: str = ""
     more: str = ""
     policy: str | None = None

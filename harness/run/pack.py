@@ -15,6 +15,7 @@ from harness.environments.sides import env_spec
 from harness.errors import ConfigError, GateError, GoldenError
 from harness.hang.story import failure_finding
 from harness.models.bundles import write_bundle
+from harness.models.file_copies import planned
 from harness.models.old_outputs import Remembered
 from harness.probing.facts import Answered, Export, OldAnswers
 from harness.run.options import (
@@ -73,7 +74,7 @@ def pack(options: Options, into: Path, progress: Progress) -> Packing:
 def _plan(options: Options) -> Plan:
     table, settings = settings_of(options)
     known = known_models(options, settings)
-    models = select(known.models, options.expression)
+    models = tuple(map(planned, select(known.models, options.expression)))
     check_computes_in(options, settings, known)
     for model in models:
         if model.given is not None and model.given.bundle:

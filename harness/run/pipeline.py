@@ -7,7 +7,7 @@ from datetime import date
 
 from harness.correctness.compare import compare
 from harness.decision.inputs import guess_notes
-from harness.decision.judge import judge_attributed, judge_cells
+from harness.decision.judge import judge_attributed, judge_cells, without_changed_bytes
 from harness.diagnosis.cure.mitigate import mitigate
 from harness.diagnosis.explain import explain
 from harness.domain.environment import Environment, EnvSpec, Fingerprint
@@ -224,7 +224,7 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
         rollback=rollback,
         loader_notes=loader_notes,
     )
-    return decide_run(complete, effects)
+    return decide_run(without_changed_bytes(complete, effects), effects)
 
 
 def judge(
@@ -243,7 +243,7 @@ def judge(
     compared = compare(started, effects)
     timed = time(compared, effects)
     judged = judge_cells(timed, effects)
-    return judge_attributed(attribute_failures(judged, effects), effects)
+    return without_changed_bytes(judge_attributed(attribute_failures(judged, effects), effects), effects)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from harness.environments.native import INSTALL, find_compiler, why_no_compiler
 from harness.environments.sides import direction_of, env_spec, env_specs
 from harness.errors import ConfigError, EnvironmentUnavailable, SelectionError
 from harness.models import fixture_folders
+from harness.models.file_copies import planned
 from harness.run.golden.source import golden_source
 from harness.run.options import (
     CONFIG,
@@ -36,7 +37,7 @@ def make_plan(options: Options) -> Plan:
     """
     table, settings = settings_of(options)
     known = known_models(options, settings)
-    models = select(known.models, options.expression)
+    models = tuple(map(planned, select(known.models, options.expression)))
     check_computes_in(options, settings, known)
     device = chosen_device(settings.device)
     if settings.runtime in ("libtorch", "both") and find_compiler() is None:

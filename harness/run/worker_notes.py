@@ -12,6 +12,7 @@ LIMIT_WORDS = {
     "file": "the size of their files was not limited",
     "killed_first": "the kernel may end another process before them where memory is out",
     "network": "the network stayed open to them",
+    "results": "what other probes of the run have left stayed open to them",
 }
 
 

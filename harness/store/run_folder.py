@@ -2,8 +2,10 @@
 
 import datetime as dt
 import fcntl
+import os
 import re
 import shutil
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -108,18 +110,23 @@ class RunDir:
         return cls(path)._locked()  # noqa: SLF001  its own class
 
     @classmethod
-    def open(cls, reports: Path, name: str) -> "RunDir":
+    def open(cls, reports: Path, name: str, *, trusted: bool = False) -> "RunDir":
         """Open and lock an existing run, by path or by name under ``reports``; ``last`` is the newest.
 
         Raises:
             SelectionError: there is no such run.
+            RunDirError: it is somebody else's and not ``trusted``, see ``require_own``.
         """
-        return cls(find_run(reports, name))._locked()  # noqa: SLF001  its own class
+        folder = find_run(reports, name)
+        if not trusted:
+            require_own(folder)
+        return cls(folder)._locked()  # noqa: SLF001  its own class
 
     def _locked(self) -> "RunDir":
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.path / LOCK).open("w")
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._lock = os.fdopen(os.open(self.path / LOCK, flags, 0o644), "r+")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self.close()
@@ -211,6 +218,31 @@ def _timed_as_it_says(plan: Plan) -> Plan:
 def _runs_in(reports: Path) -> list[Path]:
     """Return the folders of all runs, the newest last: their names begin with the time."""
     return sorted(path.parent for path in reports.glob(f"*/{PLAN}"))
+
+
+def require_own(folder: Path) -> None:
+    """Refuse a run to go on with, or to repeat, that another user has made or that holds links.
+
+    Its plan names interpreters and libraries that would be run, and a link leads to files that would be replaced.
+
+    Raises:
+        RunDirError: names what is not this user's, or the link.
+    """
+    me, waiting = os.geteuid(), [folder]
+    try:
+        while waiting:
+            path = waiting.pop()
+            status = path.lstat()
+            if stat.S_ISLNK(status.st_mode) or status.st_uid != me:
+                what = "is a link" if stat.S_ISLNK(status.st_mode) else f"belongs to another user ({status.st_uid})"
+                raise RunDirError(
+                    f"{path} {what}: this run may be somebody else's, and its plan says what would be executed",
+                    "if you know who made it, add --trust; or start a new run",
+                )
+            if stat.S_ISDIR(status.st_mode):
+                waiting.extend(path.iterdir())
+    except OSError as error:
+        raise RunDirError(f"{folder} cannot be read: {error.strerror or error}", "start a new run") from error
 
 
 def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:

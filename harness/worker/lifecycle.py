@@ -146,7 +146,7 @@ def work_in(run_dir):
     log.hello()
     arm_stack_dumps(os.path.join(run_dir, wire.STACKS), request.get("stack_dumper"))
     if request.get("limits"):
-        refused = limits.apply(request["limits"])
+        refused = limits.apply(request["limits"], run_dir)
         if refused:
             log.mark("limits", refused)
     verb = request["verb"]

@@ -1,7 +1,8 @@
 """Resource limits of one worker, set before any artifact is touched; what the kernel refuses is told, never hidden.
 
 Memory is limited by ``RLIMIT_DATA``: private writable mappings, as they are asked for. The address space is not: torch
-and CUDA reserve far more of it than they use. The network is closed by a seccomp filter.
+and CUDA reserve far more of it than they use. The network is closed by a seccomp filter, the results of other probes
+by Landlock.
 
 ``limits.py LIMITS_JSON PROGRAM ARGUMENTS...`` runs a program under them: a reproducer has none of its own, for it is
 run by hand; where the controller runs it, the archive in it may be hostile.
@@ -35,8 +36,20 @@ LOAD, JUMP_EQUAL, JUMP_FROM, RETURN = 0x20, 0x15, 0x35, 0x06
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | 13  # EACCES
 
 
-def apply(limits):
-    """Apply what ``limits`` of the request asks for; return name -> why, of what could not be applied."""
+LOCK = ".lock"  # in the folder of every run
+# linux/landlock.h; the numbers of its calls are those of every architecture.
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+RULESET_VERSION, PATH_BENEATH = 1, 1
+WRITE_FILE, REMOVE_AND_MAKE, RENAME_ELSEWHERE, TRUNCATE = 1 << 1, 0x1FF0, 1 << 13, 1 << 14
+# Before it (Linux 5.19), a rename into another folder would be refused everywhere.
+LEAST_LANDLOCK = 2
+
+
+def apply(limits, own=None):
+    """Apply what ``limits`` of the request asks for; return name -> why, of what could not be applied.
+
+    ``own`` is the folder of the probe, the only one of its run that stays open for writing.
+    """
     refused = {}
     steps = (
         ("memory", lambda: lower(resource.RLIMIT_DATA, limits["memory_bytes"])),
@@ -44,6 +57,7 @@ def apply(limits):
         ("file", lambda: lower(resource.RLIMIT_FSIZE, limits["file_bytes"])),
         ("killed_first", be_killed_first),
         ("network", lambda: None if limits["network"] else close_network()),
+        ("results", lambda: None if own is None else close_results(own)),
     )
     for name, step in steps:
         try:
@@ -93,6 +107,66 @@ def close_network():
     # A kernel that does not know the flag does not slow anything down either.
     if libc.syscall(seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, header) != 0:
         _check(libc.syscall(seccomp, SECCOMP_SET_MODE_FILTER, 0, header))
+
+
+def close_results(own):
+    """Refuse this thread, and all that it starts, to write into the run's folder elsewhere than below ``own``.
+
+    Landlock only allows, so all that lies beside the way from / to the run is allowed by name; nothing can be made any
+    more directly in a folder on that way.
+
+    Raises:
+        OSError: the kernel has no Landlock, or an old one.
+    """
+    run = next((folder for folder in _above(own) if os.path.exists(os.path.join(folder, LOCK))), None)
+    if run is None:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    version = libc.syscall(CREATE_RULESET, None, 0, RULESET_VERSION)
+    _check(min(version, 0))
+    if version < LEAST_LANDLOCK:
+        raise OSError("this kernel has version %d of Landlock, and %d is needed" % (version, LEAST_LANDLOCK))
+    of_files = WRITE_FILE | (TRUNCATE if version > LEAST_LANDLOCK else 0)
+    of_folders = of_files | REMOVE_AND_MAKE | RENAME_ELSEWHERE
+    ruleset = libc.syscall(CREATE_RULESET, struct.pack("Q", of_folders), 8, 0)
+    _check(min(ruleset, 0))
+    try:
+        for path in [own] + [path for folder in _above(run) for path in _beside(folder, run)]:
+            _allow(libc, ruleset, path, of_folders, of_files)
+        _check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        _check(libc.syscall(RESTRICT_SELF, ruleset, 0))
+    finally:
+        os.close(ruleset)
+
+
+def _above(path):
+    """Yield the folders above ``path``, the nearest first."""
+    path = os.path.realpath(path)
+    while path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        yield path
+
+
+def _beside(folder, run):
+    """Return what lies in a folder above ``run`` beside the way to it; a link is no place of its own."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry.path for entry in entries if not entry.is_symlink()]
+    except OSError:  # which may not be listed, and is not to be written
+        return []
+    return [path for path in found if path != run and not run.startswith(path + os.sep)]
+
+
+def _allow(libc, ruleset, path, of_folders, of_files):
+    try:
+        place = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:  # gone since
+        return
+    try:
+        rights = of_folders if os.path.isdir("/proc/self/fd/%d" % place) else of_files
+        libc.syscall(ADD_RULE, ruleset, PATH_BENEATH, struct.pack("=Qi", rights, place), 0)
+    finally:
+        os.close(place)
 
 
 def program(audit, socket):

@@ -48,8 +48,8 @@ Marks of verb ``run``:
                                 numbers may be marked: all threads share torch's generator
     draws:MODEL                 a call moved the generator that all threads share: set and call of the first that did.
                                 Only in a script of one thread: elsewhere it may have been another
-    limits                      which limits could not be applied: memory, cpu, file, killed_first or network -> why;
-                                absent where all were (of any verb that is limited)
+    limits                      which limits could not be applied: memory, cpu, file, killed_first, network or results
+                                -> why; absent where all were (of any verb that is limited)
     first_operators             what a process of the benchmark ran before it was ready: kind -> why not, empty where
     it ran
     graph:MODEL                 a captured CUDA graph: mode, max_abs_difference and scale of its first replay, call_ms
@@ -88,7 +88,8 @@ all): it opens them, with ``companions`` before them where one cannot be opened 
 A request of verb ``run`` or ``benchmark`` has ``load``: how the caller loads an archive, one of ``loading.LOADERS``.
 
 Any request may have ``limits``: ``memory_bytes``, ``cpu_s``, ``file_bytes`` (each null for none) and ``network``
-(whether it is open); they hold for the process that does the request, from before its verb begins.
+(whether it is open); they hold for the process that does the request, from before its verb begins. With them it may
+write into the folder of the run, the nearest above with a ``.lock``, only below its own.
 
 A tree is ``[kind, value]``: ``["tensor", {...}]``, ``["tuple"|"list", [tree, ...]]``,
 ``["dict", [[tree, tree], ...]]``, ``["namedtuple", [name, [[field, tree], ...]]]``, ``["none", null]``,

@@ -14,6 +14,7 @@ from harness.domain.models import Artifact
 from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, ProbeResult, WorkerLimits
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
+from harness.store.run_folder import LOCK, RunDir
 from harness.worker import wire
 from tests.integration.hostile import files
 from tests.programs import stub
@@ -51,6 +52,7 @@ class Stand:
 @pytest.fixture(scope="module")
 def stand(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     folder = tmp_path_factory.mktemp("hostile")
+    (folder / LOCK).touch()
     with replay.both_workers(new_python, folder / "probes") as runner:
         yield Stand(runner, replay.export(runner, read_fixtures(HERE / "hostile")), folder)
     assert not stub.processes_naming(folder)
@@ -140,6 +142,28 @@ def test_a_bare_file_name_leads_to_no_evidence(stand: Stand, worker: str) -> Non
     folder = Path(result.directory)
     assert json.loads((folder / wire.EVENTS).read_text().splitlines()[0])["ev"] == "hello"
     assert (folder / wire.WORK / wire.EVENTS).read_bytes() == b"[" * 100000
+
+
+@pytest.mark.parametrize("worker", replay.WORKERS)
+@pytest.mark.parametrize("where", ["kept copy", "artifact", "inputs", "report", "beside"])
+def test_an_artifact_cannot_write_what_other_probes_have_left(
+    stand: Stand, worker: str, where: str, tmp_path: Path
+) -> None:
+    healthy, writer = stand.artifacts["healthy"], stand.artifacts["writes_where_it_is_told"]
+    kept = RunDir(stand.folder).write("given/other.pt", b"kept")
+    inputs = Path(healthy.inputs_dir, wire.TENSORS_BIN)
+    place = {"kept copy": kept, "artifact": Path(healthy.path), "inputs": inputs, "report": stand.folder / "report"}
+    target = place.get(where, tmp_path / "beside")
+    before = target.read_bytes() if target.exists() else None
+    shutil.copytree(writer.inputs_dir, tmp_path / "inputs")
+    index = tmp_path / "inputs" / wire.TENSORS_INDEX
+    index.write_text(index.read_text().replace('"a-file"', json.dumps(str(target))))
+    told = replace(writer, inputs_dir=str(tmp_path / "inputs"), inputs_digest=f"{worker} {where}")
+    result = stand.runner(stand.request(told, worker))
+    if "results" in result.data.get("limits", {}):
+        pytest.skip(f"no Landlock here: {result.data['limits']['results']}")
+    assert result.models[0].outcome == "completed"  # aten::save does not say that it could not write
+    assert ((target.read_bytes() if target.exists() else None) == before) is (where != "beside")
 
 
 @pytest.mark.parametrize("worker", replay.WORKERS)

@@ -1,13 +1,17 @@
 """A team's own files: requests beside them, described, inferred or missing; and files that do not load."""
 
+import shutil
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.prediction import Prediction, RollbackAnswer
-from tests.integration.gate import PROJECT, Run, compat, harness
+from harness.golden.store import GoldenStore
+from tests.integration.gate import PROJECT, Run, compat, finished, harness
 
 pytestmark = pytest.mark.integration
 
@@ -143,3 +147,60 @@ def test_bad_requests_are_a_row_that_says_what_was_expected(folder: Path, tmp_pa
     reason = found.row("codec").reason
     assert "encrypt" in reason and "encode" in reason and f"{folder}/listed/codec.pt" in reason
     assert found.report.models[0].export is Outcome.EXPORT_ERROR
+
+
+@pytest.fixture(scope="module")
+def accepted(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose golden records are those of the run of given files."""
+    project = tmp_path_factory.mktemp("project")
+    for words in (("propose", str(run.folder), "-k", "ranker or codec or guessed"), ("accept", "all", "--reason", "x")):
+        done = harness("--project", str(project), "golden", *words)
+        assert done.returncode == 0, done.stderr
+    return project
+
+
+def test_answers_to_given_files_become_golden_records(accepted: Path) -> None:
+    assert set(GoldenStore(accepted / "golden").names()) == {"codec", "guessed", "ranker"}
+
+
+@pytest.mark.slow
+def test_given_files_are_judged_by_their_golden_records(
+    accepted: Path, folder: Path, new_python: str, tmp_path: Path
+) -> None:
+    chosen = ("--artifacts", str(folder / "files"), "--artifacts", str(folder / "listed"), "--golden")
+    words = ("--project", str(accepted), "compat", "--out", str(tmp_path), *chosen, "--env", f"new={new_python}")
+    found = finished(harness(*words, "--scenario", "alone"), tmp_path)
+    assert (found.code, {row.status for row in found.report.judgement.rows}) == (0, {Status.PASS})
+
+
+@pytest.mark.slow
+def test_files_that_are_swapped_during_a_run_are_not_judged(
+    folder: Path, old_python: str, new_python: str, tmp_path: Path
+) -> None:
+    files, runs = tmp_path / "files", tmp_path / "runs"
+    shutil.copytree(folder / "files", files)
+    other = shutil.copy(files / "guessed.pt", tmp_path / "other.pt")
+
+    def swap() -> None:
+        wait_for(runs, "*/plan.json")
+        (files / "ranker.pt").unlink()
+        (files / "ranker.pt").symlink_to(other)
+        wait_for(runs, "*/baselines.json")
+        (kept,) = runs.glob("*/given/guessed-*.pt")
+        kept.chmod(0o644)
+        kept.write_bytes(kept.read_bytes() + b"x")
+
+    swapping = threading.Thread(target=swap, daemon=True)
+    swapping.start()
+    sides = ("--env", f"old={old_python}", "--env", f"new={new_python}")
+    found = compat(runs, "--artifacts", str(files), *sides, "-k", "ranker or guessed", "--scenario", "alone")
+    swapping.join(timeout=1)
+    assert found.code == 4
+    assert [found.row(name).status for name in ("ranker", "guessed")] == [Status.INCONCLUSIVE] * 2
+    assert "leads out of" in found.row("ranker").reason and "written to" in found.row("guessed").reason
+
+
+def wait_for(runs: Path, pattern: str) -> None:
+    """Wait until a run has written a file; the process that is waited for has a deadline of its own."""
+    while not any(runs.glob(pattern)):
+        time.sleep(0.01)

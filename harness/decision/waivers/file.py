@@ -1,6 +1,7 @@
 """``golden/waivers.toml`` on disk: read whole, and replaced atomically by one process at a time."""
 
 import errno
+import os
 import stat
 import threading
 import time
@@ -35,7 +36,7 @@ def change(path: Path, edit: Callable[[str], str]) -> None:
     Raises:
         ConfigError: it cannot be read or written, or another process holds it for too long.
     """
-    real = path.resolve()  # if it is a link, the file behind it is changed
+    real = Path(os.path.realpath(path))  # if it is a link, the file behind it is changed
     patience = Patience(deadline=time.monotonic() + WAIT_S, tick=lambda: None, cancelled=threading.Event())
     try:
         real.parent.mkdir(parents=True, exist_ok=True)

@@ -65,7 +65,7 @@ def own_run(
     """
     if options.resume is not None:
         refuse_beside_resume(options, verb, more, model=model, selected=selected)
-        with RunDir.open(options.reports, options.resume) as run_dir:
+        with RunDir.open(options.reports, options.resume, trusted=options.trusted) as run_dir:
             plan = run_dir.load_plan()
             if not run_dir.is_of(verb):
                 raise ConfigError(f"{run_dir.name} is no run of {verb}", "resume it with the command that began it")

@@ -19,7 +19,7 @@ from harness.run.files import Finished, read_report
 from harness.run.gate import gate, with_cause
 from harness.run.options import Options, read_policy, settings_of
 from harness.scenarios import INITIALIZATIONS, TIMING
-from harness.store.run_folder import RunDir, find_run
+from harness.store.run_folder import RunDir, find_run, require_own
 from harness.system import clock
 from harness.system.progress import Progress
 
@@ -99,6 +99,8 @@ def _repeat(
     Args:
         of_all: what is asked is what they share, and no cell by itself.
     """
+    if not options.trusted:
+        require_own(folder)
     plan = replace(plan, models=tuple(as_kept(item, folder) for item in plan.models))
     asked = list(dict.fromkeys(cell.model for cell in cells))
     changed = fixture_folders.changed_sources([find_model(plan.models, name) for name in asked])

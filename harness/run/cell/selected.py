@@ -20,7 +20,7 @@ from harness.run.files import read_report
 from harness.run.options import Options
 from harness.scenarios import TIMING
 from harness.store import codec, explanations
-from harness.store.run_folder import LAST, RunDir, find_run
+from harness.store.run_folder import LAST, RunDir, find_run, require_own
 from harness.system.progress import Progress
 
 SELECTED = "asked.json"
@@ -47,11 +47,11 @@ class SelectedCell:
 
 
 def as_kept(model: ModelDeclaration, folder: Path) -> ModelDeclaration:
-    """Return a given model as the run in ``folder`` has kept its file, whatever became of that since."""
+    """Return a given model as the run in ``folder`` has kept its file, else as that is now."""
     path = file_copies.kept_before(model, folder / "given") if model.given is not None else None
     if path is None or model.given is None:
-        return model
-    model = replace(model, given=replace(model.given, path=str(path)))
+        return file_copies.planned(model)
+    model = replace(model, given=replace(model.given, path=str(path), within=""))
     return replace(model, source_digest=source_digest(model))
 
 
@@ -81,6 +81,8 @@ def selected_cell(
             f"{', '.join(typed)} beside a cell: {OWN}", f"leave it out, or {verb} --model, --old and --new"
         )
     folder = find_run(options.reports, run or LAST, with_report=True)
+    if not options.trusted:
+        require_own(folder)
     plan = RunDir(folder).load_plan()
     if wanted.model not in (model.name for model in plan.models):
         raise SelectionError(f"{folder.name} has no model {wanted.model}", f"it has: {listed(plan.models)}")

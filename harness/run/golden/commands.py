@@ -81,7 +81,9 @@ def propose(options: Options, run_name: str) -> Proposing:
     report = read_report(options, run_name).report
     store, producer = golden_store(options), report.old.fingerprint
     source = Source(run=folder.name, profile=replace(plan.settings.profile, env={}))
-    waiting, same, left_out = [], [], []
+    waiting: list[str] = []
+    same: list[str] = []
+    left_out: list[tuple[str, str]] = []
     baselines = RunDir(folder).baselines()
     for model in select(plan.models, options.expression):
         found = baselines.get(model.name)
@@ -89,10 +91,13 @@ def propose(options: Options, run_name: str) -> Proposing:
         why = _not_golden(model.name, outputs, report)
         if why or found is None or producer is None:
             left_out.append((model.name, why))
-        elif store.propose(found.artifact, outputs, producer, plan.device, source) is not None:
-            waiting.append(model.name)
+            continue
+        try:
+            waits = store.propose(found.artifact, outputs, producer, plan.device, source) is not None
+        except GoldenError as error:
+            left_out.append((model.name, str(error)))
         else:
-            same.append(model.name)
+            (waiting if waits else same).append(model.name)
     diffs = diff(options, waiting).diffs if waiting else ()
     return Proposing(diffs=diffs, same=tuple(same), left_out=tuple(left_out))
 

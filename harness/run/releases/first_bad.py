@@ -19,6 +19,7 @@ from harness.environments.interpreters import find_pythons, verified_python
 from harness.environments.pythons import choose_python
 from harness.environments.sides import direction_of
 from harness.errors import ConfigError, SelectionError
+from harness.models.file_copies import planned
 from harness.releases.first_bad import search_first_bad
 from harness.releases.index import ReleaseIndex
 from harness.releases.judging import OVER_RELEASES, Over
@@ -78,7 +79,7 @@ def subject_of(
         known = known_models(options, settings)
         check_computes_in(options, settings, known)
         return Subject(
-            model=one_model(options, known.models, model),
+            model=planned(one_model(options, known.models, model)),
             options=options,
             table=table,
             settings=settings,

@@ -12,6 +12,7 @@ from harness.domain.environment import EnvSpec
 from harness.domain.matrix import Matrix
 from harness.domain.plan import Plan, Settings
 from harness.errors import ConfigError
+from harness.models.file_copies import planned
 from harness.report.formats import MATRIX, Shown
 from harness.run.options import (
     Options,
@@ -75,7 +76,7 @@ def matrix(
         new=last,
         device=chosen_device(settings.device),
         direction="backward",
-        models=select(known.models, options.expression),
+        models=tuple(map(planned, select(known.models, options.expression))),
         planted_defects=(),
         groups={},
         scenarios=("alone",),

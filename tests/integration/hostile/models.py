@@ -129,3 +129,14 @@ class AnswersALongText(nn.Module):
 @model("answers_a_long_text")
 def answers_a_long_text():
     return Sample(AnswersALongText(), example=(ROWS,))
+
+
+class WritesWhereItIsTold(nn.Module):
+    def forward(self, x: torch.Tensor, path: str) -> torch.Tensor:
+        torch.save(x, path)
+        return x
+
+
+@model("writes_where_it_is_told")
+def writes_where_it_is_told():
+    return Sample(WritesWhereItIsTold(), example=(ROWS, "a-file"))

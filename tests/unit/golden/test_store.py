@@ -22,6 +22,7 @@ from harness.errors import ExitCode, GoldenError, RunDirError
 from harness.golden import files, journal
 from harness.golden.files import ARTIFACT, IGNORED, INPUTS, PROPOSED, RECORD, RECORDS, VALUES, content_digest
 from harness.golden.journal import INDEX, JOURNAL, Ledger, extended, write_ledger
+from harness.models.artifacts import inputs_digest
 from harness.golden.store import Compared, GoldenStore
 from harness.store import codec
 from harness.tensors.samples import like_golden, mark_sampled
@@ -242,6 +243,35 @@ def test_damaged_proposal_is_a_golden_error(store: GoldenStore, tmp_path: Path) 
     assert store.names() == ()
 
 
+@pytest.mark.parametrize("content", [b"", b"no archive", None])
+def test_record_of_a_given_file_is_of_its_bytes(store: GoldenStore, tmp_path: Path, content: bytes | None) -> None:
+    artifact = write_artifact(tmp_path / "export")
+    path = Path(artifact.path)
+    path.write_bytes(path.read_bytes() if content is None else content)
+    data = path.read_bytes()
+    given = replace(artifact, digest=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
+    store.propose(given, SMALL, PRODUCER, "cpu")
+    accept(store, "m", reason="looked at")
+    assert Path(store.unpack("m", tmp_path / "run").path).read_bytes() == data
+    assert store.propose(given, SMALL, PRODUCER, "cpu") is None
+
+
+@pytest.mark.parametrize("changed", ["m.pt", "inputs/tensors.bin"])
+def test_a_refused_proposal_leaves_nothing_and_the_earlier_one_waits(
+    store: GoldenStore, tmp_path: Path, changed: str
+) -> None:
+    made = write_artifact(tmp_path / "export")
+    artifact = replace(made, inputs_digest=inputs_digest(Path(made.inputs_dir)))
+    for earlier in ((), ("m",)):
+        before = sorted(store.folder.rglob("*"))
+        (tmp_path / "export" / changed).write_bytes(b"other")
+        with pytest.raises(GoldenError, match="are other ones by now than gave the outputs; run it again"):
+            store.propose(artifact, SMALL, PRODUCER, "cpu")
+        assert (sorted(store.folder.rglob("*")), store.proposed()) == (before, earlier)
+        write_artifact(tmp_path / "export")
+        store.propose(artifact, SMALL, PRODUCER, "cpu")
+
+
 def test_artifact_that_is_too_large_for_git_is_left_out_and_said_so(
     store: GoldenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,7 +282,7 @@ def test_artifact_that_is_too_large_for_git_is_left_out_and_said_so(
     assert not (folder / ARTIFACT).exists()
     accept(store, "m", reason="large")
     assert len(store.outputs("m").calls) == 2
-    assert store.unpack("m", tmp_path / "run") is None
+    assert store.unpack("m", tmp_path / "run").path == ""
     monkeypatch.setattr(files, "MAX_ARTIFACT_BYTES", artifact.size_bytes)
     again = store.propose(artifact, SMALL, PRODUCER, "cpu")
     assert again is not None and (again / ARTIFACT).exists()
@@ -501,7 +531,7 @@ def test_another_artifact_under_the_identity_of_the_one_before_is_refused(tmp_pa
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
-    refused(forged(three(tmp_path), nothing, {ARTIFACT: gzip.compress(b"x")}), "not a readable TorchScript archive")
+    refused(forged(three(tmp_path), nothing, {ARTIFACT: gzip.compress(b"x")}), "holds another artifact than")
 
 
 def test_the_same_bytes_in_another_compression_are_the_same(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from harness.archive.limits import CannotRead
 from harness.domain.models import Artifact, ModelDeclaration
 from harness.models import file_copies
+from harness.models.artifacts import has_changed
 from harness.models.file_copies import Kept
 from tests.unit.builders.requests import write_archive
 from tests.unit.builders.given_models import given
@@ -16,7 +17,7 @@ from tests.unit.builders.stages import artifact
 
 
 def taken(kept: Kept) -> Artifact:
-    return artifact(path=str(kept.path), digest=kept.sha256)
+    return artifact(path=str(kept.path), digest=kept.sha256, inputs_digest="")
 
 
 def test_kept_file_is_what_it_was_when_the_other_is_written_in_place(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_kept_file_is_what_it_was_when_the_other_is_written_in_place(tmp_path: P
     content = path.read_bytes()
     with path.open("r+b") as stream:
         stream.write(b"other")
-    assert kept.path.read_bytes() == content and not file_copies.has_changed(taken(kept))
+    assert kept.path.read_bytes() == content and not has_changed(taken(kept))
     path.unlink()
     assert kept.path.read_bytes() == content
 
@@ -44,10 +45,10 @@ def test_large_file_is_linked_and_a_write_to_it_is_seen(tmp_path: Path, monkeypa
     path = write_archive(tmp_path / "m.pt")
     kept = file_copies.keep(given(path), tmp_path / "given")
     assert kept.path.stat().st_ino == path.stat().st_ino
-    assert not file_copies.has_changed(taken(kept))
+    assert not has_changed(taken(kept))
     with path.open("r+b") as stream:
         stream.write(b"other")
-    assert file_copies.has_changed(taken(kept))
+    assert has_changed(taken(kept))
 
 
 def test_large_file_that_cannot_be_linked_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

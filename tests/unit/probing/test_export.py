@@ -1,21 +1,33 @@
-"""Exports that need no process: what golden bundles hold."""
+"""Exports that need no process: what golden bundles and records hold, and given files that are swapped for others."""
 
+import os
+import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from harness.decision.judge import judge_cells
+from harness.decision.judge import judge_cells, without_changed_bytes
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
+from harness.golden import files as golden_files
+from harness.golden.store import GoldenStore
+from harness.models import file_copies
+from harness.models.artifacts import has_changed
 from harness.models.bundles import BundleStore, bundle_declaration
 from harness.probing.export import export_models
 from harness.worker import wire
 from tests.unit.builders.bundles import make_bundle
 from tests.unit.builders.given_models import given
-from tests.unit.builders.requests import write_archive
-from tests.unit.builders.stages import FINGERPRINTS, Runner, continued, decided, effects, planned
+from tests.unit.builders.golden_records import accept
+from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_archive, write_artifact
+from tests.unit.builders.stages import FINGERPRINTS, Runner, continued, decided, effects, planned, probed, result
+from tests.unit.builders.reports import verdict
+
+
+ADOPTED = {"input_sets": [["example", "forward"]], "inputs_note": ""}
 
 
 class Folder:
@@ -64,7 +76,7 @@ def test_a_damaged_adoption_costs_its_own_row(tmp_path: Path, *, left: bool) -> 
             outcome=Outcome.COMPLETED,
             directory=str(folder),
             models=(ModelResult(model="m", outcome=Outcome.COMPLETED),),
-            data={"adopted": {"input_sets": [["example", "forward"]], "inputs_note": ""}},
+            data={"adopted": ADOPTED},
         )
 
     ready = replace(effects(Runner(adopt)), run_dir=cast(Any, Folder(tmp_path / "run")))
@@ -72,3 +84,97 @@ def test_a_damaged_adoption_costs_its_own_row(tmp_path: Path, *, left: bool) -> 
     found = facts.exports["m"]
     assert found.outcome is (Outcome.COMPLETED if left else Outcome.PROTOCOL_ERROR)
     assert (found.artifact is None, found.failure is None) == (not left, left)
+
+
+SMALL = golden_outputs(float32(1, 2, 3))
+SECRET = b"what somebody else may read"
+
+
+def _same_size_and_time(path: Path) -> None:
+    before = path.stat()
+    path.write_bytes((SECRET * (1 + before.st_size // len(SECRET)))[: before.st_size])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _instead(path: Path, make: Callable[[], object]) -> None:
+    path.unlink()
+    make()
+
+
+SWAPS: dict[str, Callable[[Path], object]] = {
+    "written": lambda path: path.write_bytes(SECRET),
+    "same size and time": _same_size_and_time,
+    "emptied": lambda path: path.write_bytes(b""),
+    "another file": lambda path: path.with_name("other").rename(path),
+    "a link": lambda path: _instead(path, lambda: path.symlink_to(path.with_name("other"))),
+    "a link to itself": lambda path: _instead(path, lambda: path.symlink_to(path)),
+    "gone": lambda path: path.unlink(),
+    "a folder": lambda path: _instead(path, path.mkdir),
+}
+PLACES = ("the file", "its requests", "its requests while they are read", "the kept copy", "the recorded inputs")
+
+
+@pytest.mark.parametrize("swap", SWAPS)
+@pytest.mark.parametrize("place", PLACES)
+def test_only_the_bytes_that_were_planned_are_judged(tmp_path: Path, place: str, swap: str) -> None:
+    run, inputs = tmp_path / "run", tmp_path / "m.inputs.npz"
+    inputs.write_bytes(b"x" * 100)
+    (tmp_path / "other").write_bytes(SECRET)
+    named = given(write_archive(tmp_path / "m.pt"))
+    assert named.given is not None
+    model = file_copies.planned(replace(named, given=replace(named.given, inputs=str(inputs))))
+
+    def adopt(request: ProbeRequest) -> ProbeResult:
+        if place == PLACES[2]:
+            SWAPS[swap](inputs)
+        folder = run / "probes" / "k"
+        (folder / "inputs").mkdir(parents=True)
+        for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
+            (folder / "inputs" / name).write_bytes(b"x" * 100)
+        return probed(result(), side=request.side, directory=str(folder), data={"adopted": ADOPTED})
+
+    if place in PLACES[:2]:
+        SWAPS[swap](tmp_path / "m.pt" if place == PLACES[0] else inputs)
+    ready = replace(effects(Runner(adopt)), run_dir=cast(Any, Folder(run)))
+    begun = decided(plan=planned("m", models=(model,)), fingerprints=FINGERPRINTS)
+    facts = continued(begun, export_models(begun, ready))
+    if place in PLACES[3:]:
+        passed = replace(facts, verdicts={"m": (verdict("m", "alone"),)})
+        assert without_changed_bytes(passed, ready) == passed
+        taken = facts.artifact("m")
+        swapped = Path(taken.path) if place == PLACES[3] else Path(taken.inputs_dir, wire.TENSORS_BIN)
+        swapped.with_name("other").write_bytes(SECRET)
+        assert place != PLACES[3] or stat.S_IMODE(swapped.stat().st_mode) == 0o444
+        swapped.chmod(0o644)
+        SWAPS[swap](swapped)
+        judged = without_changed_bytes(passed, ready).verdicts
+    else:
+        assert not any(SECRET[:9] in path.read_bytes() for path in run.rglob("*") if path.is_file())
+        judged = judge_cells(facts, ready).verdicts
+    (cell,) = judged["m"]
+    assert cell.status is Status.INCONCLUSIVE
+    assert str(inputs if "requests" in place else "m") in cell.findings[0].message
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("other", [True, False])
+def test_a_golden_record_of_a_given_file_judges_that_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, small: bool, other: bool
+) -> None:
+    made = write_artifact(tmp_path / "made")
+    path = Path(made.path)
+    store = GoldenStore(tmp_path / "golden")
+    monkeypatch.setattr(golden_files, "MAX_ARTIFACT_BYTES", made.size_bytes - (0 if small else 1))
+    store.propose(replace(made, digest=golden_files.sha256_of(path)), SMALL, PRODUCER, "cpu")
+    accept(store, "m", reason="looked at")
+    if other:
+        path.write_bytes(path.read_bytes() + b"x")
+    ready = replace(effects(sides=("new",)), golden=store, run_dir=cast(Any, Folder(tmp_path / "run")))
+    plan = planned("m", models=(file_copies.planned(given(path)),), golden="golden", old=None)
+    found = export_models(decided(plan=plan, fingerprints=FINGERPRINTS), ready).exports["m"]
+    if other:
+        assert found.outcome is Outcome.NOT_RUN and found.failure is not None
+        assert "m.pt is not the file that its golden record is about" in found.failure.message
+    else:
+        assert found.artifact is not None and Path(found.artifact.path).read_bytes() == path.read_bytes()
+        assert not has_changed(found.artifact)

@@ -25,7 +25,7 @@ from harness.domain.plan import DEFAULT_SCENARIOS, Plan
 from harness.scenarios import SCENARIOS
 from harness.domain.outcome import Status
 from tests.unit.builders.reports import ratio, verdict
-from harness.errors import ConfigError, SelectionError
+from harness.errors import ConfigError, RunDirError, SelectionError
 from harness.models import fixture_folders
 from harness.models.given import GivenModels
 from harness.store.run_folder import RunDir
@@ -50,6 +50,17 @@ def stored(tmp_path: Path) -> Path:
 def _resume(stored: Path, *arguments: str) -> None:
     options = Options(project=PROJECT, out=str(stored.parent), resume="last", arguments=arguments)
     running.compat(options, Progress(enabled=False))
+
+
+@pytest.mark.parametrize("verb", ["--resume", "rerun"])
+def test_going_on_with_a_run_that_holds_links_is_refused(stored: Path, verb: str) -> None:
+    (stored / "probes").symlink_to(stored.parent)
+    options = Options(project=PROJECT, out=str(stored.parent))
+    with pytest.raises(RunDirError, match=r"probes is a link: .* add --trust"):
+        if verb == "rerun":
+            rerun.rerun(options, stored.name, "din/backward/alone/cpu/default/all", Progress(enabled=False))
+        else:
+            _resume(stored, "compat", "--resume", "last")
 
 
 def test_resuming_with_another_selection_is_refused(stored: Path) -> None:

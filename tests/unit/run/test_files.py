@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.run.files import declared_at
+from harness.report.formats import RUN
+from harness.run.files import Finished, declared_at, stored_report, write_reports
 from harness.domain.report import RunReport
 from harness.report.json.report import dump_report
 from harness.store import codec
+from harness.store.run_folder import RunDir
 from tests.unit.builders.reports import blocked
 from tests.unit.builders.readers import runner_reads
 from tests.unit.builders.stages import declared, planned
@@ -22,6 +24,7 @@ def repository(tmp_path: Path) -> Path:
     declared = tmp_path / "serving" / "models" / "zoo.py"
     declared.parent.mkdir(parents=True)
     declared.write_text("")
+    (declared.parent / "loop.pt").symlink_to("loop.pt")
     (tmp_path / ".git").mkdir()
     return tmp_path
 
@@ -48,7 +51,8 @@ def test_a_file_without_a_line_is_told_without_one(repository: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "where", ["", "models/gone.py:3", "/etc/passwd:1", "../../../etc/passwd:1", "a\0b.py:1", "x" * 5000]
+    "where",
+    ["", "models/gone.py:3", "models/loop.pt", "/etc/passwd:1", "../../../etc/passwd:1", "a\0b.py:1", "x" * 5000],
 )
 def test_what_no_file_of_the_repository_declares_has_no_place(repository: Path, tmp_path: Path, where: str) -> None:
     assert not declared_at(report(where), tmp_path / "no-run", repository / "serving")
@@ -71,3 +75,21 @@ def test_the_plan_of_a_run_knows_the_folder_that_a_declaration_lies_in(
     assert main(["--project", str(repository), "report", str(run), "--format", "ctrf"]) == 1
     tests = json.loads(capsys.readouterr().out)["results"]["tests"]
     assert {(item["filePath"], item["line"]) for item in tests if "filePath" in item} == {("serving/models/zoo.py", 12)}
+
+
+def test_a_form_that_cannot_be_written_or_made_is_a_note_and_all_others_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a-run"
+    (folder / "ctrf.json").mkdir(parents=True)
+    (folder / "badge.json").write_text("of an earlier session")
+    render = RUN.render
+    monkeypatch.setattr(RUN, "render", lambda form, *rest: 1 / 0 if form == "badge" else render(form, *rest))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    notes = write_reports(Finished(report=blocked(), folder=folder, project=tmp_path), RunDir(folder))
+    assert stored_report(folder).judgement == blocked().judgement
+    assert {path.name for path in folder.iterdir()} == {*RUN.files.values()} - {"badge.json"}
+    assert [note.partition(" was not written: ")[0] for note in notes] == ["ctrf.json", "badge.json"]
+    assert "cannot be written" in notes[0] and "--format ctrf" in notes[0]
+    (traceback,) = tmp_path.glob("harness-bug-*.txt")
+    assert "ZeroDivisionError" in traceback.read_text() and str(traceback) in notes[1]

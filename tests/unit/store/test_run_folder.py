@@ -1,6 +1,8 @@
 """A run's folder: created, locked, resumed, refused."""
 
 import datetime
+import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +10,10 @@ import pytest
 
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Deadlines, Plan, Settings
-from harness.errors import ExitCode, RunDirError, SelectionError
+from harness.errors import ExitCode, GateError, RunDirError, SelectionError
 from harness.store import codec
 from harness.store.run_folder import PLAN, REPORT, RunDir, StoredBaseline, find_run
+from harness.system.files import remove
 from tests.unit.builders.requests import declaration, write_artifact
 
 NOW = datetime.datetime(2026, 11, 21, 2, 15, 7, tzinfo=datetime.UTC)
@@ -243,3 +246,51 @@ def test_a_run_knows_its_command_also_where_two_began_in_one_second(tmp_path: Pa
             names.append(made.name)
             assert made.is_of("bisect") and not made.is_of("mitigate")
     assert names[1] == f"{names[0]}-1"
+
+
+PLANTED_IN = (
+    ".lock",
+    "plan.json",
+    "report.json",
+    "baselines.json",
+    "probes",
+    "probes/k",
+    "probes/k/result.json",
+    "given",
+    "given/m-0123.pt",
+    "reruns",
+)
+LEADING_TO = ("file", "folder", "missing", "itself")
+
+
+@pytest.mark.parametrize("where", PLANTED_IN)
+@pytest.mark.parametrize("what", LEADING_TO)
+def test_a_run_with_a_link_in_it_is_not_gone_on_with_and_nothing_outside_changes(
+    tmp_path: Path, where: str, what: str
+) -> None:
+    run = finished(tmp_path, "t")
+    for name in ("probes/k/result.json", "given/m-0123.pt"):
+        RunDir(run).write(name, b"{}")
+    outside = tmp_path / "outside"
+    RunDir(outside).write("folder/a", b"kept")
+    RunDir(outside).write("file", b"kept")
+    link = run / where
+    if os.path.lexists(link):
+        remove(link)
+    link.symlink_to(link if what == "itself" else outside / what)
+    before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
+    refusal = f"{re.escape(str(link))} is a link: .*add --trust" if where != "plan.json" or what == "file" else "no run"
+    with pytest.raises(GateError, match=refusal):
+        RunDir.open(tmp_path, run.name)
+    if where == ".lock":
+        with pytest.raises(RunDirError, match="cannot be written: Too many levels"):
+            RunDir.open(tmp_path, run.name, trusted=True)
+    assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_of_another_user_is_gone_on_with_by_trust_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = finished(tmp_path, "t")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(RunDirError, match=rf"{run} belongs to another user \({os.getuid()}\): .*; if you know who"):
+        RunDir.open(tmp_path, run.name)
+    RunDir.open(tmp_path, run.name, trusted=True).close()

@@ -15,7 +15,7 @@ import importlib.util, json, os, resource, socket, sys, threading
 spec = importlib.util.spec_from_file_location("limits", sys.argv[1])
 limits = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(limits)
-print(json.dumps(limits.apply(json.loads(sys.argv[2]))))
+print(json.dumps(limits.apply(json.loads(sys.argv[2]), sys.argv[3] or None)))
 def tried(action):
     try:
         action()
@@ -25,9 +25,9 @@ def tried(action):
 """
 
 
-def run(code: str, **limits: object) -> tuple[dict[str, str], list[Any]]:
+def run(code: str, own: Path | None = None, **limits: object) -> tuple[dict[str, str], list[Any]]:
     """Return what was refused, and what ``code`` prints under these limits."""
-    command = [sys.executable, "-c", TRY + code, str(LIMITS), json.dumps({**NONE, **limits})]
+    command = [sys.executable, "-c", TRY + code, str(LIMITS), json.dumps({**NONE, **limits}), str(own or "")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     refused, *lines = map(json.loads, done.stdout.splitlines())
     return refused, lines
@@ -111,3 +111,33 @@ def test_what_cannot_be_applied_is_told_and_the_rest_is_applied() -> None:
 def test_the_worker_is_the_first_that_the_kernel_ends() -> None:
     _, (score,) = run("print(json.dumps(open('/proc/self/oom_score_adj').read().strip()))")
     assert score == "1000"
+
+
+@pytest.mark.parametrize(
+    ("where", "is_open"),
+    [
+        ("run/probes/own/new", True),
+        ("run/probes/own/there", True),
+        ("beside/new", True),
+        ("beside/there", True),
+        ("run/given/there", False),
+        ("run/given/new", False),
+        ("run/probes/other/there", False),
+        ("run/report.json", False),
+    ],
+)
+def test_of_the_run_a_worker_writes_into_its_own_folder_alone(tmp_path: Path, where: str, *, is_open: bool) -> None:
+    for name in ("run/.lock", "run/given/there", "run/probes/other/there", "run/probes/own/there", "beside/there"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"kept")
+    path = str(tmp_path / where)
+    actions = [f"lambda: open({path!r}, 'ab').close()", f"lambda: os.rename({path!r}, {path + '2'!r})"]
+    refused, found = run(
+        "\n".join(f"print(json.dumps(tried({action})))" for action in actions), own=tmp_path / "run" / "probes" / "own"
+    )
+    if "results" in refused:
+        pytest.skip(f"no Landlock here: {refused['results']}")
+    if is_open:
+        assert found == [["fine", None], ["fine", None]]
+    else:
+        assert found[0] == ["PermissionError", 13] and found[1][0] in ("PermissionError", "FileNotFoundError")

@@ -10,7 +10,7 @@ from harness import cli
 from harness.cli.parser import parser
 from harness.domain.outcome import Status
 from harness.domain.report import Explained
-from harness.errors import ConfigError, SelectionError
+from harness.errors import ConfigError, RunDirError, SelectionError
 from harness.report.json.report import dump_report
 from harness.run.cell.selected import (
     SelectedCell,
@@ -205,3 +205,11 @@ def test_timing_that_is_asked_for_of_models_that_are_not_timed_is_refused() -> N
         ConfigError, match="--latency quick would answer nothing: every model that is selected says timed"
     ):
         make_plan(Options(project=PROJECT, overrides={**SIDES, "latency": "quick"}, expression="dlrm and not served"))
+
+
+def test_a_run_with_a_link_in_it_is_searched_by_trust_only(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    (folder / "probes").symlink_to(tmp_path)
+    with pytest.raises(RunDirError, match=r"probes is a link: .* add --trust"):
+        ask(tmp_path, key=CELL)
+    assert ask(tmp_path, {"trusted": True}, key=CELL) is not None
