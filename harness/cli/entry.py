@@ -1,6 +1,6 @@
 """The entry point: the command that was typed, its exit code, and errors in one line."""
 
-import signal
+import errno
 import sys
 import traceback
 from collections.abc import Sequence
@@ -13,12 +13,17 @@ from harness.system.files import keep_bug_report
 # What pyproject.toml requires, by the names that Python imports.
 REQUIRED = ("jinja2", "msgspec", "numpy", "packaging", "prometheus_client", "shtab", "tabulate")
 
+# What the machine refuses is no bug of the gate, wherever it was not foreseen.
+OF_THE_MACHINE = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.EACCES, errno.EPERM),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ELOOP, errno.ESTALE, errno.ENAMETOOLONG),
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are one line each on standard error."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     parsed = parser(_called(sys.argv[0]), typed=arguments).parse_args(arguments)
-    _take_signals_back()
     try:
         return int(command_module(parsed.verb).call(parsed, arguments))
     except KeyboardInterrupt:
@@ -34,19 +39,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
             print(f"error: {sys.executable} has no {error.name}, which the gate needs: {install}", file=sys.stderr)
             return ExitCode.ENVIRONMENT
-        path = keep_bug_report(traceback.format_exc())  # our own bug: say so, keep the traceback for the report
-        print(f"error: this is a bug of the harness; please report it with {path}", file=sys.stderr)
+        if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+            where = visible(str(error.filename)) if error.filename else "the machine"
+            print(f"error: {where}: {error.strerror}; free or allow what is missing, then repeat", file=sys.stderr)
+            return ExitCode.CONFIGURATION
+        kept = keep_bug_report(traceback.format_exc())  # our own bug: say so, keep the traceback for the report
+        report = str(kept) if kept is not None else f"{type(error).__name__}: {visible(str(error))}"
+        print(f"error: this is a bug of the harness; please report it with {report}", file=sys.stderr)
         return ExitCode.INTERNAL
-
-
-def _take_signals_back() -> None:
-    """Let SIGTERM end a run as Ctrl-C does, and tell how a child has ended, whatever started this process ignores.
-
-    SIGINT stays ignored behind ``nohup`` and ``&``, as everywhere.
-    """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, every child would seem to end with 0
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _called(program: str) -> str:

@@ -42,10 +42,16 @@ def remove(path: Path) -> None:
         raise RunDirError(f"{path} cannot be removed: {error.strerror or error}", "remove it by hand") from error
 
 
-def keep_bug_report(text: str) -> Path:
-    """Write the traceback of a bug of the gate to a new file, to be sent rather than shown, and return its path."""
-    with tempfile.NamedTemporaryFile("w", prefix="harness-bug-", suffix=".txt", delete=False) as stream:
-        stream.write(text)
+def keep_bug_report(text: str) -> Path | None:
+    """Write the traceback of a bug of the gate to a new file, to be sent rather than shown, and return its path.
+
+    None where no file can be written.
+    """
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="harness-bug-", suffix=".txt", delete=False) as stream:
+            stream.write(text)
+    except OSError:
+        return None
     return Path(stream.name)
 
 
