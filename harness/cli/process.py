@@ -8,6 +8,7 @@ import select
 import signal
 import sys
 import time
+from pathlib import Path
 from types import FrameType
 
 from harness.cli.entry import main
@@ -24,7 +25,7 @@ def program() -> int:
     output = _secure_streams()
     _Signals.take()
     try:
-        os.getcwd()
+        Path.cwd()
     except OSError:
         print("error: the working directory was deleted; change to a folder that is there", file=sys.stderr)
         return ExitCode.CONFIGURATION

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from harness.errors import EnvironmentUnavailable
+from harness.system import processes
 from harness.system.pool import Patience
 
 _POLL_S: Final = 0.02
@@ -74,8 +75,8 @@ def pip_for(python: str, inside: str) -> tuple[str, ...]:
 def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock: int) -> int:
     """Return the exit status of ``command``; its output is appended to ``log``.
 
-    It runs in its own session with the user's environment, less what belongs to another Python. It inherits the file
-    descriptor ``lock``: should the controller be killed, the lock stays taken until the orphan has ended too.
+    It runs with the user's environment, less what belongs to another Python. It inherits the file descriptor ``lock``:
+    should the controller be killed, the lock stays taken until the installer has ended too.
 
     Raises:
         Cancelled, DeadlineExceeded: patience has ended; the group has been killed.
@@ -84,14 +85,8 @@ def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock
     with log.open("ab") as sink:
         sink.write(f"$ {redacted(' '.join(command))}\n".encode())
         sink.flush()
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            env=installer_environment(),
-            start_new_session=True,
-            pass_fds=(lock,),
+        process = processes.start(
+            command, stdout=sink, stderr=subprocess.STDOUT, env=installer_environment(), pass_fds=(lock,)
         )
         try:
             patience.wait_until(lambda: process.poll() is not None)

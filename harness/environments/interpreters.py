@@ -16,6 +16,7 @@ from typing import Final
 
 from harness.environments.pythons import OLDEST_PYTHON, OWN_PYTHON, read_minor, write_minor
 from harness.errors import EnvironmentUnavailable
+from harness.system import processes
 
 VERIFY_TIMEOUT_S: Final = 10.0
 INSPECT_TIMEOUT_S: Final = 120.0
@@ -175,34 +176,12 @@ def _run(command: list[str], timeout_s: float) -> str:
     """Return stdout and stderr together, or the reason why there is none; never raises for a bad interpreter."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=kept,
-            start_new_session=True,
-        )
+        done = processes.run(command, limit_s=timeout_s, env=kept)
     except OSError as error:
         return error.strerror or str(error)
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        output = f"no answer in {timeout_s:.0f} s".encode()
-    finally:
-        _end(process)
-    return output.decode(errors="replace")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        os.killpg(process.pid, 9)
-        try:
-            process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            return
-    if process.stdout is not None:
-        process.stdout.close()
+        return f"no answer in {timeout_s:.0f} s"
+    return done.stdout + done.stderr
 
 
 def _last_line(said: str) -> str:

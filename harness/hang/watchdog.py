@@ -20,6 +20,7 @@ from harness.probing import processes
 from harness.probing.conclusion import Ending
 from harness.probing.events import EventTail, OpenPhase
 from harness.probing.zygote import Child
+from harness.system.processes import REAP_DEADLINE_S
 from harness.worker import wire
 
 # A healthy probe ends within a few polls and is hardly ever sampled; a deadline of 0.7 s is still noticed.
@@ -110,7 +111,7 @@ def _nothing(proof: HangProof, remark: str) -> Evidence:
 
 
 def _end(child: Child, run_dir: Path, tail: EventTail, finding: Finding, evidence: Evidence | None) -> Ending:
-    reaped = child.ended.wait(processes.REAP_DEADLINE_S)
+    reaped = child.ended.wait(REAP_DEADLINE_S)
     return Ending(
         event_log=tail.refresh(),
         end_ns=time.monotonic_ns(),

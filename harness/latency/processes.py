@@ -15,6 +15,7 @@ from harness.probing import processes
 from harness.probing.requests import wire_request
 from harness.store import codec
 from harness.system.cores import pin, unpin
+from harness.system.processes import reap
 from harness.worker import wire
 
 # What the answer to an order has one of, unless it is an error.
@@ -116,4 +117,4 @@ class BenchmarkProcess:
 
     def close(self) -> bool:
         """Kill the process with its group, False if it could not be reaped; what it left lies in its folder."""
-        return processes.reap(self._process)
+        return reap(self._process)

@@ -25,6 +25,7 @@ from harness.probing.requests import lacked_memory, request_key, wire_request
 from harness.probing.zygote import Child, Zygote, start
 from harness.store import codec
 from harness.store.results import PROBE_RESULT, ResultStore, WhyNot
+from harness.system.processes import REAP_DEADLINE_S
 from harness.worker import wire
 
 ProbeRunner = Callable[[ProbeRequest], ProbeResult]
@@ -224,7 +225,7 @@ class ZygoteRunner:
             natives = [child for child in self._natives if not child.ended.is_set()]
         for child in natives:
             child.kill()
-        limit = time.monotonic() + processes.REAP_DEADLINE_S
+        limit = time.monotonic() + REAP_DEADLINE_S
         for child in natives:  # one that somebody still looks into is gone too, and reaped when that has ended
             if not child.exited.wait(max(0.0, limit - time.monotonic())):
                 self.unreaped.append(f"C++ worker {child.run_dir}")

@@ -19,6 +19,7 @@ from harness.domain.probe import WorkerLimits
 from harness.errors import RunDirError
 from harness.probing import processes
 from harness.store import codec
+from harness.system.processes import reap, start
 from harness.tensors.decode import Buffer, DecodeError
 from harness.tensors.recorded import DAMAGE, bytes_of, parsed
 from harness.worker import wire
@@ -168,7 +169,7 @@ def run_reproducer(
         return None, f"no answer after {limit_s:.0f} s", ""
     finally:
         if started.returncode is None:
-            processes.reap(started)
+            reap(started)
     text = output.decode(errors="replace")
     lines = text.strip().splitlines()
     said = lines[-1] if lines else EXITS.get(started.returncode, processes.describe_exit(started.returncode))
@@ -231,7 +232,7 @@ def run_snippet(program: Path, interpreter: str, *, limits: WorkerLimits, wait_s
         try:
             hangs = _hangs(started, Path(f"/proc/self/fd/{output.fileno()}"), wait_s)
         finally:
-            processes.reap(started)
+            reap(started)
         output.seek(0)
         text = output.read(LONGEST_SAID).decode(errors="replace")
     said = text.partition("\n")[2]
@@ -245,15 +246,8 @@ def run_snippet(program: Path, interpreter: str, *, limits: WorkerLimits, wait_s
 def _started(
     command: Sequence[str], folder: Path, env: Mapping[str, str], *, stdout: "int | IO[bytes]", stderr: int
 ) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        env=processes.worker_environment({"PYTHONDONTWRITEBYTECODE": "1", **env}),
-        cwd=folder,
-        start_new_session=True,
-    )
+    silent = processes.worker_environment({"PYTHONDONTWRITEBYTECODE": "1", **env})
+    return start(command, stdout=stdout, stderr=stderr, env=silent, cwd=folder)
 
 
 def _hangs(started: "subprocess.Popen[bytes]", output: Path, wait_s: float) -> bool:
