@@ -14,7 +14,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _leave_working_directory_out()
-        from harness.cli.process import program  # noqa: PLC0415  what is imported may be interrupted
+        from harness.cli.entry import program  # noqa: PLC0415  what is imported may be interrupted
 
         return program()
     except KeyboardInterrupt:  # before a command has begun

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 REAP_DEADLINE_S = 5.0
+PYTHON = sys.executable
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 Stream = int | IO[bytes]
@@ -41,7 +42,7 @@ def start(
     read, write = os.pipe()
     try:
         process = subprocess.Popen(
-            (sys.executable, "-I", "-S", str(SUPERVISOR), str(os.getpid()), str(write), *command),
+            (PYTHON, "-I", "-S", str(SUPERVISOR), str(os.getpid()), str(write), *command),
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,

@@ -348,8 +348,10 @@ def command_line(pid: str) -> str:
         return ""
 
 
-def test_killed_controller_keeps_the_lock_until_its_installer_has_ended(bench: Bench) -> None:
-    uv = bench.uv(f"touch '{bench.folder}/begun'; sleep 1.5; touch '{bench.folder}/ended'")
+def test_killed_controller_ends_its_installer_before_another_one_begins(bench: Bench) -> None:
+    uv = bench.uv(
+        f"sleep 1000 & echo $! > '{bench.folder}/draft'; mv '{bench.folder}/draft' '{bench.folder}/begun'; wait"
+    )
     program = f"""
 import sys, pathlib
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
@@ -367,8 +369,9 @@ builder.build(EnvSpec(name="x", release="2.6.0", python={OWN_PYTHON!r}))
     (bench.folder / "fast").mkdir()
     quick = Bench(bench.folder / "fast")
     quick.root = bench.root
-    quick.builder(quick.uv(f"test -e '{bench.folder}/ended' || exit 9")).build(spec())
-    assert (bench.folder / "ended").exists()
+    still_runs = f"grep -q 'State:.[^Z]' /proc/$(cat '{bench.folder}/begun')/status"
+    quick.builder(quick.uv(f"{still_runs} && exit 9; true")).build(spec())
+    assert quick.calls
 
 
 def test_ready_made_interpreter_is_taken_as_it_is(bench: Bench) -> None:

@@ -81,7 +81,7 @@ import signal, sys
 for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
     signal.signal(number, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
-from harness.cli.process import program
+from harness.cli.entry import program
 sys.argv = ["torchscript-gate", "completion", "bash"]
 assert program() == 0
 ignored = [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
