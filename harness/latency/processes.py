@@ -12,12 +12,15 @@ from typing import Any
 from harness.domain.environment import Environment
 from harness.domain.probe import ProbeRequest
 from harness.probing import processes
+from harness.probing.printed import Printed
 from harness.probing.requests import wire_request
 from harness.store import codec
 from harness.system.cores import pin, unpin
 from harness.system.processes import reap
 from harness.worker import wire
 
+# How often it is looked at what a process prints while it does an order.
+LOOK_S = 1.0
 # What the answer to an order has one of, unless it is an error.
 ANSWERED_BY = {
     "load": {"load_s"},
@@ -62,6 +65,7 @@ class BenchmarkProcess:
         self.arm = arm
         self.folder = folder
         self._buffer = b""
+        self._printed = Printed(folder)
         try:
             self._process: subprocess.Popen[bytes] = (
                 processes.start_worker(environment.interpreter, folder, request.profile.env)
@@ -95,9 +99,12 @@ class BenchmarkProcess:
         limit = time.monotonic() + deadline_s
         while b"\n" not in self._buffer:
             left = limit - time.monotonic()
-            if stream is None or left <= 0 or not select.select([stream], [], [], left)[0]:
+            self._printed.trim()
+            if stream is None or left <= 0:
                 processes.request_stack_dump(self._process.pid, self.folder / wire.STACKS)
                 raise ProcessLost(f"the {self.arm} process gave no answer within {deadline_s:.0f} s")
+            if not select.select([stream], [], [], min(left, LOOK_S))[0]:
+                continue
             chunk = stream.read1(65536)  # type: ignore[attr-defined]
             if not chunk:
                 raise ProcessLost(f"the {self.arm} process died")
@@ -117,4 +124,6 @@ class BenchmarkProcess:
 
     def close(self) -> bool:
         """Kill the process with its group, False if it could not be reaped; what it left lies in its folder."""
-        return reap(self._process)
+        reaped = reap(self._process)
+        self._printed.finish()
+        return reaped
