@@ -55,6 +55,12 @@ def install_commands(uv: str | None, python: str, folder: Path, packages: Sequen
     )
 
 
+def resolve_command(uv: str, python: str, folder: Path, packages: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that ends as the installation of ``packages`` would, and downloads descriptions only."""
+    options = ("--no-progress", "--python", python, "--dry-run", "--target", str(folder))
+    return (uv, "pip", "install", *options, *packages)
+
+
 def environment_python(folder: Path) -> Path:
     """Return where the interpreter of the environment in ``folder`` is."""
     return folder / "bin" / "python"
@@ -72,7 +78,7 @@ def pip_for(python: str, inside: str) -> tuple[str, ...]:
     raise EnvironmentUnavailable("neither uv nor pip was found to build environments with", "pip install uv")
 
 
-def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock: int) -> int:
+def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock: int | None = None) -> int:
     """Return the exit status of ``command``; its output is appended to ``log``.
 
     It runs with the user's environment, less what belongs to another Python. It inherits the file descriptor ``lock``:
@@ -85,8 +91,9 @@ def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock
     with log.open("ab") as sink:
         sink.write(f"$ {redacted(' '.join(command))}\n".encode())
         sink.flush()
+        kept = () if lock is None else (lock,)
         process = processes.start(
-            command, stdout=sink, stderr=subprocess.STDOUT, env=installer_environment(), pass_fds=(lock,)
+            command, stdout=sink, stderr=subprocess.STDOUT, env=installer_environment(), pass_fds=kept
         )
         try:
             patience.wait_until(lambda: process.poll() is not None)
