@@ -15,7 +15,7 @@ from harness.cli.parser import command_module, parser
 from harness.domain.text import visible
 from harness.errors import ExitCode, GateError
 from harness.system import streams
-from harness.system.files import keep_bug_report
+from harness.system.files import keep_bug_report, refusal
 
 # What pyproject.toml requires, by the names that Python imports.
 REQUIRED = ("jinja2", "msgspec", "numpy", "packaging", "prometheus_client", "shtab", "tabulate")
@@ -80,8 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"error: {sys.executable} has no {error.name}, which the gate needs: {install}", file=sys.stderr)
             return ExitCode.ENVIRONMENT
         if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
-            where = visible(str(error.filename)) if error.filename else "the machine"
-            print(f"error: {where}: {error.strerror}; free or allow what is missing, then repeat", file=sys.stderr)
+            where = visible(str(error.filename)) if error.filename else "this machine"
+            print(f"error: {where}: {refusal(error)}; free or allow what is missing, then repeat", file=sys.stderr)
             return ExitCode.CONFIGURATION
         kept = keep_bug_report(traceback.format_exc())  # our own bug: say so, keep the traceback for the report
         report = str(kept) if kept is not None else f"{type(error).__name__}: {visible(str(error))}"

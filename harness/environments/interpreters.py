@@ -16,7 +16,7 @@ from typing import Final
 
 from harness.environments.pythons import OLDEST_PYTHON, OWN_PYTHON, read_minor, write_minor
 from harness.errors import EnvironmentUnavailable
-from harness.system import processes
+from harness.system import files, processes
 
 VERIFY_TIMEOUT_S: Final = 10.0
 INSPECT_TIMEOUT_S: Final = 120.0
@@ -121,9 +121,15 @@ def inspect_interpreter(interpreter: str) -> InterpreterFacts:
         EnvironmentUnavailable: it does not exist, does not run, is too old for a worker, or has no torch.
     """
     path = Path(interpreter)
-    if path.is_dir():
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except OSError as error:
+        raise EnvironmentUnavailable(
+            f"{path} cannot be reached: {files.refusal(error)}", "let this user read its folder, or name another --env"
+        ) from error
+    if is_folder:
         raise EnvironmentUnavailable(f"{path} is a folder", f"name the interpreter in it, perhaps {path}/bin/python")
-    if not path.exists():
+    if not is_there:
         raise EnvironmentUnavailable(f"{path} does not exist", "check the path after --env NAME=")
     said = _run([interpreter, "-I", "-c", _INSPECT], INSPECT_TIMEOUT_S)
     answer = next((line[6:] for line in said.splitlines() if line.startswith("facts:")), None)

@@ -8,7 +8,6 @@
 A run never writes here; ``propose`` does, and its decisions, on purpose and with a reason.
 """
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from pathlib import Path
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import Action, GoldenRecord, IndexEntry, JournalEntry, Origin, Source, Trust
 from harness.domain.models import Artifact
-from harness.errors import GoldenError, RunDirError
+from harness.errors import GoldenError
 from harness.golden.files import (
     ARTIFACT,
     IGNORED,
@@ -50,7 +49,7 @@ from harness.golden.journal import (
 )
 from harness.models.old_outputs import Remembered
 from harness.store import codec
-from harness.system.files import remove
+from harness.system.files import emptied
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 
@@ -202,14 +201,7 @@ class GoldenStore:
         folder = self.folder / PROPOSED / artifact.model
         with locked(self.folder):
             known = self._intact(artifact.model)
-            try:
-                if os.path.lexists(folder):
-                    remove(folder)
-                folder.mkdir(parents=True)
-            except OSError as error:
-                raise RunDirError(
-                    f"{folder} cannot be written: {error.strerror or error}", "make it writable"
-                ) from error
+            emptied(folder)
             codec.write_atomically(self.folder / PROPOSED / IGNORED, b"*\n")
             proposal = write_record(folder, artifact, outputs, producer=producer, device=device, source=source)
             if known is not None and same_content(known, proposal):

@@ -2,7 +2,6 @@
 
 import json
 import select
-import shutil
 import subprocess
 import time
 from collections.abc import Collection, Sequence
@@ -16,6 +15,7 @@ from harness.probing.printed import Printed
 from harness.probing.requests import wire_request
 from harness.store import codec
 from harness.system.cores import pin, unpin
+from harness.system.files import emptied
 from harness.system.processes import reap
 from harness.worker import wire
 
@@ -58,8 +58,7 @@ class BenchmarkProcess:
         cores: Sequence[int] = (),
         native: Path | None = None,
     ) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        emptied(folder)
         asked = wire_request(request, libraries=environment.spec.libraries)
         codec.write_atomically(folder / wire.REQUEST, codec.canonical(asked))
         self.arm = arm

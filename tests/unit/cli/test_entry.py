@@ -73,7 +73,7 @@ def test_what_the_machine_refuses_is_no_bug_of_the_gate(
     assert "please report it with NotADirectoryError" in capsys.readouterr().err
     monkeypatch.setattr("harness.run.execute.make_plan", lambda *_: Path("/dev/full").write_text("x"))
     assert main(["--project", str(PROJECT), "compat"]) == 2
-    assert "No space left on device" in capsys.readouterr().err
+    assert "this machine: the disk is full" in capsys.readouterr().err
 
 
 STATES = """
