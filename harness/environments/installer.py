@@ -78,11 +78,16 @@ def pip_for(python: str, inside: str) -> tuple[str, ...]:
     raise EnvironmentUnavailable("neither uv nor pip was found to build environments with", "pip install uv")
 
 
-def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock: int | None = None) -> int:
+def run_installer(
+    command: Sequence[str], log: Path, patience: Patience, *, lock: int | None = None, temporary: Path | None = None
+) -> int:
     """Return the exit status of ``command``; its output is appended to ``log``.
 
     It runs with the user's environment, less what belongs to another Python. It inherits the file descriptor ``lock``:
     should the controller be killed, the lock stays taken until the installer has ended too.
+
+    Args:
+        temporary: where its temporary files go, for one that would leave them when it is killed.
 
     Raises:
         Cancelled, DeadlineExceeded: patience has ended; the group has been killed.
@@ -92,9 +97,8 @@ def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock
         sink.write(f"$ {redacted(' '.join(command))}\n".encode())
         sink.flush()
         kept = () if lock is None else (lock,)
-        process = processes.start(
-            command, stdout=sink, stderr=subprocess.STDOUT, env=installer_environment(), pass_fds=kept
-        )
+        env = installer_environment() | ({} if temporary is None else {"TMPDIR": str(temporary)})
+        process = processes.start(command, stdout=sink, stderr=subprocess.STDOUT, env=env, pass_fds=kept)
         try:
             patience.wait_until(lambda: process.poll() is not None)
         except BaseException:

@@ -168,14 +168,18 @@ def _compile(recipe: Recipe, binary: Path, patience: Patience, lock: int) -> Non
     log.write_bytes(b"")
     draft = binary.with_name(f".{binary.name}.part")
     command = (*recipe.command, "-o", str(draft), *recipe.libraries)
+    temporary = binary.with_name(".temporary")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a compiler that was killed
+    temporary.mkdir()
     try:
-        status = run_installer(command, log, patience, lock=lock)
+        status = run_installer(command, log, patience, lock=lock, temporary=temporary)
         if status != 0:
             said = first_error(log.read_text(encoding="utf-8", errors="replace"))
             raise NotBuilt(f"{recipe.command[0]} failed on {recipe.name}: {said[:300]}; full log: {log}")
         draft.replace(binary)
     finally:
         draft.unlink(missing_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "native"
