@@ -144,8 +144,9 @@ def test_failed_build_tells_its_first_error_and_where_the_log_is(
 
 
 def test_compiler_that_was_killed_leaves_no_binary_and_no_temporary_file(
-    stub: Stub, libtorch: LibTorch, tmp_path: Path
+    stub: Stub, libtorch: LibTorch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     stub.be('echo half > "$TMPDIR/half.s"; while [ "$1" != -o ]; do shift; done; echo half > "$2"; kill -9 $$')
     built = build_worker(libtorch, tmp_path / "native")
     assert built.binary is None
