@@ -11,15 +11,21 @@ if sys.version_info < (3, 11):  # noqa: UP036  so that it is said, where an olde
 
 def main() -> int:
     """Run the command that was typed in this process and return its exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        _leave_working_directory_out()
-        from harness.cli.entry import program  # noqa: PLC0415  what is imported may be interrupted
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _leave)
+    _leave_working_directory_out()
+    from harness.cli.entry import program  # noqa: PLC0415  what is imported may be interrupted
 
-        return program()
-    except KeyboardInterrupt:  # before a command has begun
+    return program()
+
+
+def _leave(*_: object) -> None:
+    """End at once: no command has begun."""
+    try:
         os.write(2, b"interrupted\n")
-        return 130
+    finally:
+        os._exit(130)
 
 
 def _leave_working_directory_out() -> None:

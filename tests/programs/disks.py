@@ -28,11 +28,11 @@ def fill(folder: Path, *, inodes_left: int | None = None, bytes_left: int | None
     filler = folder / "filler"
     filler.mkdir()
     state = os.statvfs(folder)
-    if inodes_left is not None:
-        for number in range(state.f_favail - inodes_left):
-            (filler / str(number)).touch()
-    if bytes_left is not None:
-        free = state.f_bavail * state.f_frsize - bytes_left
-        with (filler / "bytes").open("wb") as stream:
-            os.posix_fallocate(stream.fileno(), 0, free)
+    with contextlib.suppress(OSError):  # of a program that takes the rest meanwhile: full is full
+        if inodes_left is not None:
+            for number in range(state.f_favail - inodes_left):
+                (filler / str(number)).touch()
+        if bytes_left is not None:
+            with (filler / "bytes").open("wb") as stream:
+                os.posix_fallocate(stream.fileno(), 0, state.f_bavail * state.f_frsize - bytes_left)
     return filler
