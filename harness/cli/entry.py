@@ -1,24 +1,69 @@
 """The entry point: the command that was typed, its exit code, and errors in one line."""
 
+import atexit
+import errno
+import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
 
 from harness.cli.parser import command_module, parser
 from harness.domain.text import visible
 from harness.errors import ExitCode, GateError
-from harness.system.files import keep_bug_report
+from harness.system import streams
+from harness.system.files import keep_bug_report, refusal
 
 # What pyproject.toml requires, by the names that Python imports.
 REQUIRED = ("jinja2", "msgspec", "numpy", "packaging", "prometheus_client", "shtab", "tabulate")
+
+# A supervisor that sends SIGTERM again, or a person who presses Ctrl-C again, means the same end, which takes so long.
+AGAIN_S = 10.0
+ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+# What the machine refuses is no bug of the gate, wherever it was not foreseen.
+OF_THE_MACHINE = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.EACCES, errno.EPERM),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ELOOP, errno.ESTALE, errno.ENAMETOOLONG),
+)
+
+
+def program() -> int:
+    """Run the command that was typed and return its exit code, which is a documented one."""
+    output = streams.secure()
+    _Signals.take()
+    try:
+        Path.cwd()
+    except OSError:
+        print("error: the working directory was deleted; change to a folder that is there", file=sys.stderr)
+        return ExitCode.CONFIGURATION
+    try:
+        code = main()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        code = ExitCode.INTERRUPTED
+    except SystemExit as left:  # of argparse: --help, --version, wrong usage
+        code = int(left.code or 0)
+        sys.stdout.flush()
+    if output.refusal is not None:
+        why = os.strerror(output.refusal)
+        print(
+            f"error: standard output cannot be written: {why}; free space, or write elsewhere; "
+            "a run that has ended is shown again by: report last",
+            file=sys.stderr,
+        )
+        code = ExitCode.CONFIGURATION
+    _Signals.leave_with(code)
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are one line each on standard error."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     parsed = parser(_called(sys.argv[0]), typed=arguments).parse_args(arguments)
-    _take_signals_back()
     try:
         return int(command_module(parsed.verb).call(parsed, arguments))
     except KeyboardInterrupt:
@@ -34,22 +79,58 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
             print(f"error: {sys.executable} has no {error.name}, which the gate needs: {install}", file=sys.stderr)
             return ExitCode.ENVIRONMENT
-        path = keep_bug_report(traceback.format_exc())  # our own bug: say so, keep the traceback for the report
-        print(f"error: this is a bug of the harness; please report it with {path}", file=sys.stderr)
+        if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+            where = visible(str(error.filename)) if error.filename else "this machine"
+            print(f"error: {where}: {refusal(error)}; free or allow what is missing, then repeat", file=sys.stderr)
+            return ExitCode.CONFIGURATION
+        kept = keep_bug_report(traceback.format_exc())  # our own bug: say so, keep the traceback for the report
+        report = str(kept) if kept is not None else f"{type(error).__name__}: {visible(str(error))}"
+        print(f"error: this is a bug of the harness; please report it with {report}", file=sys.stderr)
         return ExitCode.INTERNAL
-
-
-def _take_signals_back() -> None:
-    """Let SIGTERM end a run as Ctrl-C does, and tell how a child has ended, whatever started this process ignores.
-
-    SIGINT stays ignored behind ``nohup`` and ``&``, as everywhere.
-    """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, every child would seem to end with 0
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _called(program: str) -> str:
     """Return what a user types to start this program, which lies at ``program``: the console script has a name."""
     name = program.rpartition("/")[2]
     return name if name.startswith("torchscript-gate") else "python -m harness"
+
+
+class _Signals:
+    """What ends a command: SIGINT, SIGTERM and a terminal that was closed, once however often they come."""
+
+    last: float | None = None
+    code: int | None = None
+
+    @classmethod
+    def take(cls) -> None:
+        """Let each raise KeyboardInterrupt, and tell how a child has ended, whatever started this process ignores.
+
+        SIGINT stays ignored behind ``&`` and SIGHUP behind ``nohup``, as everywhere.
+        """
+        for number in ENDING:
+            if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, cls._interrupt)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, every child would seem to end with 0
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+    @classmethod
+    def leave_with(cls, code: int) -> None:
+        """Let no signal change ``code`` any more; one that repeats later, where threads do not end, leaves with it."""
+        cls.code = code
+        atexit.register(cls._ignore)  # threads have ended then, and Python is about to take its handlers back
+
+    @classmethod
+    def _ignore(cls) -> None:
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)
+
+    @classmethod
+    def _interrupt(cls, _number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if cls.last is not None and now - cls.last < AGAIN_S:
+            return
+        again, cls.last = cls.last is not None, now
+        if cls.code is None:
+            raise KeyboardInterrupt
+        if again:
+            os._exit(cls.code)

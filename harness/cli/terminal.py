@@ -10,12 +10,8 @@ _LEAST, _IN_A_LOG, _MOST = 80, 100, 120
 
 def say(text: str) -> None:
     """Write to standard output; a reader that stops reading, or knows ASCII only, does not change the exit code."""
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def shown(directory: str = "", *, every_row: bool = False) -> Shown:

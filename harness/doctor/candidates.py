@@ -22,6 +22,7 @@ from harness.environments.interpreters import inspect_interpreter, verified_pyth
 from harness.environments.pythons import python_range, read_minor
 from harness.errors import EnvironmentUnavailable
 from harness.releases.versions import listed, resolved
+from harness.system import processes
 
 SITE_S: Final = 10.0
 _SITE: Final = "import json, sysconfig; print(json.dumps([sysconfig.get_path(n) for n in ('platlib', 'purelib')]))"
@@ -92,13 +93,7 @@ def _with_glibc(wheel: Wheel | None, release: str) -> Wheel | None:
 def _sites(interpreter: str) -> list[Path]:
     """Return the site-packages of a ready-made interpreter, which need not lie beside it."""
     try:
-        done = subprocess.run(
-            (str(Path(interpreter).expanduser()), "-I", "-c", _SITE),
-            capture_output=True,
-            text=True,
-            timeout=SITE_S,
-            check=True,
-        )
+        done = processes.run((str(Path(interpreter).expanduser()), "-I", "-c", _SITE), limit_s=SITE_S)
         return [Path(path) for path in json.loads(done.stdout)]
     except (OSError, subprocess.SubprocessError, ValueError):
         return []
@@ -198,15 +193,11 @@ def _ask_pip(spec: EnvSpec, interpreter: str, limit_s: float) -> IndexAnswer:
 
 def _run(command: Sequence[str], text: str, limit_s: float) -> _Said:
     try:
-        done = subprocess.run(
-            command,
-            input=text,
-            capture_output=True,
-            text=True,
-            env={**installer_environment(), "UV_HTTP_RETRIES": "0"},  # a refusal is told at once, not after its limit
-            timeout=limit_s,
-            check=False,
-        )
+        impatient = {
+            **installer_environment(),
+            "UV_HTTP_RETRIES": "0",
+        }  # a refusal is told at once, not after its limit
+        done = processes.run(command, text=text, env=impatient, limit_s=limit_s)
     except subprocess.TimeoutExpired:
         return _Said(status=None, out="", errors="")
     except OSError as error:

@@ -9,12 +9,12 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from packaging.version import Version
 
@@ -24,6 +24,7 @@ from harness.environments.installer import (
     explain_failure,
     install_commands,
     redacted,
+    resolve_command,
     run_installer,
 )
 from harness.environments.interpreters import find_pythons, inspect_interpreter, verified_python
@@ -186,17 +187,18 @@ class EnvironmentBuilder:
         """Return the environments in the order of ``specs``, building the missing ones side by side.
 
         One that is already built costs milliseconds and starts no process; a ready-made interpreter costs one short
-        run of it. A spec without a Python gets the one that ``choose_python`` takes for its release alone.
+        run of it. Where several are missing and uv builds, each is resolved before any is downloaded. A spec without a
+        Python gets the one that ``choose_python`` takes for its release alone.
 
         Raises:
             ConfigError: a spec names nonsense for a release, or not exactly one of release and interpreter.
-            EnvironmentUnavailable: raised after all others finished; names every one that failed and why.
+            EnvironmentUnavailable: names every one that failed and why; what was still being built has been ended.
             KeyboardInterrupt: all installers have been killed, and what they left will not be trusted.
             Cancelled: likewise, because ``cancelled`` was set.
         """
         ready: dict[int, Environment] = {}
         failures: dict[int, Exception] = {}
-        missing: dict[int, Callable[[threading.Event], Environment]] = {}
+        missing: dict[int, _Work] = {}
         for index, spec in enumerate(specs):
             _check(spec)
             try:
@@ -205,12 +207,16 @@ class EnvironmentBuilder:
                 elif (slot := self._slot(spec)).is_built():
                     ready[index] = _environment(spec, slot, 0.0)
                 else:
-                    missing[index] = self._building(spec, slot)
+                    missing[index] = _Work(self._resolving(spec, slot), self._building(spec, slot))
             except EnvironmentUnavailable as error:
                 failures[index] = error
-        built, not_built = run_side_by_side(missing, cancelled)
-        failures |= not_built
+        if self._uv is not None and len(missing) + len(failures) > 1:  # a typo is told before gigabytes are downloaded
+            failures |= run_side_by_side({index: work.resolve for index, work in missing.items()}, cancelled)[1]
         raise_failures([failures[index] for index in sorted(failures)])
+        built, not_built = run_side_by_side(
+            {index: work.build for index, work in missing.items()}, cancelled, first_failure_cancels=True
+        )
+        raise_failures([not_built[index] for index in sorted(not_built)])
         ready |= built
         return [ready[index] for index in range(len(specs))]
 
@@ -233,19 +239,41 @@ class EnvironmentBuilder:
         def work(cancelled: threading.Event) -> Environment:
             started = time.monotonic()
             patience = Patience(deadline=started + self._deadline_s, tick=on_wait, cancelled=cancelled)
-            try:
+            with self._errors(spec, slot):
                 self._build(spec, slot, patience)
-            except DeadlineExceeded:
-                text = f"{spec.name}: not built within {self._deadline_s:.0f} s"
-                raise EnvironmentUnavailable(text, f"see how far it came; full log: {slot.log}") from None
-            except OSError as error:
-                hint = f"check {self._root}, or set {ROOT_VARIABLE} to another folder"
-                raise EnvironmentUnavailable(f"{spec.name}: {error}", hint) from error
             built_s = time.monotonic() - started
             self._progress(spec, f"ready after {built_s:.1f} s")
             return _environment(spec, slot, built_s)
 
         return work
+
+    def _resolving(self, spec: EnvSpec, slot: EnvironmentSlot) -> Callable[[threading.Event], None]:
+        def work(cancelled: threading.Event) -> None:
+            self._progress(spec, f"resolving torch {slot.release}")
+            patience = Patience(deadline=time.monotonic() + self._deadline_s, tick=lambda: None, cancelled=cancelled)
+            with self._errors(spec, slot):
+                self._root.mkdir(parents=True, exist_ok=True)
+                python = _named(spec, lambda: verified_python(slot.python, find_pythons()))
+                assert self._uv is not None
+                status = run_installer(
+                    resolve_command(self._uv, python, slot.folder, _packages(slot)), slot.log, patience
+                )
+                if status != 0:
+                    raise explain_failure(spec.name, slot.log, status=status, release=slot.release, python=slot.python)
+
+        return work
+
+    @contextmanager
+    def _errors(self, spec: EnvSpec, slot: EnvironmentSlot) -> Iterator[None]:
+        """Say what ended a build, and what to do."""
+        try:
+            yield
+        except DeadlineExceeded:
+            text = f"{spec.name}: not built within {self._deadline_s:.0f} s"
+            raise EnvironmentUnavailable(text, f"see how far it came; full log: {slot.log}") from None
+        except OSError as error:
+            hint = f"check {self._root}, or set {ROOT_VARIABLE} to another folder"
+            raise EnvironmentUnavailable(f"{spec.name}: {error}", hint) from error
 
     def _build(self, spec: EnvSpec, slot: EnvironmentSlot, patience: Patience) -> None:
         self._root.mkdir(parents=True, exist_ok=True)
@@ -272,9 +300,7 @@ class EnvironmentBuilder:
 
         patience = replace(patience, tick=tick)
         slot.log.write_bytes(b"")
-        wanted = ("--no-deps", *slot.exact) if slot.exact else (f"torch=={slot.release}", *slot.extras)
-        packages = (*wanted, *slot.index_args)
-        for command in install_commands(self._uv, python, slot.folder, packages):
+        for command in install_commands(self._uv, python, slot.folder, _packages(slot)):
             status = run_installer(command, slot.log, patience, lock=lock)
             if status != 0:
                 raise explain_failure(spec.name, slot.log, status=status, release=slot.release, python=slot.python)
@@ -291,6 +317,18 @@ class EnvironmentBuilder:
     def _progress(self, spec: EnvSpec, text: str) -> None:
         with self._reporting:
             self._report(spec.name, text)
+
+
+class _Work(NamedTuple):
+    """The two steps to a missing environment."""
+
+    resolve: Callable[[threading.Event], None]
+    build: Callable[[threading.Event], Environment]
+
+
+def _packages(slot: EnvironmentSlot) -> tuple[str, ...]:
+    wanted = ("--no-deps", *slot.exact) if slot.exact else (f"torch=={slot.release}", *slot.extras)
+    return (*wanted, *slot.index_args)
 
 
 def _check(spec: EnvSpec) -> None:

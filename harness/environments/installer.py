@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from harness.errors import EnvironmentUnavailable
+from harness.system import processes
 from harness.system.pool import Patience
 
 _POLL_S: Final = 0.02
@@ -54,6 +55,12 @@ def install_commands(uv: str | None, python: str, folder: Path, packages: Sequen
     )
 
 
+def resolve_command(uv: str, python: str, folder: Path, packages: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that ends as the installation of ``packages`` would, and downloads descriptions only."""
+    options = ("--no-progress", "--python", python, "--dry-run", "--target", str(folder))
+    return (uv, "pip", "install", *options, *packages)
+
+
 def environment_python(folder: Path) -> Path:
     """Return where the interpreter of the environment in ``folder`` is."""
     return folder / "bin" / "python"
@@ -71,11 +78,16 @@ def pip_for(python: str, inside: str) -> tuple[str, ...]:
     raise EnvironmentUnavailable("neither uv nor pip was found to build environments with", "pip install uv")
 
 
-def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock: int) -> int:
+def run_installer(
+    command: Sequence[str], log: Path, patience: Patience, *, lock: int | None = None, temporary: Path | None = None
+) -> int:
     """Return the exit status of ``command``; its output is appended to ``log``.
 
-    It runs in its own session with the user's environment, less what belongs to another Python. It inherits the file
-    descriptor ``lock``: should the controller be killed, the lock stays taken until the orphan has ended too.
+    It runs with the user's environment, less what belongs to another Python. It inherits the file descriptor ``lock``:
+    should the controller be killed, the lock stays taken until the installer has ended too.
+
+    Args:
+        temporary: where its temporary files go, for one that would leave them when it is killed.
 
     Raises:
         Cancelled, DeadlineExceeded: patience has ended; the group has been killed.
@@ -84,15 +96,9 @@ def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock
     with log.open("ab") as sink:
         sink.write(f"$ {redacted(' '.join(command))}\n".encode())
         sink.flush()
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            env=installer_environment(),
-            start_new_session=True,
-            pass_fds=(lock,),
-        )
+        kept = () if lock is None else (lock,)
+        env = installer_environment() | ({} if temporary is None else {"TMPDIR": str(temporary)})
+        process = processes.start(command, stdout=sink, stderr=subprocess.STDOUT, env=env, pass_fds=kept)
         try:
             patience.wait_until(lambda: process.poll() is not None)
         except BaseException:

@@ -16,6 +16,7 @@ from typing import Final
 
 from harness.environments.pythons import OLDEST_PYTHON, OWN_PYTHON, read_minor, write_minor
 from harness.errors import EnvironmentUnavailable
+from harness.system import files, processes
 
 VERIFY_TIMEOUT_S: Final = 10.0
 INSPECT_TIMEOUT_S: Final = 120.0
@@ -120,9 +121,15 @@ def inspect_interpreter(interpreter: str) -> InterpreterFacts:
         EnvironmentUnavailable: it does not exist, does not run, is too old for a worker, or has no torch.
     """
     path = Path(interpreter)
-    if path.is_dir():
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except OSError as error:
+        raise EnvironmentUnavailable(
+            f"{path} cannot be reached: {files.refusal(error)}", "let this user read its folder, or name another --env"
+        ) from error
+    if is_folder:
         raise EnvironmentUnavailable(f"{path} is a folder", f"name the interpreter in it, perhaps {path}/bin/python")
-    if not path.exists():
+    if not is_there:
         raise EnvironmentUnavailable(f"{path} does not exist", "check the path after --env NAME=")
     said = _run([interpreter, "-I", "-c", _INSPECT], INSPECT_TIMEOUT_S)
     answer = next((line[6:] for line in said.splitlines() if line.startswith("facts:")), None)
@@ -175,34 +182,12 @@ def _run(command: list[str], timeout_s: float) -> str:
     """Return stdout and stderr together, or the reason why there is none; never raises for a bad interpreter."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=kept,
-            start_new_session=True,
-        )
+        done = processes.run(command, limit_s=timeout_s, env=kept)
     except OSError as error:
         return error.strerror or str(error)
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        output = f"no answer in {timeout_s:.0f} s".encode()
-    finally:
-        _end(process)
-    return output.decode(errors="replace")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        os.killpg(process.pid, 9)
-        try:
-            process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            return
-    if process.stdout is not None:
-        process.stdout.close()
+        return f"no answer in {timeout_s:.0f} s"
+    return done.stdout + done.stderr
 
 
 def _last_line(said: str) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from harness.environments.installer import run_installer
-from harness.system import files
+from harness.system import files, processes
 from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
 
 CANDIDATES: Final = ("g++", "clang++", "c++")
@@ -89,13 +89,8 @@ def ask_compiler(standard: int) -> Compiler:
         raise NoCompiler(f"{why_no_compiler()}: {INSTALL}")
     command = tuple(shlex.split(found))
     try:
-        answer = subprocess.run(
-            (*command, f"-std=c++{standard}", "-dM", "-E", "-x", "c++", "/dev/null"),
-            capture_output=True,
-            text=True,
-            timeout=_QUESTION_S,
-            check=False,
-        )
+        question = (*command, f"-std=c++{standard}", "-dM", "-E", "-x", "c++", "/dev/null")
+        answer = processes.run(question, limit_s=_QUESTION_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoCompiler(f"{found} cannot be run ({error}): {INSTALL}") from error
     if answer.returncode != 0:
@@ -173,14 +168,18 @@ def _compile(recipe: Recipe, binary: Path, patience: Patience, lock: int) -> Non
     log.write_bytes(b"")
     draft = binary.with_name(f".{binary.name}.part")
     command = (*recipe.command, "-o", str(draft), *recipe.libraries)
+    temporary = binary.with_name(".temporary")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a compiler that was killed
+    temporary.mkdir()
     try:
-        status = run_installer(command, log, patience, lock=lock)
+        status = run_installer(command, log, patience, lock=lock, temporary=temporary)
         if status != 0:
             said = first_error(log.read_text(encoding="utf-8", errors="replace"))
             raise NotBuilt(f"{recipe.command[0]} failed on {recipe.name}: {said[:300]}; full log: {log}")
         draft.replace(binary)
     finally:
         draft.unlink(missing_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "native"

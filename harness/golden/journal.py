@@ -28,7 +28,7 @@ from harness.domain.golden import GENESIS, SCHEMA_VERSION, Action, Head, Index, 
 from harness.errors import GoldenError, RunDirError
 from harness.golden.files import PROPOSED, RECORD, RECORDS, accepted_record, sha256_of
 from harness.store import codec
-from harness.system.files import remove
+from harness.system.files import refusal, remove
 
 INDEX = "index.json"
 JOURNAL = "journal.jsonl"
@@ -237,7 +237,7 @@ def _content(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise RunDirError(f"{path} cannot be read: {error.strerror or error}", "make it readable") from error
+        raise RunDirError(f"{path} cannot be read: {refusal(error)}", "make it readable") from error
     if any(line.startswith(CONFLICT) for line in content.splitlines()):
         raise GoldenError(f"{path} holds the marks of a merge conflict", MERGED)
     return content
@@ -269,7 +269,7 @@ def locked(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise RunDirError(f"{folder} cannot be written: {error.strerror or error}", "make it writable") from error
+        raise RunDirError(f"{folder} cannot be written: {refusal(error)}", "make it writable") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _finish(folder)
@@ -306,7 +306,7 @@ def decide(folder: Path, ledger: Ledger, lay_out: Callable[[Path], None] | None 
         write_ledger(part, ledger)
         part.rename(pending)
     except OSError as error:
-        raise RunDirError(f"{part} cannot be written: {error.strerror or error}", "free space in it") from error
+        raise RunDirError(f"{part} cannot be written: {refusal(error)}", "free space in it") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     _finish(folder)
@@ -329,7 +329,7 @@ def _finish(folder: Path) -> None:
         raise GoldenError(error.message, hint) from error
     except OSError as error:
         hint = "make it writable; python -m harness golden status finishes the decision then"
-        raise RunDirError(f"{folder} cannot be written: {error.strerror or error}", hint) from error
+        raise RunDirError(f"{folder} cannot be written: {refusal(error)}", hint) from error
 
 
 def _undone(folder: Path, pending: Path) -> tuple[JournalEntry, ...]:

@@ -51,7 +51,7 @@ from harness.golden.journal import (
 from harness.models.artifacts import has_changed, inputs_digest
 from harness.models.old_outputs import Remembered
 from harness.store import codec
-from harness.system.files import remove
+from harness.system.files import emptied, refusal, remove
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 
@@ -215,8 +215,7 @@ class GoldenStore:
             known = self._intact(artifact.model)
             part = self.folder / PROPOSED / PART / artifact.model
             try:
-                shutil.rmtree(part.parent, ignore_errors=True)  # of a command that was killed
-                part.mkdir(parents=True)
+                emptied(part)
                 codec.write_atomically(self.folder / PROPOSED / IGNORED, b"*\n")
                 proposal = write_record(part, artifact, outputs, producer=producer, device=device, source=source)
                 own_record(part)
@@ -226,9 +225,7 @@ class GoldenStore:
                     return None
                 part.rename(folder)
             except OSError as error:
-                raise RunDirError(
-                    f"{folder} cannot be written: {error.strerror or error}", "make it writable"
-                ) from error
+                raise RunDirError(f"{folder} cannot be written: {refusal(error)}", "make it writable") from error
             finally:
                 shutil.rmtree(part.parent, ignore_errors=True)
         return folder

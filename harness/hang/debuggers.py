@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from harness.hang.symbols import plain_demangled
+from harness.system import processes
 
-_REAP_S: Final = 2.0
 _POLL_S: Final = 0.01
 _DEMANGLE_S: Final = 2.0
 _YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -103,24 +103,13 @@ def _run(command: Sequence[str], out: Path, deadline_s: float) -> tuple[int | No
     """Return exit status (None: it was ended past its deadline) and what it wrote to standard error."""
     environment = {**os.environ, "DEBUGINFOD_URLS": "", "NO_COLOR": "1"}  # no downloads of symbols
     with out.open("wb") as sink, tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=errors,
-            env=environment,
-            start_new_session=True,
-        )
+        process = processes.start(command, stdout=sink, stderr=errors, env=environment)
         limit = time.monotonic() + deadline_s
         try:
             while (status := process.poll()) is None and time.monotonic() < limit:
                 time.sleep(_POLL_S)
         finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                if process.returncode is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_REAP_S)
+            processes.reap(process)
         errors.seek(0)
         return status, errors.read(4000).decode("utf-8", "replace")
 
@@ -142,16 +131,7 @@ def demangled(names: Iterable[str]) -> Mapping[str, str]:
     program = find("c++filt")
     if mangled and program is not None:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            ran = subprocess.run(
-                (program,),
-                input="\n".join(mangled) + "\n",
-                capture_output=True,
-                text=True,
-                timeout=_DEMANGLE_S,
-                check=True,
-                start_new_session=True,
-            )
-            lines = ran.stdout.splitlines()
+            lines = processes.run((program,), text="\n".join(mangled) + "\n", limit_s=_DEMANGLE_S).stdout.splitlines()
             if len(lines) == len(mangled):
                 return dict(zip(mangled, lines, strict=True))
     return {name: plain_demangled(name) for name in mangled}

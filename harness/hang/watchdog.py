@@ -19,7 +19,9 @@ from harness.hang.readings import only_want_the_gil
 from harness.probing import processes
 from harness.probing.conclusion import Ending
 from harness.probing.events import EventTail, OpenPhase
+from harness.probing.printed import Printed
 from harness.probing.zygote import Child
+from harness.system.processes import REAP_DEADLINE_S
 from harness.worker import wire
 
 # A healthy probe ends within a few polls and is hardly ever sampled; a deadline of 0.7 s is still noticed.
@@ -38,11 +40,19 @@ def watch(child: Child, run_dir: Path, deadline: Deadline, *, investigate: Inves
     Args:
         investigate: takes evidence of a process that hangs, while it still does; may fail or take too long.
     """
+    with Printed(run_dir) as printed:
+        return _watch(child, run_dir, deadline, printed, investigate)
+
+
+def _watch(
+    child: Child, run_dir: Path, deadline: Deadline, printed: Printed, investigate: Investigate | None
+) -> Ending:
     tail = EventTail(run_dir / wire.EVENTS)
     begin_ns = time.monotonic_ns()
     history = History(begin_ns, deadline)
     sampler: WorkerSampler | None = None
     while not child.ended.wait(POLL_S):
+        printed.trim()
         progress = Progress.of(tail.refresh(), begin_ns)
         now_ns = time.monotonic_ns()
         if child.pid is not None:
@@ -64,7 +74,9 @@ def watch(child: Child, run_dir: Path, deadline: Deadline, *, investigate: Inves
             if hung is not None and (evidence is None or not evidence.stacks):  # else they have been asked for already
                 processes.request_stack_dump(hung, processes.stacks_of(hung, run_dir))
             child.kill()
-        return _end(child, run_dir, tail, finding, evidence)
+        ending = _end(child, run_dir, tail, finding, evidence)
+        said = printed.finish()
+        return replace(ending, evidence=evidence and replace(evidence, remarks=(*evidence.remarks, *said)))
     return Ending(event_log=tail.refresh(), end_ns=time.monotonic_ns(), stacks=_read_stacks(run_dir))
 
 
@@ -110,7 +122,7 @@ def _nothing(proof: HangProof, remark: str) -> Evidence:
 
 
 def _end(child: Child, run_dir: Path, tail: EventTail, finding: Finding, evidence: Evidence | None) -> Ending:
-    reaped = child.ended.wait(processes.REAP_DEADLINE_S)
+    reaped = child.ended.wait(REAP_DEADLINE_S)
     return Ending(
         event_log=tail.refresh(),
         end_ns=time.monotonic_ns(),

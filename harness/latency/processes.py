@@ -2,7 +2,6 @@
 
 import json
 import select
-import shutil
 import subprocess
 import time
 from collections.abc import Collection, Sequence
@@ -12,11 +11,16 @@ from typing import Any
 from harness.domain.environment import Environment
 from harness.domain.probe import ProbeRequest
 from harness.probing import processes
+from harness.probing.printed import Printed
 from harness.probing.requests import wire_request
 from harness.store import codec
 from harness.system.cores import pin, unpin
+from harness.system.files import emptied
+from harness.system.processes import reap
 from harness.worker import wire
 
+# How often it is looked at what a process prints while it does an order.
+LOOK_S = 1.0
 # What the answer to an order has one of, unless it is an error.
 ANSWERED_BY = {
     "load": {"load_s"},
@@ -54,13 +58,13 @@ class BenchmarkProcess:
         cores: Sequence[int] = (),
         native: Path | None = None,
     ) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        emptied(folder)
         asked = wire_request(request, libraries=environment.spec.libraries)
         codec.write_atomically(folder / wire.REQUEST, codec.canonical(asked))
         self.arm = arm
         self.folder = folder
         self._buffer = b""
+        self._printed = Printed(folder)
         try:
             self._process: subprocess.Popen[bytes] = (
                 processes.start_worker(environment.interpreter, folder, request.profile.env)
@@ -94,9 +98,12 @@ class BenchmarkProcess:
         limit = time.monotonic() + deadline_s
         while b"\n" not in self._buffer:
             left = limit - time.monotonic()
-            if stream is None or left <= 0 or not select.select([stream], [], [], left)[0]:
+            self._printed.trim()
+            if stream is None or left <= 0:
                 processes.request_stack_dump(self._process.pid, self.folder / wire.STACKS)
                 raise ProcessLost(f"the {self.arm} process gave no answer within {deadline_s:.0f} s")
+            if not select.select([stream], [], [], min(left, LOOK_S))[0]:
+                continue
             chunk = stream.read1(65536)  # type: ignore[attr-defined]
             if not chunk:
                 raise ProcessLost(f"the {self.arm} process died")
@@ -116,4 +123,6 @@ class BenchmarkProcess:
 
     def close(self) -> bool:
         """Kill the process with its group, False if it could not be reaped; what it left lies in its folder."""
-        return processes.reap(self._process)
+        reaped = reap(self._process)
+        self._printed.finish()
+        return reaped

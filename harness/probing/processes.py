@@ -1,20 +1,17 @@
-"""Starts and ends worker processes. Every process has its own session; the whole group is killed."""
+"""Starts worker processes, each in a session of its own, and asks them for their stacks; tells how they ended."""
 
-import contextlib
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
 
 from harness.system import pool
+from harness.system.processes import reap
 from harness.worker import wire
 
-REAP_DEADLINE_S = 5.0
 STACK_DUMP_DEADLINE_S = 1.0
 BOOTSTRAP = Path(__file__).resolve().parent.parent / "worker" / "bootstrap.py"
 
@@ -115,12 +112,6 @@ def is_another(pid: int, birth: int) -> bool:
     return birth_of(pid) not in (None, birth)
 
 
-def kill_group(pid: int) -> None:
-    """Kill the process group that ``pid`` leads; silent where it is gone already."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-
-
 def stacks_of(pid: int, run_dir: Path) -> Path:
     """Return the file into which ``pid`` dumps its stacks: that of the worker, or of a process that it has forked."""
     own = run_dir / f"{wire.STACKS}.{pid}"
@@ -142,36 +133,6 @@ def request_stack_dump(pid: int, stacks: Path) -> None:
         if size > before and size == last:
             return
         last = size
-
-
-def reap(process: "subprocess.Popen[bytes]", reader: threading.Thread | None = None) -> bool:
-    """Kill ``process`` with its group, wait for it and close its pipes; False if it could not be reaped.
-
-    A process that its work has put into another group or session is not found: it outlives the run.
-
-    Args:
-        process: leader of its session, from ``start_worker``.
-        reader: a thread that reads its answers; their pipe is closed only after the thread has seen the end of it.
-    """
-    if process.returncode is None:  # else its number may be another's by now
-        kill_group(process.pid)
-    _close(process.stdin)
-    try:
-        process.wait(REAP_DEADLINE_S)
-    except subprocess.TimeoutExpired:
-        return False
-    if reader is not None:
-        reader.join(REAP_DEADLINE_S)
-        if reader.is_alive():
-            return False  # an escaped process holds the other end; closing ours would wait for it
-    _close(process.stdout)
-    return True
-
-
-def _close(pipe: IO[bytes] | None) -> None:
-    if pipe is not None:
-        with contextlib.suppress(OSError):
-            pipe.close()
 
 
 def describe_wait_status(status: int) -> str:

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,8 @@ from harness.probing.requests import lacked_memory, request_key, wire_request
 from harness.probing.zygote import Child, Zygote, start
 from harness.store import codec
 from harness.store.results import PROBE_RESULT, ResultStore, WhyNot
-from harness.system.files import remove
+from harness.system.files import emptied
+from harness.system.processes import REAP_DEADLINE_S
 from harness.worker import wire
 
 ProbeRunner = Callable[[ProbeRequest], ProbeResult]
@@ -225,7 +225,7 @@ class ZygoteRunner:
             natives = [child for child in self._natives if not child.ended.is_set()]
         for child in natives:
             child.kill()
-        limit = time.monotonic() + processes.REAP_DEADLINE_S
+        limit = time.monotonic() + REAP_DEADLINE_S
         for child in natives:  # one that somebody still looks into is gone too, and reaped when that has ended
             if not child.exited.wait(max(0.0, limit - time.monotonic())):
                 self.unreaped.append(f"C++ worker {child.run_dir}")
@@ -244,7 +244,7 @@ class ZygoteRunner:
             if zygote is None or not zygote.alive:
                 if zygote is not None:
                     zygote.close()
-                folder = _fresh(self._folder / f"zygote-{side}-{next(self._started)}")
+                folder = emptied(self._folder / f"zygote-{side}-{next(self._started)}")
                 environment = self._environments[side]
                 order = {"protocol": wire.PROTOCOL, "verb": "serve", "libraries": environment.spec.libraries}
                 codec.write_atomically(folder / wire.REQUEST, codec.canonical(order))
@@ -272,7 +272,7 @@ class ZygoteRunner:
         return child
 
     def _write(self, request: ProbeRequest, folder: Path) -> None:
-        _fresh(folder)
+        emptied(folder)
         order = wire_request(request, self._stack_dumper)
         loaded = self.libraries.get(request.side)
         if request.runtime == "libtorch" and loaded is not None:
@@ -302,10 +302,3 @@ class ZygoteRunner:
             max_rss_bytes=child.max_rss_bytes,
         )
         return verification.verified(request, done)
-
-
-def _fresh(folder: Path) -> Path:
-    if os.path.lexists(folder):
-        remove(folder)
-    folder.mkdir(parents=True)
-    return folder

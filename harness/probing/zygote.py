@@ -13,6 +13,7 @@ from pathlib import Path
 from harness.errors import EnvironmentUnavailable
 from harness.probing import loaded_libraries, processes
 from harness.probing.events import EventTail
+from harness.system.processes import kill_group, reap
 from harness.worker import wire
 
 START_DEADLINE_S = 180.0
@@ -71,7 +72,7 @@ class Child:
         """Kill its group, unless it has been reaped."""
         with self.held() as pid:
             if pid is not None:
-                processes.kill_group(pid)
+                kill_group(pid)
         self.killed.set()
 
 
@@ -145,7 +146,7 @@ class Zygote:
             children = list(self._children.values())
         for child in children:
             child.kill()
-        return processes.reap(self._process, self._reader)
+        return reap(self._process, self._reader)
 
     def _read(self) -> None:
         stream = self._process.stdout
@@ -218,7 +219,7 @@ def start(binary: Path, run_dir: Path, env: Mapping[str, str]) -> Child:
 
 def _wait(child: Child, started: "subprocess.Popen[bytes]") -> None:
     os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
-    processes.kill_group(started.pid)  # before it is reaped: its number is nobody else's yet
+    kill_group(started.pid)  # before it is reaped: its number is nobody else's yet
     child.exited.set()
     with child.released():  # nobody looks into it or is about to send it a signal
         _, status, usage = os.wait4(started.pid, 0)

@@ -15,7 +15,7 @@ from harness.environments.installer import installer_environment, pip_for, redac
 from harness.errors import EnvironmentUnavailable, RunDirError
 from harness.releases.versions import NAME_THEM, between, listed, requirement, resolved
 from harness.store import codec
-from harness.system import clock
+from harness.system import clock, processes
 
 DEADLINE_S: Final = 120.0
 FRESH: Final = dt.timedelta(days=1)
@@ -113,15 +113,7 @@ class ReleaseIndex:
 
 def _run(command: Sequence[str], text: str) -> "subprocess.CompletedProcess[str]":
     try:
-        return subprocess.run(
-            command,
-            input=text,
-            capture_output=True,
-            text=True,
-            env=installer_environment(),
-            timeout=DEADLINE_S,
-            check=False,
-        )
+        return processes.run(command, text=text, env=installer_environment(), limit_s=DEADLINE_S)
     except subprocess.TimeoutExpired:
         raise _unreachable(Path(command[0]).name, f"no answer within {DEADLINE_S:.0f} s") from None
     except OSError as error:

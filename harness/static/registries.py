@@ -26,6 +26,7 @@ from harness.probing.events import EventTail
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
 from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
+from harness.system.processes import reap
 from harness.worker import wire
 
 FOLDER = "registries"
@@ -173,4 +174,4 @@ def _run(environment: Environment, run_dir: Path, cancelled: threading.Event) ->
             f"see what this says: {environment.interpreter} -c 'import torch'",
         ) from None
     finally:
-        processes.reap(worker)
+        reap(worker)

@@ -1,7 +1,6 @@
 """Frozen types to JSON files and back; canonical bytes, atomic writes."""
 
 import contextlib
-import errno
 import hashlib
 import os
 import shutil
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.errors import RunDirError
+from harness.system.files import refusal
 
 T = TypeVar("T")
 
@@ -53,9 +53,8 @@ def write_atomically(path: Path, data: bytes, *, parents: bool = False) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        what = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
         raise RunDirError(
-            f"{path} cannot be written: {what}", "free space, or name another folder with --out"
+            f"{path} cannot be written: {refusal(error)}", "free space, or name another folder with --out"
         ) from error
 
 

@@ -1,5 +1,6 @@
 """Small files of the kernel that may be missing, sizes and removal of folders, and locks between processes."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from harness.errors import RunDirError
 from harness.system.pool import Patience
+
+FULL = "the disk is full (df shows its space, df -i its inodes)"
 
 
 def text_of(path: Path) -> str:
@@ -27,6 +30,29 @@ def size_of(path: Path) -> int:
     return path.lstat().st_size if os.path.lexists(path) else 0
 
 
+def refusal(error: OSError) -> str:
+    """Return in words why the system refused; of a tree that could not be copied, the first refusal."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list) and error.args[0]:
+        words = str(error.args[0][0][-1])
+        return FULL if os.strerror(errno.ENOSPC) in words else words
+    return FULL if error.errno == errno.ENOSPC else (error.strerror or str(error))
+
+
+def emptied(folder: Path) -> Path:
+    """Return ``folder``, made anew and empty; what was in its place is removed, of a link the link alone.
+
+    Raises:
+        RunDirError: it cannot be removed or made.
+    """
+    if os.path.lexists(folder):
+        remove(folder)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise RunDirError(f"{folder} cannot be made: {refusal(error)}", "free space, or make it writable") from error
+    return folder
+
+
 def remove(path: Path) -> None:
     """Remove a file, a link, or a folder with everything in it.
 
@@ -39,13 +65,19 @@ def remove(path: Path) -> None:
         else:
             path.unlink()
     except OSError as error:
-        raise RunDirError(f"{path} cannot be removed: {error.strerror or error}", "remove it by hand") from error
+        raise RunDirError(f"{path} cannot be removed: {refusal(error)}", "remove it by hand") from error
 
 
-def keep_bug_report(text: str) -> Path:
-    """Write the traceback of a bug of the gate to a new file, to be sent rather than shown, and return its path."""
-    with tempfile.NamedTemporaryFile("w", prefix="harness-bug-", suffix=".txt", delete=False) as stream:
-        stream.write(text)
+def keep_bug_report(text: str) -> Path | None:
+    """Write the traceback of a bug of the gate to a new file, to be sent rather than shown, and return its path.
+
+    None where no file can be written.
+    """
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="harness-bug-", suffix=".txt", delete=False) as stream:
+            stream.write(text)
+    except OSError:
+        return None
     return Path(stream.name)
 
 

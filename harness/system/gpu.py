@@ -11,6 +11,7 @@ from typing import Final
 
 from harness.domain.machine import GpuCard, Gpus, GpuState
 from harness.system.files import text_of
+from harness.system.processes import run
 
 DEADLINE_S = 10.0
 # Drivers from 535 on call the reasons events; later ones may forget the old name.
@@ -102,7 +103,7 @@ def ask(query: str, *which: str, deadline_s: float | None = None) -> tuple[int |
     limit_s = DEADLINE_S if deadline_s is None else deadline_s
     command = ("nvidia-smi", query, "--format=csv,noheader,nounits", *which)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
+        done = run(command, limit_s=limit_s)
     except subprocess.TimeoutExpired:
         return None, f"nvidia-smi did not answer in {limit_s:g} s"
     except OSError as error:

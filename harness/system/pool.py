@@ -66,7 +66,10 @@ class Cancelled(Exception):
 
 
 def run_side_by_side(
-    work: Mapping[int, Callable[[threading.Event], T]], cancelled: threading.Event | None = None
+    work: Mapping[int, Callable[[threading.Event], T]],
+    cancelled: threading.Event | None = None,
+    *,
+    first_failure_cancels: bool = False,
 ) -> tuple[dict[int, T], dict[int, Exception]]:
     """Return the results and the failures of all pieces of ``work``, after every one has ended.
 
@@ -75,6 +78,7 @@ def run_side_by_side(
 
     Args:
         cancelled: the event, where the caller itself may want to end them.
+        first_failure_cancels: whether the others end with the first that fails; they are no failures then.
 
     Raises:
         KeyboardInterrupt: raised here after the event was set and the pieces had 15 s to clean up.
@@ -87,7 +91,10 @@ def run_side_by_side(
         try:
             results[key] = piece(cancelled)
         except Exception as error:  # noqa: BLE001  the caller gets every failure
-            failures[key] = error
+            if not (isinstance(error, Cancelled) and failures):
+                failures[key] = error
+            if first_failure_cancels:
+                cancelled.set()
 
     threads = [threading.Thread(target=run, args=item, daemon=True) for item in work.items()]
     try:

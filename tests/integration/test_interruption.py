@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,20 @@ def line(tmp_path: Path, stub_environment: Environment, other_stub_environment: 
     return Line(tmp_path / "project", stub_environment.interpreter, other_stub_environment.interpreter)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+STORM = (signal.SIGTERM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("numbers", [(signal.SIGINT,), (signal.SIGTERM,), STORM])
 @pytest.mark.parametrize("after_results", [0, 12])
 def test_interrupted_run_ends_soon_with_130_and_leaves_no_process(
-    line: Line, number: signal.Signals, after_results: int
+    line: Line, numbers: Sequence[signal.Signals], after_results: int
 ) -> None:
     process = line.start()
     line.wait_for_results(after_results, process)
     assert stub.eventually(lambda: bool(stub.processes_naming(line.reports)))
-    os.kill(process.pid, number)
+    for number in numbers:
+        os.kill(process.pid, number)
+        time.sleep(0.05)
     begin = time.monotonic()
     done = cli.finish(process, within_s=60.0)
     assert time.monotonic() - begin < 10

@@ -3,12 +3,13 @@
 import ast
 import contextlib
 import copy
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,9 @@ from harness.diagnosis.bisect.traces import tensors_in
 from harness.domain.probe import WorkerLimits
 from harness.errors import RunDirError
 from harness.probing import processes
+from harness.probing.printed import PrintedFile
 from harness.store import codec
+from harness.system.processes import reap, start
 from harness.tensors.decode import Buffer, DecodeError
 from harness.tensors.recorded import DAMAGE, bytes_of, parsed
 from harness.worker import wire
@@ -158,18 +161,24 @@ def run_reproducer(
         env: further environment variables.
     """
     command = (interpreter, "-s", str(LIMITED), codec.canonical(limits).decode(), str(folder / PROGRAM), *arguments)
-    try:
-        started = _started(command, folder, env or {}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except OSError as error:
-        return None, f"could not be started: {error.strerror or error}", ""
-    try:
-        output, _ = started.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        return None, f"no answer after {limit_s:.0f} s", ""
-    finally:
-        if started.returncode is None:
-            processes.reap(started)
-    text = output.decode(errors="replace")
+    with _appended() as output:
+        try:
+            started = _started(command, folder, env or {}, stdout=output, stderr=subprocess.DEVNULL)
+        except OSError as error:
+            return None, f"could not be started: {error.strerror or error}", ""
+        printed = PrintedFile(output.fileno())
+        limit = time.monotonic() + limit_s
+        try:
+            while started.poll() is None:
+                printed.trim()
+                if time.monotonic() > limit:
+                    return None, f"no answer after {limit_s:.0f} s", ""
+                time.sleep(LOOK_S)
+        finally:
+            reap(started)
+        printed.finish()
+        output.seek(0)
+        text = output.read().decode(errors="replace")
     lines = text.strip().splitlines()
     said = lines[-1] if lines else EXITS.get(started.returncode, processes.describe_exit(started.returncode))
     for mark in MARKS:
@@ -222,16 +231,16 @@ def run_snippet(program: Path, interpreter: str, *, limits: WorkerLimits, wait_s
         wait_s: from each line that it prints to the next, and to its end.
     """
     command = (interpreter, "-s", "-u", str(LIMITED), codec.canonical(limits).decode(), str(program))
-    with tempfile.TemporaryFile() as output:
+    with _appended() as output:
         try:
             silent = {"PYTHONWARNINGS": "ignore"}
             started = _started(command, program.parent, silent, stdout=output, stderr=subprocess.STDOUT)
         except OSError:
             return "unknown", ""
         try:
-            hangs = _hangs(started, Path(f"/proc/self/fd/{output.fileno()}"), wait_s)
+            hangs = _hangs(started, PrintedFile(output.fileno()), wait_s)
         finally:
-            processes.reap(started)
+            reap(started)
         output.seek(0)
         text = output.read(LONGEST_SAID).decode(errors="replace")
     said = text.partition("\n")[2]
@@ -245,22 +254,24 @@ def run_snippet(program: Path, interpreter: str, *, limits: WorkerLimits, wait_s
 def _started(
     command: Sequence[str], folder: Path, env: Mapping[str, str], *, stdout: "int | IO[bytes]", stderr: int
 ) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        env=processes.worker_environment({"PYTHONDONTWRITEBYTECODE": "1", **env}),
-        cwd=folder,
-        start_new_session=True,
-    )
+    silent = processes.worker_environment({"PYTHONDONTWRITEBYTECODE": "1", **env})
+    return start(command, stdout=stdout, stderr=stderr, env=silent, cwd=folder)
 
 
-def _hangs(started: "subprocess.Popen[bytes]", output: Path, wait_s: float) -> bool:
+@contextlib.contextmanager
+def _appended() -> Iterator[IO[bytes]]:
+    """Yield a file without a name to whose end whatever a program prints is written, also after it was cut."""
+    with tempfile.TemporaryFile() as output:
+        fcntl.fcntl(output, fcntl.F_SETFL, fcntl.fcntl(output, fcntl.F_GETFL) | os.O_APPEND)
+        yield output
+
+
+def _hangs(started: "subprocess.Popen[bytes]", output: PrintedFile, wait_s: float) -> bool:
     """Wait for the end; return whether it was silent for too long, which the import of torch may be for longer."""
     known, since = 0, time.monotonic()
     while started.poll() is None:
-        size = output.stat().st_size
+        output.trim()
+        size = output.printed_bytes
         if size != known:
             known, since = size, time.monotonic()
         if time.monotonic() - since > (wait_s if known else START_S):

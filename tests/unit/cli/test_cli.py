@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import tomllib
@@ -298,17 +297,3 @@ def test_a_clone_is_run_from_its_root() -> None:
     command = [sys.executable, "-m", "harness", "--help"]
     done = subprocess.run(command, cwd=PROJECT, env={}, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
-
-
-def test_what_the_caller_does_with_signals_does_not_hide_how_children_end() -> None:
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN), signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
-    try:
-        assert main(["completion", "bash"]) == 0
-        assert signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN, "as nohup has it"
-        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    finally:
-        for number, handler in zip((signal.SIGCHLD, signal.SIGINT), before, strict=True):
-            signal.signal(number, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -19,6 +19,10 @@ from tests.programs import stub
 
 # What `uv venv ... FOLDER` and `uv pip install --no-progress --python FOLDER/bin/python torch==X ...` leave behind.
 FAKE_UV = """#!/bin/sh
+if [ "$6" = --dry-run ]; then
+    {resolving}
+    exit 0
+fi
 echo "$1" >> "{calls}"
 if [ "$1" = venv ]; then
     for folder; do :; done
@@ -95,15 +99,20 @@ class Bench:
         self.calls_file = folder / "calls"
         self.said: list[tuple[str, str]] = []
 
-    def uv(self, body: str = "") -> str:
+    def uv(self, body: str = "", resolving: str = "") -> str:
         path = self.folder / "fake_uv"
-        path.write_text(FAKE_UV.format(calls=self.calls_file, minor=OWN_PYTHON, python=sys.executable, body=body))
+        path.write_text(
+            FAKE_UV.format(
+                calls=self.calls_file, minor=OWN_PYTHON, python=sys.executable, body=body, resolving=resolving
+            )
+        )
         path.chmod(0o755)
         return str(path)
 
     def failing_uv(self, text: str) -> str:
         (self.folder / "text").write_text(text)
-        return self.uv(f'cat "{self.folder}/text"; exit 1')
+        failing = f'cat "{self.folder}/text"; exit 1'
+        return self.uv(failing, failing)
 
     def builder(self, uv: str | None = None, *, deadline_s: float = 30.0, free: int = 0) -> EnvironmentBuilder:
         return EnvironmentBuilder(
@@ -263,11 +272,18 @@ def test_installer_failure_becomes_one_clear_sentence(
     assert not bench.markers()
 
 
-def test_failure_of_one_lets_the_other_finish_and_is_raised_afterwards(bench: Bench) -> None:
-    uv = bench.uv(f'[ "$version" = 2.6.0 ] || {{ echo "{UV_DENIED}"; exit 1; }}; sleep 0.3')
+def test_failure_of_one_ends_the_other_and_is_the_only_one_told(bench: Bench) -> None:
+    uv = bench.uv(f'[ "$version" = 2.6.0 ] || {{ echo "{UV_DENIED}"; exit 1; }}; sleep 1000')
     failure = bench.failure(uv, spec("2.1.2"), spec("2.6.0"))
     assert failure.message.startswith("torch 2.1.2: ")
-    assert [json.loads(marker.read_text())["release"] for marker in bench.markers()] == ["2.6.0"]
+    assert not bench.markers() and not list(bench.root.glob("*/bin"))
+
+
+def test_a_release_that_does_not_exist_is_told_before_another_one_is_downloaded(bench: Bench) -> None:
+    refused = f'case "$*" in *torch==2.1.99*) echo "{UV_UNKNOWN.replace("99.0.0", "2.1.99")}"; exit 1;; esac'
+    message = bench.failure(bench.uv(resolving=refused), spec("2.1.99"), spec("2.6.0")).message
+    assert message.startswith("torch 2.1.99: the index has no torch 2.1.99")
+    assert bench.calls == []
 
 
 def test_all_failures_are_named(bench: Bench) -> None:
@@ -348,8 +364,10 @@ def command_line(pid: str) -> str:
         return ""
 
 
-def test_killed_controller_keeps_the_lock_until_its_installer_has_ended(bench: Bench) -> None:
-    uv = bench.uv(f"touch '{bench.folder}/begun'; sleep 1.5; touch '{bench.folder}/ended'")
+def test_killed_controller_ends_its_installer_before_another_one_begins(bench: Bench) -> None:
+    uv = bench.uv(
+        f"sleep 1000 & echo $! > '{bench.folder}/draft'; mv '{bench.folder}/draft' '{bench.folder}/begun'; wait"
+    )
     program = f"""
 import sys, pathlib
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
@@ -367,8 +385,9 @@ builder.build(EnvSpec(name="x", release="2.6.0", python={OWN_PYTHON!r}))
     (bench.folder / "fast").mkdir()
     quick = Bench(bench.folder / "fast")
     quick.root = bench.root
-    quick.builder(quick.uv(f"test -e '{bench.folder}/ended' || exit 9")).build(spec())
-    assert (bench.folder / "ended").exists()
+    still_runs = f"grep -q 'State:.[^Z]' /proc/$(cat '{bench.folder}/begun')/status"
+    quick.builder(quick.uv(f"{still_runs} && exit 9; true")).build(spec())
+    assert quick.calls
 
 
 def test_ready_made_interpreter_is_taken_as_it_is(bench: Bench) -> None:

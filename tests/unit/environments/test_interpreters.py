@@ -189,3 +189,15 @@ def test_missing_interpreter_and_folder_are_distinguished(tmp_path: Path) -> Non
         inspect_interpreter(str(tmp_path / "python"))
     with pytest.raises(EnvironmentUnavailable, match="bin/python"):
         inspect_interpreter(str(tmp_path))
+
+
+def test_an_interpreter_in_a_folder_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(65534)  # for root every folder is open
+        with pytest.raises(EnvironmentUnavailable, match=r"closed/python cannot be reached: Permission denied"):
+            inspect_interpreter(str(tmp_path / "closed" / "python"))
+    finally:
+        os.seteuid(user)

@@ -143,11 +143,15 @@ def test_failed_build_tells_its_first_error_and_where_the_log_is(
     assert build_worker(libtorch, tmp_path / "native").binary is not None
 
 
-def test_compiler_that_was_killed_leaves_no_binary(stub: Stub, libtorch: LibTorch, tmp_path: Path) -> None:
-    stub.be('while [ "$1" != -o ]; do shift; done; echo half > "$2"; kill -9 $$')
+def test_compiler_that_was_killed_leaves_no_binary_and_no_temporary_file(
+    stub: Stub, libtorch: LibTorch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    stub.be('echo half > "$TMPDIR/half.s"; while [ "$1" != -o ]; do shift; done; echo half > "$2"; kill -9 $$')
     built = build_worker(libtorch, tmp_path / "native")
     assert built.binary is None
     assert not [path for path in (tmp_path / "native").rglob("*") if "worker" in path.name]
+    assert not list(tmp_path.rglob("half.s"))
 
 
 def test_no_compiler_is_said_with_what_to_do(

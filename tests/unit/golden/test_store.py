@@ -27,6 +27,7 @@ from harness.golden.store import Compared, GoldenStore
 from harness.store import codec
 from harness.tensors.samples import like_golden, mark_sampled
 from harness.worker import wire
+from tests.programs.disks import fill, small_disk
 from tests.unit.builders.golden_records import accept, propose, source, three, why
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_archive, write_artifact
 
@@ -353,6 +354,20 @@ def test_a_journal_that_cannot_be_written_puts_everything_back(tmp_path: Path, m
     with pytest.raises(RunDirError):
         accept(store, "m", "z")
     assert content(store.folder) == before
+
+
+def test_a_full_disk_is_named_in_words_and_accepts_nothing(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        store = three(disk)
+        propose(disk, "m", float32(7))
+        before = content(store.folder)
+        filler = fill(disk, inodes_left=5)
+        with pytest.raises(RunDirError, match=r"cannot be written: the disk is full \(df shows"):
+            accept(store, "m")
+        assert content(store.folder) == before
+        shutil.rmtree(filler)
+        accept(store, "m")
+        assert store.proposed() == ()
 
 
 def test_a_rejected_proposal_is_gone_and_known_when_it_comes_again(tmp_path: Path) -> None:

@@ -431,7 +431,7 @@ def test_blocked_process_that_dies_while_it_is_looked_into_was_not_killed(watche
 
 
 def test_child_that_was_never_forked_ends_with_the_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "REAP_DEADLINE_S", 0.1)
+    monkeypatch.setattr("harness.hang.watchdog.REAP_DEADLINE_S", 0.1)
     ending = watchdog.watch(Child(run_dir=str(tmp_path)), tmp_path, Deadline(load_s=1, call_s=1, total_s=0.1))
     assert (ending.killed, ending.reaped, ending.overdue) == (True, False, ())
     assert ending.proof is not None

@@ -16,7 +16,7 @@ from harness.latency.lanes import Lane
 from harness.latency.model_round import FIRST_CALLS, ModelRound
 from harness.latency.processes import BenchmarkProcess, ProcessLost
 from harness.latency.rounds import Round
-from harness.probing import processes
+from harness.system.processes import reap
 from tests.programs import stub
 from tests.unit.builders.rounds import BUDGET, HERE, measure_round, make_round
 
@@ -248,8 +248,7 @@ def test_restart_that_fails_leaves_the_samples_and_names_the_others(
 def test_processes_that_cannot_be_ended_are_named(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reap = processes.reap
-    monkeypatch.setattr(processes, "reap", lambda one: reap(one) and "round-0-new" not in str(one.args))
+    monkeypatch.setattr("harness.latency.processes.reap", lambda one: reap(one) and "round-0-new" not in str(one.args))
     round_ = make_round(tmp_path, stub_environment, {"a": {}})
     measure_round(round_, tmp_path, "a")
     assert round_.unreaped == [f"benchmark {tmp_path / 'benchmark' / 'round-0-new'}"]

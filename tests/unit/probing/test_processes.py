@@ -13,6 +13,7 @@ import pytest
 
 from harness.domain.environment import Environment
 from harness.probing import processes
+from harness.system.processes import reap
 from harness.worker import wire
 from tests.programs import stub
 
@@ -61,57 +62,20 @@ def test_a_start_that_is_interrupted_leaves_no_process() -> None:
     assert stub.eventually(lambda: bool(made) and made[0].returncode == -signal.SIGKILL)
 
 
-FORKING = "import os, time\npid = os.fork()\nif pid: os.write(1, b'%d\\n' % pid)\ntime.sleep(10000)"
-
-
-def test_reaping_ends_the_whole_group_and_closes_both_pipes() -> None:
-    started = sleeper(FORKING)
-    assert started.stdout is not None
-    assert started.stdin is not None
-    grandchild = int(started.stdout.readline())
-    assert processes.reap(started)
-    assert started.returncode == -signal.SIGKILL
-    assert stub.eventually(lambda: not stub.is_alive(grandchild))
-    assert started.stdin.closed
-    assert started.stdout.closed
-
-
-def test_reaping_twice_kills_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = sleeper()
-    assert processes.reap(started)
-    monkeypatch.setattr(processes, "kill_group", lambda pid: pytest.fail(f"killed group {pid} again"))
-    assert processes.reap(started)
-
-
-def test_process_that_cannot_be_reaped_is_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = sleeper()
-    monkeypatch.setattr(processes, "REAP_DEADLINE_S", 0.2)
-    with monkeypatch.context() as patch:
-        patch.setattr(processes, "kill_group", lambda pid: None)
-        assert not processes.reap(started)
-    assert processes.reap(started)
-
-
-def test_killing_a_group_that_is_gone_is_silent() -> None:
-    started = sleeper()
-    processes.reap(started)
-    processes.kill_group(started.pid)
-
-
 def test_number_that_another_process_has_been_given_is_told_by_its_birth() -> None:
     started = sleeper()
     birth = processes.birth_of(started.pid)
     assert birth is not None
     assert not processes.is_another(started.pid, birth)
     assert processes.is_another(started.pid, birth - 1)
-    processes.reap(started)
+    reap(started)
     assert processes.birth_of(started.pid) is None
     assert not processes.is_another(started.pid, birth)
 
 
 def test_stack_dump_of_a_process_that_is_gone_is_silent(tmp_path: Path) -> None:
     started = sleeper()
-    processes.reap(started)
+    reap(started)
     processes.request_stack_dump(started.pid, tmp_path / "stacks.txt")
 
 
@@ -131,10 +95,11 @@ for number in signal.valid_signals() - {{signal.SIGKILL, signal.SIGSTOP}}:
     signal.signal(number, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
 from harness.probing import processes
+from harness.system.processes import reap
 worker = processes.start_worker(sys.argv[1], pathlib.Path(sys.argv[2]), {{}})
 worker.stdout.readline()
 print(pathlib.Path(f"/proc/{{worker.pid}}/status").read_text())
-processes.reap(worker)
+reap(worker)
 """
 
 
@@ -169,7 +134,7 @@ def test_worker_survives_the_thread_that_asked_for_it(tmp_path: Path, stub_envir
         assert worker.poll() is None
         assert os.getsid(worker.pid) == worker.pid
     finally:
-        assert processes.reap(worker)
+        assert reap(worker)
 
 
 def test_workers_die_with_a_killed_controller(tmp_path: Path, stub_environment: Environment) -> None:

@@ -401,7 +401,7 @@ def test_zygote_that_does_not_answer_is_replaced(
 ) -> None:
     """One probe stops it, and is done all the same; the next one is never forked, and gets a new zygote."""
     monkeypatch.setattr(probing_runner, "FORK_DEADLINE_S", 1.0)
-    monkeypatch.setattr(processes, "REAP_DEADLINE_S", 1.0)
+    monkeypatch.setattr("harness.hang.watchdog.REAP_DEADLINE_S", 1.0)
     runner = ZygoteRunner({"old": stub_environment}, tmp_path / "probes", watchdog)
     stopper = stub.write_artifact(artifacts, "stopper", calls={"1": "stop_zygote_once"}, note=str(tmp_path / "done"))
     impatient = Deadline(load_s=60.0, call_s=60.0, total_s=2.0)

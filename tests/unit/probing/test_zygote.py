@@ -12,6 +12,7 @@ import pytest
 from harness.domain.environment import Environment
 from harness.errors import EnvironmentUnavailable, ExitCode
 from harness.probing import processes, zygote
+from harness.system.processes import reap
 from harness.probing.zygote import GONE, Child, Zygote
 from harness.store import codec
 from harness.worker import wire
@@ -142,7 +143,7 @@ def test_child_is_not_killed_once_another_process_has_its_number(tmp_path: Path)
         Child(run_dir=str(tmp_path), pid=other.pid, birth=birth).kill()
         assert other.wait(10) == -signal.SIGKILL
     finally:
-        processes.reap(other)
+        reap(other)
 
 
 def test_child_that_was_reaped_is_not_killed(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_child_that_was_reaped_is_not_killed(tmp_path: Path) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(0.2)
     finally:
-        processes.reap(other)
+        reap(other)
 
 
 def test_whoever_reaps_waits_until_nobody_holds_the_child(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
-"""What nobody needs: measured and removed, and nothing beyond a link."""
+"""What nobody needs: measured and removed, and nothing beyond a link; what the system refuses, in words."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from harness.errors import RunDirError
-from harness.system.files import remove, size_of
+from harness.system.files import emptied, refusal, remove, size_of
+from tests.programs.disks import fill, small_disk
 
 
 def test_files_and_folders_are_measured_and_removed(tmp_path: Path) -> None:
@@ -32,3 +34,27 @@ def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path: Path) -> None:
 def test_what_cannot_be_removed_is_named(tmp_path: Path) -> None:
     with pytest.raises(RunDirError, match="absent cannot be removed"):
         remove(tmp_path / "absent")
+
+
+def test_a_folder_that_is_emptied_is_no_link_any_more(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "a").touch()
+    (tmp_path / "probe").symlink_to(tmp_path / "kept")
+    assert list(emptied(tmp_path / "probe").iterdir()) == []
+    assert not (tmp_path / "probe").is_symlink() and (tmp_path / "kept" / "a").exists()
+
+
+def test_a_disk_without_inodes_is_named_with_the_folder(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        fill(disk, inodes_left=1)
+        with pytest.raises(RunDirError, match=r"disk/probe/folder cannot be made: the disk is full .*inodes"):
+            emptied(disk / "probe" / "folder")
+
+
+def test_a_tree_that_cannot_be_copied_gives_the_first_reason(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "tree" / name).symlink_to("nowhere")
+    with pytest.raises(shutil.Error) as caught:
+        shutil.copytree(tmp_path / "tree", tmp_path / "copy")
+    assert refusal(caught.value)[:-2] == f"[Errno 2] No such file or directory: '{tmp_path}/tree/"

@@ -55,6 +55,12 @@ def hang_busy(note: Optional[str]) -> None:
 
 
 @action
+def print_without_end(note: Optional[str]) -> None:
+    while True:
+        os.write(1, b"x" * 100_000)
+
+
+@action
 def hang_busy_holding_gil(note: Optional[str]) -> None:
     sum(itertools.repeat(0))  # one C loop: no bytecode, no signal check, no switch of threads
 
