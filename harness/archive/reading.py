@@ -6,7 +6,7 @@ from dataclasses import replace
 from harness.archive.code import CodeFacts, CodeMemory, may_loop, reachable
 from harness.archive.formats import recognise
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
-from harness.archive.members import Directory, read_member
+from harness.archive.members import SERIALIZATION_ID, STORED, Directory, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
 from harness.domain.archive import (
     ArchiveFacts,
@@ -83,6 +83,7 @@ class _Archive:
         self.memory = memory
         self.source = source
         self.members = directory.inside
+        self.fingerprint = directory.fingerprint
         self.limits = limits
         self.problems: list[ArchiveProblem] = list(directory.problems)
 
@@ -97,6 +98,21 @@ class _Archive:
         if member is None:
             return None
         return read_member(self.source, member, TINY, self.limits).decode("ascii", "replace").strip()
+
+    def check_as_written(self) -> None:
+        """Keep a problem where the archive is not what torch has written, as far as the archive itself says."""
+        found, order = self.text(SERIALIZATION_ID), self.text("byteorder")
+        # The second half: PyTorchStreamWriter::writeSerializationId in caffe2/serialize/inline_container.cc. The first
+        # is of the names by std::hash, which is another one on other systems. Both members exist since torch 2.1.
+        if found is not None and found[20:] != f"{self.fingerprint:020d}":
+            self.problem("changed_after_save", [f"its members are not those that {SERIALIZATION_ID} is about"])
+        elif found is None and order is not None:
+            self.problem("changed_after_save", [f"{SERIALIZATION_ID} is not there, which torch writes with byteorder"])
+        if order not in (None, "little"):
+            self.problem("foreign_zip", ["byteorder is not little, as it is on every machine that torch supports"])
+        left = self.limits.debug_bytes
+        for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".debug_pkl")):
+            left -= len(read_member(self.source, self.members[name], left, self.limits))  # torch reads it with the code
 
     def pickles(self) -> Iterator[tuple[str, Pickled]]:
         """Yield the name of each pickle, without its suffix, and what it holds."""
@@ -137,7 +153,7 @@ class _Archive:
     def storages(self, pickles: Sequence[tuple[str, Pickled]]) -> tuple[StorageGroup, ...]:
         """Return the storages that the pickles refer to; one that several tensors share counts once."""
         groups: dict[tuple[str, str], tuple[int, int | None]] = {}
-        missing, short = [], []
+        missing, short, packed = [], [], []
         for folder, pickled in pickles:
             seen = set()
             for item in pickled.persistent:
@@ -156,10 +172,13 @@ class _Archive:
                 member = self.members.get(f"{folder}/{key}")
                 if member is None:
                     missing.append(f"{folder}/{key} is not there")
+                elif member.method != STORED:
+                    packed.append(f"{folder}/{key} is packed, so only reading it would tell whether it can be unpacked")
                 elif width is not None and member.size < elements * width:
                     short.append(f"{folder}/{key} has {member.size} bytes of {elements * width}")
         self.problem("member_missing", missing)
         self.problem("member_short", short)
+        self.problem("foreign_zip", packed)
         return tuple(
             StorageGroup(dtype=dtype, device=device, count=count, nbytes=nbytes)
             for (dtype, device), (count, nbytes) in sorted(groups.items())
@@ -167,6 +186,7 @@ class _Archive:
 
 
 def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
+    archive.check_as_written()
     pickles = list(archive.pickles())
     code = list(archive.code())
     parts = [part for _, _, part in code]
