@@ -28,7 +28,16 @@ STORED, DEFLATED = 0, 8
 ENCRYPTED = 0x1
 SERIALIZATION_ID = ".data/serialization_id"
 SPELT = frozenset(
-    ("bytecode.pkl", "byteorder", "constants.pkl", "data.pkl", "model.json", "version", ".data/version", SERIALIZATION_ID)
+    (
+        "bytecode.pkl",
+        "byteorder",
+        "constants.pkl",
+        "data.pkl",
+        "model.json",
+        "version",
+        ".data/version",
+        SERIALIZATION_ID,
+    )
 )
 SYMLINK_MODE = 0o120000
 UNIX = 3
@@ -47,6 +56,7 @@ class Member:
     crc: int
     raw: bytes
     disk: int
+    attributes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +105,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
         if member.method == STORED and member.size != member.packed:
             raise CannotRead("damaged", f"{member.name!r} is not packed and has two sizes")
         key = member.name if not root else rest if folder == root else f"../{member.name}"
-        foreign = _foreign(source, member, offset)
+        foreign = _foreign(source, member, offset) if _can_unpack(member) else ""
         if foreign:
             problems.setdefault("foreign_zip", f"{member.name!r} {foreign}")
         written = written and key != SERIALIZATION_ID
@@ -125,8 +135,8 @@ def _foreign(source: Source, member: Member, end: int) -> str:
     if len(head) < LOCAL_BYTES + len(member.raw) or head[:4] != LOCAL:
         return "is not where the directory says"
     flags, method, crc, packed, size, name_bytes, extra_bytes = struct.unpack("<6xHH4xIIIHH", head[:LOCAL_BYTES])
-    if member.flags & ~KNOWN_FLAGS or member.disk:
-        return "has flags, or lies on a disk, that torch does not write"
+    if member.flags & ~KNOWN_FLAGS or member.disk or member.attributes & 0xFFFF:  # of DOS: 0x10 is a folder
+        return "has flags or attributes, or lies on a disk, that torch does not write"
     if (flags, method, head[LOCAL_BYTES:], name_bytes) != (
         member.flags,
         member.method,
@@ -233,6 +243,7 @@ def _entries(data: bytes, count: int) -> Iterator[tuple[Member, str]]:
             crc=crc,
             raw=raw,
             disk=disk,
+            attributes=mode,
         )
         yield member, _odd(raw, name, (mode >> 16) & 0o170000 if made_by == UNIX else 0)
         at = end + extra_bytes + comment_bytes

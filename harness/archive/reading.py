@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from harness.archive.code import CodeFacts, CodeMemory, may_loop, reachable
 from harness.archive.formats import recognise
+from harness.archive.grammar import unmet
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
 from harness.archive.members import SERIALIZATION_ID, STORED, Directory, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
+from harness.archive.values import constant_misfits, declared_by, module_misfits
 from harness.domain.archive import (
     ArchiveFacts,
     ArchiveFormat,
@@ -144,8 +146,10 @@ class _Archive:
                 named -= len(facts.calls) + len(facts.functions) + len(facts.classes)
                 if named < 0:
                     raise CannotRead("too_large", f"more than {self.limits.named} calls and functions")
-                if facts.foreign_line:
-                    bad.setdefault("foreign_code", []).append(f"{name}, line {facts.foreign_line}: not as torch prints")
+                odd, why = facts.foreign_line or facts.shape.line, facts.shape.why if not facts.foreign_line else ""
+                if odd:
+                    text = f"{name}, line {odd}: not as torch prints" + (f" ({why})" if why else "")
+                    bad.setdefault("foreign_code", []).append(text)
                 yield name, len(content), facts
         for kind, found in sorted(bad.items()):
             self.problem(kind, found)
@@ -160,9 +164,11 @@ class _Archive:
                 if not (isinstance(item, tuple) and len(item) == 5 and isinstance(item[1], Global)):
                     continue
                 _, kind, key, device, elements = item
-                if not (isinstance(key, str) and isinstance(device, str) and isinstance(elements, int)) or key in seen:
+                if not (isinstance(key, str) and isinstance(device, str) and isinstance(elements, int)):
                     continue
-                seen.add(key)
+                if (key, kind, elements) in seen:
+                    continue
+                seen.add((key, kind, elements))
                 dtype, width = STORAGES.get(kind.name.removeprefix("torch.").removesuffix("Storage"), (kind.name, None))
                 count, nbytes = groups.get((dtype, device), (0, 0))
                 groups[dtype, device] = (
@@ -214,6 +220,12 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
         archive.problem("root_unreadable", ["data.pkl holds no module"])
     operators = tuple(_uses(code, reachable(functions, root), archive))
     storages = archive.storages(pickles)
+    shapes = [part.shape for part in parts]
+    if not archive.problems:  # else shapes may be incomplete, and nothing is promised anyway
+        declared, checks = declared_by(shapes), {"data": module_misfits, "constants": constant_misfits}
+        archive.problem("class_missing", list(unmet(shapes)))
+        for name, pickled in pickles:
+            archive.problem("foreign_pickle", [f"{name}.pkl: {text}" for text in checks[name](pickled, declared)])
     return replace(
         facts,
         archive_version=archive.text("version"),

@@ -14,10 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import GoldenRecord, Source
+from harness.domain.json import JsonError, from_json
 from harness.domain.models import Artifact
 from harness.errors import GoldenError
 from harness.models.artifacts import stream_identity
@@ -142,8 +141,8 @@ def sha256_of(path: Path) -> str:
 def _record(folder: Path, data: bytes) -> GoldenRecord:
     path = folder / RECORD
     try:
-        record = msgspec.json.decode(data, type=GoldenRecord)
-    except (msgspec.DecodeError, RecursionError) as error:
+        record = from_json(data, GoldenRecord)
+    except JsonError as error:
         raise GoldenError(f"{path} is damaged or from another version: {error}", AGAIN) from error
     if record.model != folder.name:
         raise GoldenError(f"{path} is the record of {record.model}, in another model's folder", f"git checkout {path}")

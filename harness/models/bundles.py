@@ -27,6 +27,7 @@ from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.members import ENCRYPTED, LOCAL, LOCAL_BYTES, STORED, Member, read_directory, read_member
 from harness.config.schema import DTYPES, Kind, choice
 from harness.domain.golden import ARTIFACT, BUNDLE_SCHEMA_VERSION, DESCRIPTION, SUFFIX, Bundle, Trust
+from harness.domain.json import JsonError, from_json
 from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.errors import ConfigError, GoldenError, RunDirError
 from harness.models import files, names
@@ -232,15 +233,15 @@ class _Version(msgspec.Struct):
 
 def _decoded(path: Path, data: bytes) -> Bundle:
     try:
-        version = msgspec.json.decode(data, type=_Version).schema_version
+        version = from_json(data, _Version).schema_version
         if version > BUNDLE_SCHEMA_VERSION:
             raise GoldenError(
                 f"{path}: {DESCRIPTION} is of version {version}, "
                 f"and this gate reads versions up to {BUNDLE_SCHEMA_VERSION}",
                 "use a gate as new as the one that packed it",
             )
-        bundle = msgspec.json.decode(data, type=Bundle)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        bundle = from_json(data, Bundle)
+    except JsonError as error:
         raise _refused(path, f"{DESCRIPTION} is not what a bundle holds: {str(error)[:200]}") from None
     complete = set(bundle.files) == set(FILES)
     wrong = contradiction(bundle) if complete else "it does not have the digest of each member"
@@ -461,8 +462,8 @@ def _lines(path: Path) -> Iterator[_Line]:
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             try:
-                yield msgspec.json.decode(line, type=_Line)
-            except (msgspec.DecodeError, RecursionError, ValueError) as error:
+                yield from_json(line, _Line)
+            except JsonError as error:
                 raise DecodeError(f"line {number}: {str(error)[:200]}") from None
 
 

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from harness.domain.hang import Evidence, ThreadActivity, ThreadStack
+from harness.domain.json import JsonError, from_json
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult
 from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
@@ -63,8 +62,8 @@ def _benchmarks(folder: Path) -> Iterator[ProcessTrace]:
 
 def _request(folder: Path) -> Mapping[str, Any]:
     try:
-        found = msgspec.json.decode((folder / wire.REQUEST).read_bytes())
-    except (OSError, msgspec.DecodeError):
+        found = from_json((folder / wire.REQUEST).read_bytes())
+    except (OSError, JsonError):
         return {}
     return found if isinstance(found, dict) else {}
 

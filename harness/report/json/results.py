@@ -10,6 +10,7 @@ import msgspec
 from harness import __version__
 from harness.doctor.checks import exit_code as exit_code_of_checks
 from harness.domain.golden import GoldenStatus, Review
+from harness.domain.json import JsonError, from_json
 from harness.domain.machine import Checkup
 from harness.domain.matrix import Matrix
 from harness.domain.prediction import Inspection
@@ -69,11 +70,11 @@ def load_matrix(data: bytes, *, file: str) -> Matrix:
         RunDirError: no JSON, of another version, or not the shape of a matrix.
     """
     try:
-        plain = msgspec.json.decode(data)
+        plain = from_json(data)
         if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
             raise RunDirError(
                 f"{file} is no matrix of schema version {SCHEMA_VERSION}", "make it with: python -m harness matrix"
             )
         return msgspec.convert(plain, Matrix)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (JsonError, msgspec.ValidationError) as error:
         raise RunDirError(f"{file} is damaged: {error}", "make it again with: python -m harness matrix") from error
