@@ -5,6 +5,7 @@ statement, blocks indented by two spaces. Names are resolved and types compared 
 a file expects of another one (methods, attributes, functions and their parameters) is kept for ``unmet``.
 """
 
+import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -123,11 +124,30 @@ def _takes(taken: Sequence[Argument], positional: int, keywords: Sequence[str]) 
 def may_be(declared: str, actual: str) -> bool:
     """Return whether a value of type ``actual`` may be where ``declared`` is expected; True where it is not known."""
     wanted, given = declared.partition("[")[0], actual.partition("[")[0]
-    if wanted in VAGUE or given in VAGUE or given[:1] == "~" or wanted == given:
+    if wanted == "Optional" and given != "Optional":
+        return actual == "NoneType" or may_be(declared[9:-1], actual)
+    if wanted in VAGUE - {"Optional"} or given in VAGUE - {"Optional"} or given[:1] == "~":
         return True
-    if given.startswith("__torch__.") and (wanted.startswith("__torch__.") or wanted == "Tuple"):
-        return True
+    if wanted == given:
+        within = types_within(declared), types_within(actual)
+        if not all(within):  # of unknown elements
+            return True
+        return len(within[0]) == len(within[1]) and all(map(may_be, *within))
+    if given.startswith("__torch__."):  # an interface, or a named tuple
+        return wanted.startswith("__torch__.") or wanted == "Tuple"
     return wanted not in PLAIN | GENERIC.keys() and given not in PLAIN | GENERIC.keys()
+
+
+def types_within(type_: str) -> list[str]:
+    """Return the types within one; none of a type that has none, or of which that is not known."""
+    found, depth, begin = [], 0, type_.find("[") + 1
+    for index in range(begin, len(type_) - 1):
+        depth += (type_[index] == "[") - (type_[index] == "]")
+        if type_[index] == "," and not depth:
+            found.append(type_[begin:index])
+            begin = index + 1
+    inside = type_[begin:-1] if "[" in type_ else ""
+    return [*found, inside] if inside and inside != "()" else found
 
 
 class _Reader:
@@ -161,14 +181,14 @@ class _Reader:
 
     def module(self) -> None:
         while self.here(0):
-            keyword = self.take()
-            if keyword == "op_version_set" and self.at == 1:  # written before torch 1.6
+            first = self.take()
+            if first == "op_version_set" and self.at == 1:  # written before torch 1.6
                 self.expect("=")
                 self.expression()
                 self.end()
-            elif keyword == "class":
+            elif first == "class":
                 self.class_()
-            elif keyword == "def":
+            elif first == "def":
                 self.function(self.qualifier, 0)
             else:
                 self.wrong("neither a class nor a function")
@@ -207,7 +227,7 @@ class _Reader:
                 self.expect("]")
                 self.expect("=")
                 self.attribute(name, attribute, self.type())
-            elif first == "pass" and (base == "Interface" or base == "ModuleInterface"):
+            elif first == "pass" and (base in ("Interface", "ModuleInterface")):
                 pass
             elif base == "Enum" and NAME.fullmatch(first):
                 self.expect("=")
@@ -554,8 +574,7 @@ class _Reader:
         """Return the type of an attribute."""
         if type_.startswith("__torch__."):
             self.shape.needs.add(Need(type_, attribute, self.line))
-            known = self.shape.attributes.get(type_, {}).get(attribute, "")
-            return known
+            return self.shape.attributes.get(type_, {}).get(attribute, "")
         if type_ and type_.partition("[")[0] not in VAGUE:
             self.wrong(f"{type_} has no attribute {attribute}")
         return ""
@@ -663,41 +682,7 @@ class _Reader:
             self.wrong(f"{self.peek()!r} at the end")
 
 
-KEYWORDS = frozenset(
-    (
-        "True",
-        "False",
-        "None",
-        "and",
-        "as",
-        "assert",
-        "break",
-        "class",
-        "continue",
-        "def",
-        "del",
-        "elif",
-        "else",
-        "except",
-    )
-    + (
-        "for",
-        "from",
-        "global",
-        "if",
-        "import",
-        "in",
-        "is",
-        "lambda",
-        "nonlocal",
-        "not",
-        "or",
-        "pass",
-        "raise",
-        "return",
-    )
-    + ("try", "while", "with", "yield", "inf", "nan", "torch", "ops", "CONSTANTS")
-)
+KEYWORDS = frozenset((*keyword.kwlist, "inf", "nan", "torch", "ops", "CONSTANTS"))
 
 
 def _typed(reader: _Reader) -> str:

@@ -21,24 +21,15 @@ ENTRY = b"PK\x01\x02"
 LOCAL = b"PK\x03\x04"
 LOCAL_BYTES = 30
 KNOWN_FLAGS = 0x0808
-"""Sizes and checksum follow the member, its name is UTF-8: torch sets the second always, the first where it has bytes."""
+"""Sizes and checksum follow the member (torch writes them behind what has bytes), and its name is UTF-8."""
 FOLLOWED = 0x0008
 ZIP64_EXTRA = 0x0001
 STORED, DEFLATED = 0, 8
 ENCRYPTED = 0x1
 SERIALIZATION_ID = ".data/serialization_id"
 SPELT = frozenset(
-    (
-        "bytecode.pkl",
-        "byteorder",
-        "constants.pkl",
-        "data.pkl",
-        "model.json",
-        "version",
-        ".data/version",
-        SERIALIZATION_ID,
-    )
-)
+    ("bytecode.pkl", "byteorder", "constants.pkl", "data.pkl", "model.json", "version", ".data/version")
+) | {SERIALIZATION_ID}
 SYMLINK_MODE = 0o120000
 UNIX = 3
 

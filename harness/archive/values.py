@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.archive.grammar import CUSTOM, Shape
+from harness.archive.grammar import CUSTOM, Shape, types_within
 from harness.archive.pickle_facts import Built, Global, Pickled, PickledMapping, Stored
 
 LISTS = {"int": "intlist", "float": "doublelist", "bool": "boollist", "Tensor": "tensorlist"}
@@ -95,7 +95,7 @@ def _parts(value: Any, type_: str, declared: Declared) -> list[tuple[Any, str]] 
         return _built(value, type_, declared)
     if isinstance(value, tuple):
         if kind == "Tuple":
-            inside = _split(type_)
+            inside = types_within(type_)
             return list(zip(value, inside, strict=True)) if len(inside) == len(value) else "a tuple of another length"
         vague = kind in ("", "Any", "Union", "number") or declared.bases.get(type_) == "NamedTuple"
         return [(item, "") for item in value] if vague else f"a tuple where {type_} is declared"
@@ -150,7 +150,7 @@ def _makes(name: str, arguments: Sequence[Any]) -> tuple[str, ...]:
 def _container(value: Any, tag: str, type_: str) -> list[tuple[Any, str]] | str:
     if type_ not in ("", "Any") and not type_.startswith("Union") and type_ != tag:
         return f"a {tag} where {type_} is declared"
-    within = _split(tag)
+    within = types_within(tag)
     if tag.startswith("List[") and isinstance(value, list):
         return [(item, within[0]) for item in value]
     if tag.startswith("Dict[") and isinstance(value, PickledMapping) and len(within) == 2:
@@ -212,18 +212,6 @@ def _tensor(arguments: tuple[Any, ...], *, quantized: bool) -> list[tuple[Any, s
 
 def _numbers(value: Any) -> bool:
     return isinstance(value, tuple) and all(type(item) is int and item >= 0 for item in value)
-
-
-def _split(type_: str) -> list[str]:
-    """Return the types within one."""
-    found, depth, begin = [], 0, type_.find("[") + 1
-    for index in range(begin, len(type_) - 1):
-        depth += (type_[index] == "[") - (type_[index] == "]")
-        if type_[index] == "," and not depth:
-            found.append(type_[begin:index])
-            begin = index + 1
-    inside = type_[begin:-1]
-    return [*found, inside] if inside and inside != "()" else found
 
 
 def _word(value: Any) -> str:

@@ -7,7 +7,6 @@ inputs and output values. ``golden/records`` holds what was accepted, ``golden/p
 import gzip
 import hashlib
 import io
-import json
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -23,6 +22,7 @@ from harness.models.artifacts import stream_identity
 from harness.store import codec
 from harness.tensors.decode import DecodeError, verify
 from harness.tensors.outputs import Outputs
+from harness.tensors.recorded import parsed
 from harness.tensors.samples import sampled
 from harness.tensors.trees import leaves
 from harness.worker import wire
@@ -92,12 +92,16 @@ def write_record(
     """Write a record from an artifact with its recorded inputs and its golden outputs; return it."""
     small = sampled(outputs)
     index = Path(artifact.inputs_dir) / wire.TENSORS_INDEX
-    content = {
-        INPUTS: (Path(artifact.inputs_dir) / wire.TENSORS_BIN).read_bytes(),
-        VALUES: bytes(small.buffer),
-    }
-    if artifact.size_bytes <= MAX_ARTIFACT_BYTES:
-        content[ARTIFACT] = Path(artifact.path).read_bytes()
+    content = {VALUES: bytes(small.buffer)}
+    try:
+        inputs = [parsed(line) for line in index.read_text(encoding="utf-8").splitlines()]
+        content[INPUTS] = (Path(artifact.inputs_dir) / wire.TENSORS_BIN).read_bytes()
+        if artifact.size_bytes <= MAX_ARTIFACT_BYTES:
+            content[ARTIFACT] = Path(artifact.path).read_bytes()
+    except OSError as error:
+        raise GoldenError(f"{error.filename} cannot be read: {error.strerror or error}", AGAIN) from error
+    except (ValueError, RecursionError) as error:
+        raise GoldenError(f"{index} is damaged: {error}", "run again, then propose") from error
     for name, data in content.items():
         codec.write_atomically(folder / name, gzip.compress(data, 9, mtime=0))
     record = GoldenRecord(
@@ -105,7 +109,7 @@ def write_record(
         device=device,
         producer=replace(producer, env_vars={}),
         artifact=replace(artifact, path="", inputs_dir=""),
-        inputs=[json.loads(line) for line in index.read_text().splitlines()],
+        inputs=inputs,
         calls=[(input_set, call, tree) for (input_set, call), tree in sorted(small.calls.items())],
         files={name: sha256_of(folder / name) for name in sorted(content)},
         source=source,

@@ -1,5 +1,6 @@
 """Golden records by command: proposed from a run, compared, accepted or rejected with a reason, verified, tidied up."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,7 +100,8 @@ def propose(options: Options, run_name: str) -> Proposing:
 
 def _recorded(found: StoredBaseline | None) -> Outputs:
     """Return the golden outputs of a run; empty if they, or the artifact that gave them, are gone."""
-    if found is None or not (Path(found.artifact.path).is_file() and Path(found.artifact.inputs_dir).is_dir()):
+    # os.path: Path.is_file raises where a name is too long, and baselines.json may name anything
+    if found is None or not (os.path.isfile(found.artifact.path) and os.path.isdir(found.artifact.inputs_dir)):  # noqa: PTH112, PTH113
         return Outputs(calls={})
     try:
         return read_outputs(found.directory, found.artifact.model)

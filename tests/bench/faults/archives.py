@@ -239,7 +239,11 @@ def _indented(chance: random.Random, line: bytes) -> bytes:
     return chance.choice((b" " + line, b"  " + line, line.removeprefix(b" "), line.removeprefix(b"  "), b"\t" + line))
 
 
-WORD, TYPE, LITERAL = rb"[A-Za-z_][\w.]*", rb"(?<=: )[A-Z]\w+|(?<=> )[A-Z]\w+|(?<=\[)[A-Z]\w+", rb"\b\d+(?:\.\d*)?|\"\w*\""
+WORD, TYPE, LITERAL = (
+    rb"[A-Za-z_][\w.]*",
+    rb"(?<=: )[A-Z]\w+|(?<=> )[A-Z]\w+|(?<=\[)[A-Z]\w+",
+    rb"\b\d+(?:\.\d*)?|\"\w*\"",
+)
 SIGNS = rb"[()\[\],:=.\-]"
 EDITS: Mapping[str, Sequence[Edit]] = {
     "pickle": [
@@ -254,7 +258,9 @@ EDITS: Mapping[str, Sequence[Edit]] = {
             "two operations swapped": _operation(_swap),
             "an operation replaced": _operation(_copy),
             "another number": _operation(_set(lambda chance, _: b"K" + chance.randbytes(1)), b"KMJ\x8a"),
-            "another value": _operation(_set(lambda chance, _: chance.choice((b"N", b"\x88", b")", b"]", b"}"))), b"KMJGNX\x88\x89"),
+            "another value": _operation(
+                _set(lambda chance, _: chance.choice((b"N", b"\x88", b")", b"]", b"}"))), b"KMJGNX\x88\x89"
+            ),
             "another reference": _operation(_set(lambda chance, _: b"h" + chance.randbytes(1)), b"hj"),
             "cut off": lambda chance, content: content[: chance.randrange(1, len(content))],
             "more behind it": lambda chance, content: content + chance.randbytes(3),
@@ -267,8 +273,12 @@ EDITS: Mapping[str, Sequence[Edit]] = {
             "another word": _words(WORD, lambda chance, _, all_: chance.choice(all_)),
             "a misspelt type": _words(TYPE, lambda _chance, word, _: word + b"s"),
             "another type": _words(TYPE, lambda chance, _, all_: chance.choice([*all_, b"int", b"str", b"Quaternion"])),
-            "another literal": _words(LITERAL, lambda chance, _, all_: chance.choice([*all_, b"None", b'"x"', b"-1", b"1.5"])),
-            "a malformed constant": _words(rb"(?<=\] = ).+", lambda chance, word, _: chance.choice((word[1:], word[:-1], b"x", b"[1", b'"a"'))),
+            "another literal": _words(
+                LITERAL, lambda chance, _, all_: chance.choice([*all_, b"None", b'"x"', b"-1", b"1.5"])
+            ),
+            "a malformed constant": _words(
+                rb"(?<=\] = ).+", lambda chance, word, _: chance.choice((word[1:], word[:-1], b"x", b"[1", b'"a"'))
+            ),
             "a sign less": _words(SIGNS, lambda _chance, _word, _all: b""),
             "another sign": _words(SIGNS, lambda chance, _, all_: chance.choice(all_)),
             "wrong indentation": _lines(_set(_indented)),
@@ -297,6 +307,10 @@ def _member(change: Callable[[random.Random, Members, str], None], what: str) ->
     return apply
 
 
+def _remove(_: random.Random, members: Members, name: str) -> None:
+    del members[name]
+
+
 def _rename(chance: random.Random, members: Members, name: str) -> None:
     members[_misspelt(chance, b"     " + name.encode())[5:].decode()] = members.pop(name)
 
@@ -318,7 +332,7 @@ def _revise(chance: random.Random, members: Members, _: str) -> None:
 EDITS = {
     **EDITS,
     "members": [
-        _member(lambda _, members, name: [members.pop(name)] and None, "without"),
+        _member(_remove, "without"),
         _member(_rename, "another name for"),
         _member(_exchange, "other content of"),
         _member(_shorten, "a shorter"),
@@ -350,7 +364,9 @@ def _packed(members: Members, methods: Mapping[str, int], *, forge: bool) -> byt
         stored = content if method == zipfile.ZIP_STORED else packer.compress(content) + packer.flush()
         facts = struct.pack("<III", zlib.crc32(content), len(stored), len(content))
         head = struct.pack("<HHHHH", 0, 0x0808 if content else 0x0800, method, 0, 0)
-        directory += ENTRY + struct.pack("<H", 0) + head + facts + struct.pack("<HHHHHII", len(raw), *[0] * 5, len(body)) + raw
+        directory += (
+            ENTRY + struct.pack("<H", 0) + head + facts + struct.pack("<HHHHHII", len(raw), *[0] * 5, len(body)) + raw
+        )
         body += LOCAL + head + (bytes(12) if content else facts) + struct.pack("<HH", len(raw), 0) + raw + stored
         body += b"PK\x07\x08" + facts if content else b""
     count = len(members)

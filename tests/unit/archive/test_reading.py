@@ -95,7 +95,9 @@ def test_a_loop_in_what_setstate_calls_is_reported() -> None:
 
 
 STORAGE = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x02tQ"
-TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE + b"K\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR"
+TENSOR = (
+    b"ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE + b"K\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR"
+)
 WITH_TENSOR = MODULE.replace(b"ub.", b"X\x01\x00\x00\x00w" + TENSOR + b"ub.")
 CODE_OF_TENSOR = CODE.replace("  training", "  w : Tensor\n  training")
 
@@ -216,10 +218,16 @@ def test_members_without_a_folder_are_refused_as_torch_does() -> None:
 
 def test_ways_to_call_are_limited() -> None:
     lines = "".join(f"    x = torch.f{index}(x)\n" for index in range(30))
-    facts = read_artifact(BytesSource(torchscript(CODE.replace("    return", lines + "    return"))), "net.pt", replace(LIMITS, uses=10))
+    facts = read_artifact(
+        BytesSource(torchscript(CODE.replace("    return", lines + "    return"))), "net.pt", replace(LIMITS, uses=10)
+    )
     assert len(facts.operators) == 10
     assert {problem.kind for problem in facts.problems} == {"too_large"}
-    facts = read_artifact(BytesSource(torchscript(CODE.replace("    return", lines + "    return"))), "net.pt", replace(LIMITS, uses_characters=500))
+    facts = read_artifact(
+        BytesSource(torchscript(CODE.replace("    return", lines + "    return"))),
+        "net.pt",
+        replace(LIMITS, uses_characters=500),
+    )
     assert 3 < len(facts.operators) < 20
     assert {problem.kind for problem in facts.problems} == {"too_large"}
 
