@@ -466,13 +466,16 @@ class _Reader:
         elif text == "(":
             type_ = self.parenthesis()
         elif text == "[":
-            types = {self.expression() for _ in self.items("]")}
+            types = self.alike([self.expression() for _ in self.items("]")])
             type_ = f"List[{types.pop()}]" if len(types) == 1 and "" not in types else "List"
         elif text == "{":
+            keys, values = [], []
             for _ in self.items("}"):
-                self.expression()
+                keys.append(self.expression())
                 self.expect(":")
-                self.expression()
+                values.append(self.expression())
+            self.alike(keys)
+            self.alike(values)
             type_ = "Dict"
         elif kind == "name":
             type_ = self.named(text)
@@ -486,6 +489,12 @@ class _Reader:
             else:
                 type_ = self.attributes(type_, self.take())
         return type_
+
+    def alike(self, types: Sequence[str]) -> set[str]:
+        """Return the different types of what stands in a list or dict, which may be of one type only."""
+        if len((PLAIN - {"NoneType"}) & set(types)) > 1:
+            self.wrong("values of several types in one list or dict")
+        return set(types)
 
     def parenthesis(self) -> str:
         types, comma = [], False

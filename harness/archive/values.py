@@ -131,6 +131,8 @@ def _built(value: Built, type_: str, declared: Declared) -> list[tuple[Any, str]
         return _container(arguments[0], tag, type_)
     for element, word in LISTS.items():
         if name == f"torch.jit._pickle.build_{word}":
+            if kind == "List" and type_ != f"List[{element}]":
+                return f"a List[{element}] where {type_} is declared"
             fits = len(arguments) == 1 and isinstance(arguments[0], list)
             return [(item, element) for item in arguments[0]] if fits else f"a {name} of no list"
     return f"{name} is nothing that torch writes"
