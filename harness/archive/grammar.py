@@ -62,6 +62,7 @@ class Shape:
         constants: class -> names of attributes that are no part of a module's state.
         bases: class -> what it is made from, empty for a plain one.
         signatures: qualified function -> its parameters, ``self`` included.
+        answers: operators, each with a type that its answer must have for the code to be accepted.
         highest_constant: index into ``constants.pkl``, -1 without one.
         line, why: the first that torch would not print; 0 if there is none.
     """
@@ -71,6 +72,7 @@ class Shape:
     bases: dict[str, str] = field(default_factory=dict)
     signatures: dict[str, tuple[Argument, ...]] = field(default_factory=dict)
     needs: set[Need] = field(default_factory=set)
+    answers: set[tuple[str, str]] = field(default_factory=set)
     highest_constant: int = -1
     line: int = 0
     why: str = ""
@@ -313,7 +315,7 @@ class _Reader:
                 self.take()
                 actual = self.tuple_or_one()
                 self.end()
-                if not may_be(returned, actual):
+                if not self.fits(returned, actual):
                     self.wrong("another type is returned than declared")
                 if self.at < len(self.found) and self.found[self.at].indent >= indent:
                     self.wrong("code behind a return")
@@ -397,7 +399,7 @@ class _Reader:
             self.expect(":")
             declared = self.type()
             self.expect("=")
-            if not may_be(declared, self.expression()):
+            if not self.fits(declared, self.expression()):
                 self.wrong("a name given another type")
             self.end()
             self.names[name] = declared
@@ -422,7 +424,7 @@ class _Reader:
         for name, declared, actual in zip(
             (name for name, _ in targets), (declared for _, declared in targets), types, strict=True
         ):
-            if not may_be(declared, actual):
+            if not self.fits(declared, actual):
                 self.wrong("a name given another type")
             if "." not in name:
                 self.names[name] = actual
@@ -467,7 +469,11 @@ class _Reader:
             type_ = self.parenthesis()
         elif text == "[":
             types = self.alike([self.expression() for _ in self.items("]")])
-            type_ = f"List[{types.pop()}]" if len(types) == 1 and "" not in types else "List"
+            type_ = (
+                f"List[{types.pop()}]"
+                if len(types) == 1 and not any(item[:1] in ("", "~") for item in types)
+                else "List"
+            )
         elif text == "{":
             keys, values = [], []
             for _ in self.items("}"):
@@ -527,7 +533,9 @@ class _Reader:
             return "float"
         if OPERATOR.fullmatch(name):
             types, _ = self.arguments()
-            return answer_of("aten::" + name[6:], types) if name.startswith("torch.") else ""
+            operator = "aten::" + name[6:] if name.startswith("torch.") else "::".join(name.split(".")[1:])
+            known = answer_of(operator, types)
+            return f"~{operator}" if not known or known[0] == "~" else known
         constant = CONSTANT.fullmatch(name)
         if constant is not None:
             self.shape.highest_constant = max(self.shape.highest_constant, int(constant[1][:9]))
@@ -565,7 +573,7 @@ class _Reader:
 
     def attributes(self, type_: str, path: str) -> str:
         """Read attributes of a value, and the call that may end them."""
-        parts = path.split(".")
+        parts, type_ = path.split("."), "" if type_[:1] == "~" else type_
         for index, attribute in enumerate(parts):
             if not NAME.fullmatch(attribute):
                 self.wrong("an attribute without a name")
@@ -579,8 +587,18 @@ class _Reader:
             type_ = self.of(type_, attribute)
         return type_
 
+    def fits(self, declared: str, actual: str) -> bool:
+        """Return what ``may_be`` returns; what an operator must answer for that is kept."""
+        if actual[:1] == "~":
+            self.shape.answers.add((actual[1:], declared))
+        elif declared.startswith("Tuple[") and actual.startswith("Tuple["):
+            within = types_within(declared), types_within(actual)
+            return len(within[0]) == len(within[1]) and all(map(self.fits, *within))
+        return may_be(declared, actual)
+
     def of(self, type_: str, attribute: str) -> str:
         """Return the type of an attribute."""
+        type_ = "" if type_[:1] == "~" else type_
         if type_.startswith("__torch__."):
             self.shape.needs.add(Need(type_, attribute, self.line))
             return self.shape.attributes.get(type_, {}).get(attribute, "")

@@ -241,6 +241,7 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
         devices=tuple(sorted(set().union(*(part.devices for part in parts)))),
         storages=storages,
         operators=operators,
+        answers=tuple(sorted(set().union(*(shape.answers for shape in shapes)))),
         problems=tuple(archive.problems),
     )
 

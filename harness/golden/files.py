@@ -22,7 +22,7 @@ from harness.models.artifacts import stream_identity
 from harness.store import codec
 from harness.tensors.decode import DecodeError, verify
 from harness.tensors.outputs import Outputs
-from harness.tensors.recorded import parsed
+from harness.tensors.recorded import DAMAGE, parsed
 from harness.tensors.samples import sampled
 from harness.tensors.trees import leaves
 from harness.worker import wire
@@ -189,7 +189,7 @@ def _verify_trees(folder: Path, record: GoldenRecord, values: bytes) -> None:
             for _, spec in leaves(tree):
                 if "plain" not in spec:
                     verify(spec, values)
-    except (DecodeError, RecursionError) as error:
+    except (DecodeError, *DAMAGE) as error:
         raise GoldenError(f"{folder / RECORD} tells of outputs that none can be: {error}", AGAIN) from error
 
 

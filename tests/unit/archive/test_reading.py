@@ -5,7 +5,9 @@ import json
 import random
 import time
 import tracemalloc
+import zipfile
 from dataclasses import replace
+from io import BytesIO
 
 import pytest
 from hypothesis import given, strategies as st
@@ -44,6 +46,36 @@ def test_real_artifacts_tell_the_operators_that_torch_saw(model: str) -> None:
     assert {name.partition(".")[0] for name in recorded["operators"]} - SUGAR <= names
     assert facts.archive_version == recorded["archive_version"]
     assert {item["method"] for item in recorded["input_sets"]} <= set(facts.methods)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kinds"),
+    [
+        ("data/0", b"other weights", ["changed_after_save"]),
+        (".data/serialization_id", b"1" * 40, ["changed_after_save"]),
+        (".data/serialization_id", None, ["changed_after_save"]),
+        ("byteorder", b"big", ["changed_after_save", "foreign_zip"]),
+    ],
+)
+def test_members_that_torch_did_not_write_are_a_problem(name: str, content: bytes | None, kinds: list[str]) -> None:
+    with zipfile.ZipFile(BytesIO(golden("early_exit"))) as archive:
+        members: dict[str, bytes | str] = {item: archive.read(item) for item in archive.namelist()}
+    (whole,) = (item for item in members if item.endswith(f"/{name}"))
+    if content is None:
+        del members[whole]
+    else:
+        members[whole] = content
+    found = [problem.kind for problem in facts_of(zipped(members)).problems]
+    assert found[: len(kinds)] == kinds
+
+
+def test_what_torch_reads_beside_the_code_is_unpacked() -> None:
+    data = bytearray(golden("early_exit"))
+    at = data.index(b".py.debug_pkl", data.index(b"PK\1\2"))
+    entry = data.rindex(b"PK\1\2", 0, at)
+    data[entry + 24] ^= 1  # its size
+    with pytest.raises(CannotRead):
+        facts_of(bytes(data))
 
 
 def test_weights_are_never_read() -> None:

@@ -50,7 +50,11 @@ def test_what_torch_writes_is_read(type_: str, value: bytes) -> None:
         ("Tensor", TENSOR.replace(b"cpu", b"cpq"), "a storage that torch does not describe so"),
         ("Tensor", TENSOR.replace(b"K\x02\x85", b"K\x03\x85"), "longer than its storage"),
         ("Tensor", TENSOR.replace(b"\x89cc", b"cc"), "another number of arguments"),
-        ("Tensor", TENSOR.replace(b"FloatS", b"LongS").replace(b"\x89cc", b"\x88cc"), "a gradient that its dtype has not"),
+        (
+            "Tensor",
+            TENSOR.replace(b"FloatS", b"LongS").replace(b"\x89cc", b"\x88cc"),
+            "a gradient that its dtype has not",
+        ),
         ("Tensor", b"N", "nothing where Tensor is declared"),
         ("str", b"K\x01", "a int where a str is declared"),
         ("List[int]", b"](K\x01e", "a list where List[int] is declared"),

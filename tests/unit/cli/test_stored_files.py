@@ -27,7 +27,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     golden_records.accept(golden_records.propose(folder, "early_exit", 1.0), "early_exit")
     shutil.copytree(folder / "golden" / RECORDS, folder / "golden" / PROPOSED, dirs_exist_ok=True)
     settings = {"old": "2.1.2", "new": "2.6.0"}
-    plan = planning.make_plan(Options(project=PROJECT, overrides=settings, expression="early_exit", arguments=("compat",)))
+    plan = planning.make_plan(
+        Options(project=PROJECT, overrides=settings, expression="early_exit", arguments=("compat",))
+    )
     with RunDir.create(folder / "reports", "t", datetime(2026, 11, 23, tzinfo=UTC)) as run:
         run.save_plan(plan)
         run.save_old_answers({})
@@ -53,7 +55,9 @@ def test_no_damage_ends_as_a_bug_or_without_the_name_of_the_file(project: Path) 
         ("baselines.json", ("golden", "propose", "RUN")),
     ],
 )
-def test_a_file_of_the_run_is_named_in_one_line(project: Path, name: str, words: tuple[str, ...], content: bytes) -> None:
+def test_a_file_of_the_run_is_named_in_one_line(
+    project: Path, name: str, words: tuple[str, ...], content: bytes
+) -> None:
     (run,) = (project / "reports").iterdir()
     before = (run / name).read_bytes()
     (run / name).write_bytes(content)
