@@ -45,7 +45,7 @@ def test_what_torch_prints_is_read(body: str) -> None:
         ("training : bool", "training : bool\n  training : bool", "declared twice"),
         ("__buffers__ = []", "__buffers__ = [1]", "no string"),
         ("__parameters__ = []", '__parameters__ = ["training"]', "a parameter that is no tensor"),
-        ("(Module)", "(Modul)", "the class Modul"),
+        ("(Module)", "(Widget)", "the class Widget"),
         ("self: __torch__.m.Net", "self: __torch__.m.Nut", "a method without its own self"),
         ("    return torch", "   return torch", "a function without a return"),
         ("    return torch", "     return torch", "indentation"),
