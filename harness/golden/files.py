@@ -15,11 +15,11 @@ from typing import Any
 
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import GoldenRecord, Source
-from harness.domain.json import JsonError, from_json
 from harness.domain.models import Artifact
 from harness.errors import GoldenError
 from harness.models.artifacts import stream_identity
 from harness.store import codec
+from harness.store.json import JsonError, from_json
 from harness.tensors.decode import DecodeError, verify
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import DAMAGE, parsed

@@ -23,10 +23,10 @@ from datetime import date
 from pathlib import Path
 
 from harness.domain.golden import GENESIS, SCHEMA_VERSION, Action, Head, Index, IndexEntry, JournalEntry, Origin
-from harness.domain.json import JsonError, from_json
 from harness.errors import GoldenError, RunDirError
 from harness.golden.files import PROPOSED, RECORD, RECORDS, accepted_record, sha256_of
 from harness.store import codec
+from harness.store.json import JsonError, from_json
 from harness.system.files import remove
 
 INDEX = "index.json"

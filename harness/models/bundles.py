@@ -27,7 +27,6 @@ from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.members import ENCRYPTED, LOCAL, LOCAL_BYTES, STORED, Member, read_directory, read_member
 from harness.config.schema import DTYPES, Kind, choice
 from harness.domain.golden import ARTIFACT, BUNDLE_SCHEMA_VERSION, DESCRIPTION, SUFFIX, Bundle, Trust
-from harness.domain.json import JsonError, from_json
 from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.errors import ConfigError, GoldenError, RunDirError
 from harness.models import files, names
@@ -35,6 +34,7 @@ from harness.models.artifacts import archive_identity, inputs_digest
 from harness.models.declarations import DEVICES, NAME, PATHS, TOLERANCE, WORDS
 from harness.models.old_outputs import Remembered
 from harness.store import codec
+from harness.store.json import JsonError, from_json
 from harness.tensors.decode import Buffer, DecodeError, plain_number, verify
 from harness.tensors.outputs import CallKey, Outputs, SideEffects
 from harness.tensors.recorded import bytes_of

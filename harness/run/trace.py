@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.hang import Evidence, ThreadActivity, ThreadStack
-from harness.domain.json import JsonError, from_json
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult
 from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
 from harness.errors import RunDirError
 from harness.probing.events import EventTail
 from harness.store import codec
+from harness.store.json import JsonError, from_json
 from harness.store.results import PROBE_RESULT
 from harness.store.run_folder import PROBES
 from harness.worker import wire

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from harness.domain.json import JsonError, from_json
 from harness.errors import RunDirError
+from harness.store.json import JsonError, from_json
 
 T = TypeVar("T")
 

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from harness.domain.json import JsonError, from_json
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import SCHEMA_VERSION, RunOutline, RunReport
 from harness.errors import RunDirError
 from harness.report.json.text import BEYOND_ASCII
+from harness.store.json import JsonError, from_json
 
 _NON_FINITE = ("-inf", "inf", "nan")
 _AGAIN = "run again, or restore the file from the run that made it"

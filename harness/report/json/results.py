@@ -10,7 +10,6 @@ import msgspec
 from harness import __version__
 from harness.doctor.checks import exit_code as exit_code_of_checks
 from harness.domain.golden import GoldenStatus, Review
-from harness.domain.json import JsonError, from_json
 from harness.domain.machine import Checkup
 from harness.domain.matrix import Matrix
 from harness.domain.prediction import Inspection
@@ -19,6 +18,7 @@ from harness.releases.matrix_judging import MatrixVerdict
 from harness.report.json.text import json_text
 from harness.static.judging import confusion_by_direction
 from harness.static.predict import exit_code as exit_code_of_files
+from harness.store.json import JsonError, from_json
 
 SCHEMA_VERSION = 1
 
