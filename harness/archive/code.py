@@ -2,10 +2,11 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from harness.archive.expressions import Frame, TypedNames, merged, parameters, type_of_word
+from harness.archive.grammar import Shape, read_shape
 from harness.archive.limits import LIMITS, CannotRead, Limits
 from harness.archive.tokens import Statement, Token, statements
 
@@ -55,6 +56,7 @@ class CodeFacts:
         named: qualified names of the archive's own functions and classes that the code refers to.
         called: methods that it calls on what stands in brackets, as torch prints it: ``(self).forward(x, )``.
         foreign_line: the first that torch would not print, and that may hide a call; 0 if there is none.
+        shape: the classes and functions that it defines and expects; ``shape.line`` is foreign for other reasons.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -66,6 +68,7 @@ class CodeFacts:
     called: set[str] = field(default_factory=set)
     foreign_line: int = 0
     devices: set[str] = field(default_factory=set)
+    shape: Shape = field(default_factory=Shape)
 
 
 def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
@@ -77,7 +80,10 @@ def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
     Raises:
         CannotRead: its brackets or strings do not close (no release would load it either), or it is beyond a limit.
     """
-    return _Reader(qualifier, limits, limits.scopes * (len(text) + 100)).read(statements(text, limits))
+    found = list(statements(text, limits))
+    facts = _Reader(qualifier, limits, limits.scopes * (len(text) + 100)).read(found)
+    facts.shape = read_shape(text, found, qualifier)
+    return facts
 
 
 def operator_of(name: str) -> str:
@@ -104,7 +110,7 @@ class _Reader:
         self.types: TypedNames = {}
         self.attributes: TypedNames = {}
 
-    def read(self, found: Iterator[Statement]) -> CodeFacts:
+    def read(self, found: Iterable[Statement]) -> CodeFacts:
         for statement in found:
             while self.blocks and self.blocks[-1][0] >= statement.indent:
                 self.blocks.pop()

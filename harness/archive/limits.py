@@ -32,7 +32,8 @@ class Limits:
 
     Attributes:
         members: entries of the zip's directory, whose own size is bounded by ``directory_bytes``.
-        code_bytes: of one code file, and ``total_code_bytes`` of all, unpacked.
+        code_bytes: of one code file, and ``total_code_bytes`` of all, unpacked; ``debug_bytes``: of what torch keeps
+            about where they come from.
         ratio: unpacked to packed bytes of one member; deflate reaches 1032.
         pickle_bytes: of one pickle; ``pickle_steps``: opcodes in it.
         nesting: brackets within brackets in code.
@@ -45,6 +46,7 @@ class Limits:
     directory_bytes: int = 32 << 20
     code_bytes: int = 8 << 20
     total_code_bytes: int = 16 << 20
+    debug_bytes: int = 64 << 20
     ratio: int = 200
     pickle_bytes: int = 32 << 20
     pickle_steps: int = 2_000_000

@@ -20,10 +20,16 @@ END64 = b"PK\x06\x06"
 ENTRY = b"PK\x01\x02"
 LOCAL = b"PK\x03\x04"
 LOCAL_BYTES = 30
+KNOWN_FLAGS = 0x0808
+"""Sizes and checksum follow the member (torch writes them behind what has bytes), and its name is UTF-8."""
+FOLLOWED = 0x0008
 ZIP64_EXTRA = 0x0001
 STORED, DEFLATED = 0, 8
 ENCRYPTED = 0x1
-SPELT = frozenset(("bytecode.pkl", "constants.pkl", "data.pkl", "model.json", "version", ".data/version"))
+SERIALIZATION_ID = ".data/serialization_id"
+SPELT = frozenset(
+    ("bytecode.pkl", "byteorder", "constants.pkl", "data.pkl", "model.json", "version", ".data/version")
+) | {SERIALIZATION_ID}
 SYMLINK_MODE = 0o120000
 UNIX = 3
 
@@ -39,6 +45,9 @@ class Member:
     method: int
     flags: int
     crc: int
+    raw: bytes
+    disk: int
+    attributes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,11 +55,15 @@ class Directory:
     """All entries. ``root`` is the folder of the first one, as torch's reader takes it; names below it in ``inside``.
 
     Without such a folder ``root`` is empty and the names are whole.
+
+    Attributes:
+        fingerprint: of all members before the serialization id, as torch computes it when it writes an archive.
     """
 
     root: str
     inside: dict[str, Member]
     count: int
+    fingerprint: int
     problems: tuple[ArchiveProblem, ...]
 
 
@@ -60,7 +73,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
     Raises:
         CannotRead: there is none, it is damaged, or it is beyond a limit.
     """
-    count, size, offset = _end_of_directory(source)
+    count, size, offset, foreign = _end_of_directory(source)
     if count > limits.members:
         raise CannotRead("too_large", f"the archive lists {count} members; at most {limits.members} are read")
     if size > limits.directory_bytes:
@@ -70,7 +83,8 @@ def read_directory(source: Source, limits: Limits) -> Directory:
     inside: dict[str, Member] = {}
     seen: set[str] = set()  # torch's reader does not tell capitals apart
     root = ""
-    problems: dict[str, str] = {}
+    problems = {"foreign_zip": foreign} if foreign else {}
+    fingerprint, written = 0, True
     for index, (member, odd) in enumerate(_entries(source.read(offset, size), count)):
         if odd:
             problems.setdefault(odd, f"{member.name!r}")
@@ -82,6 +96,12 @@ def read_directory(source: Source, limits: Limits) -> Directory:
         if member.method == STORED and member.size != member.packed:
             raise CannotRead("damaged", f"{member.name!r} is not packed and has two sizes")
         key = member.name if not root else rest if folder == root else f"../{member.name}"
+        foreign = _foreign(source, member, offset) if _can_unpack(member) else ""
+        if foreign:
+            problems.setdefault("foreign_zip", f"{member.name!r} {foreign}")
+        written = written and key != SERIALIZATION_ID
+        if written and member.flags & FOLLOWED:
+            fingerprint = _combined(fingerprint, member.crc)
         if not _can_unpack(member):
             problems.setdefault("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
         if key.lower() in SPELT and key not in SPELT:
@@ -92,7 +112,35 @@ def read_directory(source: Source, limits: Limits) -> Directory:
         seen.add(folded)
         inside.setdefault(key, member)  # torch's reader may take either: the problem makes every prediction unknown
     found = tuple(ArchiveProblem(kind=kind, text=_words(kind, text)) for kind, text in sorted(problems.items()))
-    return Directory(root=root, inside=inside, count=count, problems=found)
+    return Directory(root=root, inside=inside, count=count, fingerprint=fingerprint, problems=found)
+
+
+def _combined(seed: int, value: int) -> int:
+    """Return what ``c10::hash_combine`` (c10/util/hash.h) makes of two numbers of 64 bits."""
+    return seed ^ ((value + 0x9E3779B9 + (seed << 6) + (seed >> 2)) & 0xFFFFFFFFFFFFFFFF)
+
+
+def _foreign(source: Source, member: Member, end: int) -> str:
+    """Return in what a member's own header is not as torch or an ordinary zip writes it; empty if in nothing."""
+    head = source.read(member.offset, LOCAL_BYTES + len(member.raw))
+    if len(head) < LOCAL_BYTES + len(member.raw) or head[:4] != LOCAL:
+        return "is not where the directory says"
+    flags, method, crc, packed, size, name_bytes, extra_bytes = struct.unpack("<6xHH4xIIIHH", head[:LOCAL_BYTES])
+    if member.flags & ~KNOWN_FLAGS or member.disk or member.attributes & 0xFFFF:  # of DOS: 0x10 is a folder
+        return "has flags or attributes, or lies on a disk, that torch does not write"
+    if (flags, method, head[LOCAL_BYTES:], name_bytes) != (
+        member.flags,
+        member.method,
+        member.raw,
+        len(member.raw),
+    ):
+        return "is described in two ways"
+    facts = zip((crc, packed, size), (member.crc, member.packed, member.size), strict=True)
+    if any(own not in (listed, 0xFFFFFFFF) and (own or not flags & FOLLOWED) for own, listed in facts):
+        return "is described in two ways"
+    if member.offset + LOCAL_BYTES + name_bytes + extra_bytes + member.packed > end:
+        return "overlaps the directory"
+    return ""
 
 
 def read_member(source: Source, member: Member, limit: int, limits: Limits) -> bytes:
@@ -134,26 +182,31 @@ def _inflate(packed: bytes, member: Member) -> bytes:
         raise CannotRead("damaged", f"{member.name!r} cannot be unpacked: {error}") from None
 
 
-def _end_of_directory(source: Source) -> tuple[int, int, int]:
-    """Return how many entries the directory has, its size and where it begins."""
+def _end_of_directory(source: Source) -> tuple[int, int, int, str]:
+    """Return how many entries the directory has, its size, where it begins, and what torch would not have written."""
     length = min(source.size, END_BYTES + LONGEST_COMMENT)
     tail = source.read(source.size - length, length)
     at = tail.rfind(END)
     if at < 0 or len(tail) - at < END_BYTES:
         raise CannotRead("damaged", "a zip archive without its directory: truncated?")
-    count, size, offset = struct.unpack("<HII", tail[at + 10 : at + 20])
+    disk, first_disk, here, count, size, offset, comment = struct.unpack("<4H2IH", tail[at + 4 : at + END_BYTES])
+    whole = (disk, first_disk, here) == (0, 0, count) and at + END_BYTES + comment == len(tail)
+    foreign = "" if whole else "its directory says that the archive has several disks, or a comment that is not there"
     locator = tail[at - 20 : at] if at >= 20 else b""
     if locator[:4] != LOCATOR64:
-        return count, size, offset
-    (where,) = struct.unpack("<Q", locator[8:16])
+        return count, size, offset, foreign
+    of_disk, where, disks = struct.unpack("<IQI", locator[4:])
     record = source.read(where, 56) if where < source.size else b""
     if len(record) < 56 or record[:4] != END64:
         raise CannotRead("damaged", "the archive's 64-bit directory is not where it should be")
     found: tuple[int, int, int] = struct.unpack("<QQQ", record[32:56])  # torch's reader takes it whatever stands above
+    record_bytes, disk, first_disk, here = struct.unpack("<Q4xIIQ", record[4:32])
+    if (of_disk, disks, record_bytes, disk, first_disk, here) != (0, 1, 44, 0, 0, found[0]):
+        foreign = "its 64-bit directory says that the archive has several disks, or has another size"
     for short, long, marker in zip((count, size, offset), found, (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF), strict=True):
         if short not in (long, marker):
             raise CannotRead("damaged", "the archive's two directories differ")
-    return found
+    return *found, foreign
 
 
 def _entries(data: bytes, count: int) -> Iterator[tuple[Member, str]]:
@@ -165,13 +218,24 @@ def _entries(data: bytes, count: int) -> Iterator[tuple[Member, str]]:
         made_by, flags, method, crc, packed, size, name_bytes, extra_bytes, comment_bytes = struct.unpack(
             "<5xB2xHH4xIIIHHH12x", head
         )
-        (mode, offset) = struct.unpack("<II", head[38:46])
+        disk, mode, offset = struct.unpack("<H2xII", head[34:46])
         end = at + 46 + name_bytes
         raw, extra = data[at + 46 : end], data[end : end + extra_bytes]
         if 0xFFFFFFFF in (packed, size, offset):
             size, packed, offset = _zip64(extra, size, packed, offset)
         name = raw.decode("utf-8", "backslashreplace")
-        member = Member(name=name, size=size, packed=packed, offset=offset, method=method, flags=flags, crc=crc)
+        member = Member(
+            name=name,
+            size=size,
+            packed=packed,
+            offset=offset,
+            method=method,
+            flags=flags,
+            crc=crc,
+            raw=raw,
+            disk=disk,
+            attributes=mode,
+        )
         yield member, _odd(raw, name, (mode >> 16) & 0o170000 if made_by == UNIX else 0)
         at = end + extra_bytes + comment_bytes
 

@@ -19,6 +19,13 @@ class Global:
     name: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """What stands outside of the pickle; ``what`` says which: a storage, as torch describes it."""
+
+    what: Any
+
+
 @dataclass(slots=True, eq=False)
 class Built:
     """A call, or an object made from a class; ``entries`` are set on it like on a dict, ``state`` by ``BUILD``."""
@@ -44,7 +51,7 @@ class Pickled:
         root: plain Python values, ``Global``, ``Built`` and ``Mapping``.
         persistent: what ``BINPERSID`` referred to, in order: the storages of tensors.
         classes: names of everything that was instantiated, called or named, in order of appearance.
-        used: bytes up to and with the final ``STOP``; ``opcodes``: all that were met.
+        used: bytes up to and with the final ``STOP``; ``opcodes``: all that were met; ``left``: values beside the root.
     """
 
     root: Any = None
@@ -52,6 +59,7 @@ class Pickled:
     classes: dict[str, None] = field(default_factory=dict)
     used: int = 0
     opcodes: set[int] = field(default_factory=set)
+    left: int = 0
 
 
 MARK = object()
@@ -89,7 +97,7 @@ class _Machine:
             self.at += 1
             if code == 0x2E:  # STOP
                 self.found.root = self.stack.pop()
-                self.found.used = self.at
+                self.found.used, self.found.left = self.at, len(self.stack)
                 return self.found
             step = STEPS.get(code)
             if step is None:
@@ -163,7 +171,8 @@ class _Machine:
         self.stack[-1] = Built(self.stack[-1], arguments)
 
     def persistent(self) -> None:
-        self.found.persistent.append(self.stack[-1])  # it stays where it is and stands for the storage
+        self.found.persistent.append(self.stack[-1])
+        self.stack[-1] = Stored(self.stack[-1])
 
     def memoize(self) -> None:
         self.memo[len(self.memo)] = self.stack[-1]
@@ -193,6 +202,8 @@ def _float(machine: _Machine) -> None:
 def _proto(machine: _Machine) -> None:
     if machine.number(U1) > 5:
         raise CannotRead("unsupported", "a pickle of an unknown protocol")
+    if machine.at != 2:
+        raise CannotRead("damaged", "a pickle that begins twice")
 
 
 def _stack_global(machine: _Machine) -> None:

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from harness.archive.code import CodeFacts, CodeMemory, may_loop, reachable
 from harness.archive.formats import recognise
+from harness.archive.grammar import unmet
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
-from harness.archive.members import Directory, read_member
+from harness.archive.members import SERIALIZATION_ID, STORED, Directory, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
+from harness.archive.values import constant_misfits, declared_by, module_misfits
 from harness.domain.archive import (
     ArchiveFacts,
     ArchiveFormat,
@@ -83,6 +85,7 @@ class _Archive:
         self.memory = memory
         self.source = source
         self.members = directory.inside
+        self.fingerprint = directory.fingerprint
         self.limits = limits
         self.problems: list[ArchiveProblem] = list(directory.problems)
 
@@ -97,6 +100,21 @@ class _Archive:
         if member is None:
             return None
         return read_member(self.source, member, TINY, self.limits).decode("ascii", "replace").strip()
+
+    def check_as_written(self) -> None:
+        """Keep a problem where the archive is not what torch has written, as far as the archive itself says."""
+        found, order = self.text(SERIALIZATION_ID), self.text("byteorder")
+        # The second half: PyTorchStreamWriter::writeSerializationId in caffe2/serialize/inline_container.cc. The first
+        # is of the names by std::hash, which is another one on other systems. Both members exist since torch 2.1.
+        if found is not None and found[20:] != f"{self.fingerprint:020d}":
+            self.problem("changed_after_save", [f"its members are not those that {SERIALIZATION_ID} is about"])
+        elif found is None and order is not None:
+            self.problem("changed_after_save", [f"{SERIALIZATION_ID} is not there, which torch writes with byteorder"])
+        if order not in (None, "little"):
+            self.problem("foreign_zip", ["byteorder is not little, as it is on every machine that torch supports"])
+        left = self.limits.debug_bytes
+        for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".debug_pkl")):
+            left -= len(read_member(self.source, self.members[name], left, self.limits))  # torch reads it with the code
 
     def pickles(self) -> Iterator[tuple[str, Pickled]]:
         """Yield the name of each pickle, without its suffix, and what it holds."""
@@ -128,8 +146,10 @@ class _Archive:
                 named -= len(facts.calls) + len(facts.functions) + len(facts.classes)
                 if named < 0:
                     raise CannotRead("too_large", f"more than {self.limits.named} calls and functions")
-                if facts.foreign_line:
-                    bad.setdefault("foreign_code", []).append(f"{name}, line {facts.foreign_line}: not as torch prints")
+                odd, why = facts.foreign_line or facts.shape.line, facts.shape.why if not facts.foreign_line else ""
+                if odd:
+                    text = f"{name}, line {odd}: not as torch prints" + (f" ({why})" if why else "")
+                    bad.setdefault("foreign_code", []).append(text)
                 yield name, len(content), facts
         for kind, found in sorted(bad.items()):
             self.problem(kind, found)
@@ -137,16 +157,18 @@ class _Archive:
     def storages(self, pickles: Sequence[tuple[str, Pickled]]) -> tuple[StorageGroup, ...]:
         """Return the storages that the pickles refer to; one that several tensors share counts once."""
         groups: dict[tuple[str, str], tuple[int, int | None]] = {}
-        missing, short = [], []
+        missing, short, packed = [], [], []
         for folder, pickled in pickles:
             seen = set()
             for item in pickled.persistent:
                 if not (isinstance(item, tuple) and len(item) == 5 and isinstance(item[1], Global)):
                     continue
                 _, kind, key, device, elements = item
-                if not (isinstance(key, str) and isinstance(device, str) and isinstance(elements, int)) or key in seen:
+                if not (isinstance(key, str) and isinstance(device, str) and isinstance(elements, int)):
                     continue
-                seen.add(key)
+                if (key, kind, elements) in seen:
+                    continue
+                seen.add((key, kind, elements))
                 dtype, width = STORAGES.get(kind.name.removeprefix("torch.").removesuffix("Storage"), (kind.name, None))
                 count, nbytes = groups.get((dtype, device), (0, 0))
                 groups[dtype, device] = (
@@ -156,10 +178,13 @@ class _Archive:
                 member = self.members.get(f"{folder}/{key}")
                 if member is None:
                     missing.append(f"{folder}/{key} is not there")
+                elif member.method != STORED:
+                    packed.append(f"{folder}/{key} is packed, so only reading it would tell whether it can be unpacked")
                 elif width is not None and member.size < elements * width:
                     short.append(f"{folder}/{key} has {member.size} bytes of {elements * width}")
         self.problem("member_missing", missing)
         self.problem("member_short", short)
+        self.problem("foreign_zip", packed)
         return tuple(
             StorageGroup(dtype=dtype, device=device, count=count, nbytes=nbytes)
             for (dtype, device), (count, nbytes) in sorted(groups.items())
@@ -167,6 +192,7 @@ class _Archive:
 
 
 def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
+    archive.check_as_written()
     pickles = list(archive.pickles())
     code = list(archive.code())
     parts = [part for _, _, part in code]
@@ -194,6 +220,12 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
         archive.problem("root_unreadable", ["data.pkl holds no module"])
     operators = tuple(_uses(code, reachable(functions, root), archive))
     storages = archive.storages(pickles)
+    shapes = [part.shape for part in parts]
+    if not archive.problems:  # else shapes may be incomplete, and nothing is promised anyway
+        declared, checks = declared_by(shapes), {"data": module_misfits, "constants": constant_misfits}
+        archive.problem("class_missing", list(unmet(shapes)))
+        for name, pickled in pickles:
+            archive.problem("foreign_pickle", [f"{name}.pkl: {text}" for text in checks[name](pickled, declared)])
     return replace(
         facts,
         archive_version=archive.text("version"),
@@ -209,6 +241,7 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
         devices=tuple(sorted(set().union(*(part.devices for part in parts)))),
         storages=storages,
         operators=operators,
+        answers=tuple(sorted(set().union(*(shape.answers for shape in shapes)))),
         problems=tuple(archive.problems),
     )
 

@@ -114,6 +114,7 @@ class ArchiveFacts:
         runs_at_load: classes whose ``__setstate__`` runs while the archive is loaded; ``loops_at_load``: has a loop.
         type_names: types of TorchScript that not every release knows, where the code names them.
         devices: written as constants into the code.
+        answers: operators, each with a type (without spaces) that the code expects of an answer.
         problems: what makes a prediction unsafe, or the reading incomplete.
     """
 
@@ -135,6 +136,7 @@ class ArchiveFacts:
     devices: tuple[str, ...] = ()
     storages: tuple[StorageGroup, ...] = ()
     operators: tuple[OperatorUse, ...] = ()
+    answers: tuple[tuple[str, str], ...] = ()
     problems: tuple[ArchiveProblem, ...] = ()
 
     @property

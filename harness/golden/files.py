@@ -7,14 +7,11 @@ inputs and output values. ``golden/records`` holds what was accepted, ``golden/p
 import gzip
 import hashlib
 import io
-import json
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import GoldenRecord, Source
@@ -22,8 +19,10 @@ from harness.domain.models import Artifact
 from harness.errors import GoldenError
 from harness.models.artifacts import has_digest
 from harness.store import codec
+from harness.store.json import JsonError, from_json
 from harness.tensors.decode import DecodeError, verify
 from harness.tensors.outputs import Outputs
+from harness.tensors.recorded import DAMAGE, parsed
 from harness.tensors.samples import sampled
 from harness.tensors.trees import leaves
 from harness.worker import wire
@@ -93,12 +92,16 @@ def write_record(
     """Write a record from an artifact with its recorded inputs and its golden outputs; return it."""
     small = sampled(outputs)
     index = Path(artifact.inputs_dir) / wire.TENSORS_INDEX
-    content = {
-        INPUTS: (Path(artifact.inputs_dir) / wire.TENSORS_BIN).read_bytes(),
-        VALUES: bytes(small.buffer),
-    }
-    if artifact.size_bytes <= MAX_ARTIFACT_BYTES:
-        content[ARTIFACT] = Path(artifact.path).read_bytes()
+    content = {VALUES: bytes(small.buffer)}
+    try:
+        inputs = [parsed(line) for line in index.read_text(encoding="utf-8").splitlines()]
+        content[INPUTS] = (Path(artifact.inputs_dir) / wire.TENSORS_BIN).read_bytes()
+        if artifact.size_bytes <= MAX_ARTIFACT_BYTES:
+            content[ARTIFACT] = Path(artifact.path).read_bytes()
+    except OSError as error:
+        raise GoldenError(f"{error.filename} cannot be read: {error.strerror or error}", AGAIN) from error
+    except (ValueError, RecursionError) as error:
+        raise GoldenError(f"{index} is damaged: {error}", "run again, then propose") from error
     for name, data in content.items():
         codec.write_atomically(folder / name, gzip.compress(data, 9, mtime=0))
     record = GoldenRecord(
@@ -106,7 +109,7 @@ def write_record(
         device=device,
         producer=replace(producer, env_vars={}),
         artifact=replace(artifact, path="", inputs_dir=""),
-        inputs=[json.loads(line) for line in index.read_text().splitlines()],
+        inputs=inputs,
         calls=[(input_set, call, tree) for (input_set, call), tree in sorted(small.calls.items())],
         files={name: sha256_of(folder / name) for name in sorted(content)},
         source=source,
@@ -142,8 +145,8 @@ def sha256_of(path: Path) -> str:
 def _record(folder: Path, data: bytes) -> GoldenRecord:
     path = folder / RECORD
     try:
-        record = msgspec.json.decode(data, type=GoldenRecord)
-    except (msgspec.DecodeError, RecursionError) as error:
+        record = from_json(data, GoldenRecord)
+    except JsonError as error:
         raise GoldenError(f"{path} is damaged or from another version: {error}", AGAIN) from error
     if record.model != folder.name:
         raise GoldenError(f"{path} is the record of {record.model}, in another model's folder", f"git checkout {path}")
@@ -183,7 +186,7 @@ def _verify_trees(folder: Path, record: GoldenRecord, values: bytes) -> None:
             for _, spec in leaves(tree):
                 if "plain" not in spec:
                     verify(spec, values)
-    except (DecodeError, RecursionError) as error:
+    except (DecodeError, *DAMAGE) as error:
         raise GoldenError(f"{folder / RECORD} tells of outputs that none can be: {error}", AGAIN) from error
 
 

@@ -22,12 +22,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-import msgspec
-
 from harness.domain.golden import GENESIS, SCHEMA_VERSION, Action, Head, Index, IndexEntry, JournalEntry, Origin
 from harness.errors import GoldenError, RunDirError
 from harness.golden.files import PROPOSED, RECORD, RECORDS, accepted_record, sha256_of
 from harness.store import codec
+from harness.store.json import JsonError, from_json
 from harness.system.files import refusal, remove
 
 INDEX = "index.json"
@@ -165,9 +164,9 @@ def first_schema(folder: Path) -> dict[str, IndexEntry]:
 
 def _entry(line: bytes, place: str, hint: str) -> JournalEntry:
     try:
-        entry = msgspec.json.decode(line, type=JournalEntry)
+        entry = from_json(line, JournalEntry)
         date.fromisoformat(entry.at[:10])
-    except (msgspec.DecodeError, ValueError) as error:
+    except ValueError as error:
         raise GoldenError(f"{place} is damaged: {error}", hint) from error
     # The bytes, not the fields: an added field that nobody reads is a change too.
     if _digest(entry) != entry.sha256 or codec.canonical(entry) != line:
@@ -226,8 +225,8 @@ def _check_index(index: bytes, ledger: Ledger, folder: Path) -> None:
 
 def _parsed(index: bytes, folder: Path) -> Index:
     try:
-        return msgspec.json.decode(index, type=Index)
-    except msgspec.DecodeError as error:
+        return from_json(index, Index)
+    except JsonError as error:
         raise GoldenError(f"{folder / INDEX} is damaged: {error}", _restore(folder, INDEX)) from error
 
 

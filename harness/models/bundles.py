@@ -34,6 +34,7 @@ from harness.models.artifacts import has_digest, inputs_digest
 from harness.models.declarations import DEVICES, NAME, PATHS, TOLERANCE, WORDS
 from harness.models.old_outputs import Remembered
 from harness.store import codec
+from harness.store.json import JsonError, from_json
 from harness.tensors.decode import Buffer, DecodeError, plain_number, verify
 from harness.tensors.outputs import CallKey, Outputs, SideEffects
 from harness.tensors.recorded import bytes_of
@@ -232,15 +233,15 @@ class _Version(msgspec.Struct):
 
 def _decoded(path: Path, data: bytes) -> Bundle:
     try:
-        version = msgspec.json.decode(data, type=_Version).schema_version
+        version = from_json(data, _Version).schema_version
         if version > BUNDLE_SCHEMA_VERSION:
             raise GoldenError(
                 f"{path}: {DESCRIPTION} is of version {version}, "
                 f"and this gate reads versions up to {BUNDLE_SCHEMA_VERSION}",
                 "use a gate as new as the one that packed it",
             )
-        bundle = msgspec.json.decode(data, type=Bundle)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        bundle = from_json(data, Bundle)
+    except JsonError as error:
         raise _refused(path, f"{DESCRIPTION} is not what a bundle holds: {str(error)[:200]}") from None
     complete = set(bundle.files) == set(FILES)
     wrong = contradiction(bundle) if complete else "it does not have the digest of each member"
@@ -454,8 +455,8 @@ def _lines(path: Path) -> Iterator[_Line]:
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             try:
-                yield msgspec.json.decode(line, type=_Line)
-            except (msgspec.DecodeError, RecursionError, ValueError) as error:
+                yield from_json(line, _Line)
+            except JsonError as error:
                 raise DecodeError(f"line {number}: {str(error)[:200]}") from None
 
 

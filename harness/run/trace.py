@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from harness.domain.hang import Evidence, ThreadActivity, ThreadStack
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult
@@ -13,6 +11,7 @@ from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
 from harness.errors import RunDirError
 from harness.probing.events import EventTail
 from harness.store import codec
+from harness.store.json import JsonError, from_json
 from harness.store.results import PROBE_RESULT
 from harness.store.run_folder import PROBES
 from harness.worker import wire
@@ -63,8 +62,8 @@ def _benchmarks(folder: Path) -> Iterator[ProcessTrace]:
 
 def _request(folder: Path) -> Mapping[str, Any]:
     try:
-        found = msgspec.json.decode((folder / wire.REQUEST).read_bytes())
-    except (OSError, msgspec.DecodeError):
+        found = from_json((folder / wire.REQUEST).read_bytes())
+    except (OSError, JsonError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, OperatorRegistry, OperatorUse, Schema
 from harness.domain.prediction import Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.errors import ExitCode
-from harness.static.schema_fit import Fit, covers, fit, why_not
+from harness.static.schema_fit import Fit, covers, fit, may_answer, why_not
 from harness.static.semantics import changes_between
 
 # Namespaces that torch's own wheels register, in some release or other; the rest comes from libraries.
@@ -85,6 +85,13 @@ def _findings(
         if use.name in TOUCHES_FILES:
             does = "writes" if use.name == "aten::save" else "maps and, where its code says so, writes"
             yield _about(use, "touches_files", Weight.WARNING, f"it {does} a file of its own choice when it is called")
+    for operator, expected in facts.answers:
+        if not may_answer(target.schemas.get(operator, ()), expected):
+            text = f"the code takes an answer for {expected}, which no overload in torch {target.torch} gives"
+            what = "load it in this release to know"
+            yield StaticFinding(
+                kind="returns_differ", weight=Weight.DOUBT, subject=operator, text=text, what_to_do=what
+            )
     yield from _other_needs(facts, target, other)
     if other is not None and side == "new":  # of the pair, so it is reported once
         used = {use.name: use for use in reversed(facts.operators)}

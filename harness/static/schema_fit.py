@@ -5,7 +5,7 @@ name, then defaults. Types are compared only where the archive's text tells them
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
 from harness.domain.archive import OperatorUse, Parameter, Schema
@@ -35,6 +35,10 @@ class Fit(IntEnum):
     NO = 0
     MAYBE = 1
     YES = 2
+
+
+ANSWERED = frozenset(("Tensor", "int", "float", "bool", "str", "complex", "Device", "List", "Dict", "Tuple"))
+"""Types whose names in schemas and in code are the same, and that no other stands for."""
 
 
 def fit(schema: Schema, use: OperatorUse) -> Fit:
@@ -154,3 +158,16 @@ def _wider(type_: str) -> Iterator[str]:
     yield from (type_, type_.removesuffix("?") + "?")
     if type_ in WIDER:
         yield from ("Scalar", "Scalar?")
+
+
+def may_answer(schemas: Sequence[Schema], expected: str) -> bool:
+    """Return whether one of ``schemas`` may answer with the written type ``expected``; True where that is not known."""
+    return not schemas or any(_may_be(expected, schema.returns) for schema in schemas)
+
+
+def _may_be(expected: str, returns: Sequence[str]) -> bool:
+    kind = expected.removeprefix("Optional[").partition("[")[0].removesuffix("]")
+    if len(returns) != 1:
+        return kind not in ANSWERED or kind == "Tuple"
+    given = "List" if "[" in returns[0] else returns[0]
+    return kind not in ANSWERED or given not in ANSWERED or given == kind

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.errors import RunDirError
+from harness.store.json import JsonError, from_json
 from harness.system.files import refusal
 
 T = TypeVar("T")
@@ -65,8 +66,8 @@ def read_json(path: Path, type_: type[T]) -> T:
         RunDirError: the file is missing, is not JSON, or does not have the expected shape.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=type_)
+        return from_json(path.read_bytes(), type_)
     except OSError as error:
         raise RunDirError(f"{path} cannot be read: {error.strerror or error}", "is this a run directory?") from error
-    except msgspec.DecodeError as error:
+    except JsonError as error:
         raise RunDirError(f"{path} is damaged or from another version: {error}", "run again") from error

@@ -109,6 +109,7 @@ PURE_MODULES = (
     "static.predict",
     "static.schema_fit",
     "static.semantics",
+    "store.json",
     "tensors.decode",
     "tensors.outputs",
     "tensors.samples",

@@ -3,11 +3,12 @@
 import argparse
 import sys
 
-from tests.bench import bisect, environments, hand, init, inspect, page, servers
+from tests.bench import bisect, environments, faults, hand, init, inspect, page, servers
 
 BENCHMARKS = {
     "bisect": bisect.main,
     "environments": environments.main,
+    "faults": faults.main,
     "hand": hand.main,
     "init": init.main,
     "inspect": inspect.main,
@@ -17,6 +18,8 @@ BENCHMARKS = {
 
 def main() -> int:
     """Run the named benchmarks and return 0 if every bar was met, else 1."""
+    if sys.argv[1:2] == ["faults"]:  # which ones, how many, drawn from which seed
+        return faults.run(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="nox -s bench --")
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "servers", []], help="default: all")
     parser.add_argument("--times", type=int, default=20, help="servers: processes of each case and twin; default: 20")

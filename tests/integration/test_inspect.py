@@ -1,6 +1,7 @@
 """The static check against reality: what it predicts for every model is what torch does, in both directions."""
 
 import dataclasses
+import gzip
 import json
 import subprocess
 from collections.abc import Sequence
@@ -16,12 +17,13 @@ from harness.environments.builder import default_environment_root
 from harness.models.fixture_folders import read_fixtures
 from harness.static.check import inspect_file
 from harness.static.registries import registry_of
+from tests.bench.faults import archives
+from tests.integration.answers import PROGRAM, torch_answers
 from tests.integration.gate import harness
 
 pytestmark = pytest.mark.integration
 
 PROJECT = Path(__file__).resolve().parents[2]
-PROGRAM = PROJECT / "tests" / "integration" / "archives" / "program.py"
 DEADLINE_S = 120
 
 
@@ -31,24 +33,6 @@ class World:
 
     said: dict[str, dict[str, str]]
     pythons: dict[str, str]
-
-
-def torch_answers(
-    python: str, folder: Path, declarations: Sequence[ModelDeclaration], load: list[str]
-) -> dict[str, str]:
-    out = folder / "out" if declarations else None
-    if out is not None:
-        out.mkdir(parents=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    order = folder / "order.json"
-    declared = [dataclasses.asdict(item) for item in declarations]
-    order.write_text(json.dumps({"declarations": declared, "out": str(out) if out else "", "load": load}))
-    command = [python, "-s", "-W", "ignore", str(PROGRAM), str(order)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False, cwd=folder)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("answer:")]
-    assert lines, done.stderr[-2000:]
-    answer: dict[str, str] = json.loads(lines[-1].removeprefix("answer:"))
-    return answer
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +72,15 @@ def test_predictions_are_what_torch_does(world: World) -> None:
         ("new", "encode_ragged", "old"),
         ("new", "gated_norm", "old"),
     }
+
+
+def test_edited_archives_are_never_said_to_load_where_they_do_not(world: World, tmp_path: Path) -> None:
+    genuine = [gzip.decompress(path.read_bytes()) for path in sorted(PROJECT.glob("golden/records/*/artifact.pt.gz"))]
+    environments = {
+        side: Environment(name=side, interpreter=python, spec=EnvSpec(name=side, interpreter=python))
+        for side, python in world.pythons.items()
+    }
+    assert not archives.wrong_predictions(genuine, environments, tmp_path / "mutants", 40, seed=18)
 
 
 def test_the_command_names_operator_line_and_reach(world: World) -> None:

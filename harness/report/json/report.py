@@ -17,6 +17,7 @@ from harness.domain.outcome import Decision, Status
 from harness.domain.report import SCHEMA_VERSION, RunOutline, RunReport
 from harness.errors import RunDirError
 from harness.report.json.text import BEYOND_ASCII
+from harness.store.json import JsonError, from_json
 
 _NON_FINITE = ("-inf", "inf", "nan")
 _AGAIN = "run again, or restore the file from the run that made it"
@@ -44,8 +45,8 @@ def load_report(data: bytes, *, file: str) -> RunReport:
         RunDirError: not JSON, of another schema version, or not the shape of a report.
     """
     try:
-        plain = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        plain = from_json(data)
+    except JsonError as error:
         raise RunDirError(f"{file} is not JSON: {error}", _AGAIN) from error
     if not isinstance(plain, dict) or "schema_version" not in plain:
         raise RunDirError(f"{file} is not a report: `$.schema_version` is missing", "name the report.json of a run")
@@ -108,8 +109,8 @@ class _Outlined(msgspec.Struct):
 def read_outline(data: bytes) -> RunOutline | None:
     """Return the outline of the report in ``data``, of any version; None where it is no report."""
     try:
-        return outline(msgspec.json.decode(data, type=_Outlined))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return outline(from_json(data, _Outlined))
+    except JsonError:
         return None
 
 

@@ -18,6 +18,7 @@ from harness.releases.matrix_judging import MatrixVerdict
 from harness.report.json.text import json_text
 from harness.static.judging import confusion_by_direction
 from harness.static.predict import exit_code as exit_code_of_files
+from harness.store.json import JsonError, from_json
 
 SCHEMA_VERSION = 1
 
@@ -69,11 +70,11 @@ def load_matrix(data: bytes, *, file: str) -> Matrix:
         RunDirError: no JSON, of another version, or not the shape of a matrix.
     """
     try:
-        plain = msgspec.json.decode(data)
+        plain = from_json(data)
         if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
             raise RunDirError(
                 f"{file} is no matrix of schema version {SCHEMA_VERSION}", "make it with: python -m harness matrix"
             )
         return msgspec.convert(plain, Matrix)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (JsonError, msgspec.ValidationError) as error:
         raise RunDirError(f"{file} is damaged: {error}", "make it again with: python -m harness matrix") from error

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from harness.archive.limits import LIMITS, CannotRead
-from harness.archive.members import read_directory, read_member
+from harness.archive.members import END, END64, ENTRY, LOCAL, LOCATOR64, read_directory, read_member
 from tests.unit.builders.archives import BytesSource, torchscript, zipped
 
 
@@ -129,6 +129,42 @@ def test_encrypted_members_are_not_supported() -> None:
     data[data.index(b"PK\1\2") + 8] |= 1
     assert refusal(bytes(data)) == "unsupported"
     assert kinds(bytes(data)) == {"unsupported"}  # also of weights, which are not read
+
+
+@pytest.mark.parametrize(
+    ("signature", "field", "value"),
+    [
+        (END, 4, 1),  # this disk
+        (END, 6, 1),  # the disk with the directory
+        (END, 8, 9),  # members on this disk
+        (END, 20, 5),  # bytes of a comment
+        (ENTRY, 8, 0x20),  # flags: a patch
+        (ENTRY, 34, 1),  # the disk of a member
+        (ENTRY, 38, 0x10),  # attributes: a folder
+        (LOCAL, 6, 8),  # flags, but not in the directory
+        (LOCAL, 8, 8),  # packed, but not in the directory
+        (LOCAL, 22, 7),  # size
+        (LOCAL, 26, 4),  # bytes of the name
+        (LOCAL, 28, 9999),  # bytes of further fields, up to the directory
+    ],
+)
+def test_fields_that_torch_does_not_write_are_a_problem(signature: bytes, field: int, value: int) -> None:
+    data = bytearray(zipped({"net/a": b"x", "net/b": b"y"}))
+    assert not kinds(bytes(data))
+    struct.pack_into("<H", data, data.index(signature) + field, value)
+    assert kinds(bytes(data)) == {"foreign_zip"}
+
+
+@pytest.mark.parametrize("at", [4, 16, 24, 72])  # bytes of the record, its disk, members on it, number of disks
+def test_a_64_bit_directory_of_several_disks_is_a_problem(at: int) -> None:
+    plain = zipped({"net/a": b"x"})
+    where = plain.index(END)
+    count, size, offset = struct.unpack("<HII", plain[where + 10 : where + 20])
+    record = struct.pack("<4sQHHIIQQQQ", END64, 44, 45, 45, 0, 0, count, count, size, offset)
+    whole = bytearray(plain[:where] + record + struct.pack("<4sIQI", LOCATOR64, 0, where, 1) + plain[where:])
+    assert not kinds(bytes(whole))
+    whole[where + at] += 1
+    assert kinds(bytes(whole)) == {"foreign_zip"}
 
 
 def test_a_member_that_ends_beyond_the_file_is_damage_before_it_is_read() -> None:

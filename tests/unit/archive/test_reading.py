@@ -5,7 +5,9 @@ import json
 import random
 import time
 import tracemalloc
+import zipfile
 from dataclasses import replace
+from io import BytesIO
 
 import pytest
 from hypothesis import given, strategies as st
@@ -44,6 +46,36 @@ def test_real_artifacts_tell_the_operators_that_torch_saw(model: str) -> None:
     assert {name.partition(".")[0] for name in recorded["operators"]} - SUGAR <= names
     assert facts.archive_version == recorded["archive_version"]
     assert {item["method"] for item in recorded["input_sets"]} <= set(facts.methods)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kinds"),
+    [
+        ("data/0", b"other weights", ["changed_after_save"]),
+        (".data/serialization_id", b"1" * 40, ["changed_after_save"]),
+        (".data/serialization_id", None, ["changed_after_save"]),
+        ("byteorder", b"big", ["changed_after_save", "foreign_zip"]),
+    ],
+)
+def test_members_that_torch_did_not_write_are_a_problem(name: str, content: bytes | None, kinds: list[str]) -> None:
+    with zipfile.ZipFile(BytesIO(golden("early_exit"))) as archive:
+        members: dict[str, bytes | str] = {item: archive.read(item) for item in archive.namelist()}
+    (whole,) = (item for item in members if item.endswith(f"/{name}"))
+    if content is None:
+        del members[whole]
+    else:
+        members[whole] = content
+    found = [problem.kind for problem in facts_of(zipped(members)).problems]
+    assert found[: len(kinds)] == kinds
+
+
+def test_what_torch_reads_beside_the_code_is_unpacked() -> None:
+    data = bytearray(golden("early_exit"))
+    at = data.index(b".py.debug_pkl", data.index(b"PK\1\2"))
+    entry = data.rindex(b"PK\1\2", 0, at)
+    data[entry + 24] ^= 1  # its size
+    with pytest.raises(CannotRead):
+        facts_of(bytes(data))
 
 
 def test_weights_are_never_read() -> None:
@@ -95,7 +127,11 @@ def test_a_loop_in_what_setstate_calls_is_reported() -> None:
 
 
 STORAGE = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x02tQ"
-WITH_TENSOR = MODULE.replace(b"}b.", b"}(X\x01\x00\x00\x00w" + STORAGE + b"ub.")
+TENSOR = (
+    b"ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE + b"K\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR"
+)
+WITH_TENSOR = MODULE.replace(b"ub.", b"X\x01\x00\x00\x00w" + TENSOR + b"ub.")
+CODE_OF_TENSOR = CODE.replace("  training", "  w : Tensor\n  training")
 
 
 @pytest.mark.parametrize(
@@ -107,12 +143,12 @@ WITH_TENSOR = MODULE.replace(b"}b.", b"}(X\x01\x00\x00\x00w" + STORAGE + b"ub.")
     ],
 )
 def test_weights_are_there_though_they_are_not_read(changes: dict[str, bytes], kind: str) -> None:
-    facts = facts_of(torchscript(**{"data.pkl": WITH_TENSOR, **changes}))
+    facts = facts_of(torchscript(CODE_OF_TENSOR, **{"data.pkl": WITH_TENSOR, **changes}))
     assert [problem.kind for problem in facts.problems] == ([kind] if kind else [])
     assert facts.storages[0].nbytes == 8
 
 
-@pytest.mark.parametrize("pickled", [MODULE.replace(b"\x80\x02", b"\x80\x04"), MODULE.replace(b"}b.", b"}0}b.")])
+@pytest.mark.parametrize("pickled", [MODULE.replace(b"\x80\x02", b"\x80\x04"), MODULE.replace(b"}(", b"}0}(")])
 def test_a_pickle_that_torch_did_not_write_is_a_problem(pickled: bytes) -> None:
     assert [problem.kind for problem in facts_of(torchscript(**{"data.pkl": pickled})).problems] == ["foreign_pickle"]
 
@@ -127,13 +163,13 @@ def test_a_pickle_that_torch_did_not_write_is_a_problem(pickled: bytes) -> None:
         ("x = x.gone()", "foreign_code"),
         ("x = torch.nn.gone(x)", "foreign_code"),
         ("x = x @ x", "foreign_code"),
-        ("x = annotate(List[int], x.tolist())", ""),
+        ("y = annotate(List[int], x.tolist())", ""),
         ('x = torch.format("a + b", -1)', ""),
         ("x = __torch__.gone.helper(x, )", "class_missing"),
-        ("x = (x).gone()", "class_missing"),
+        ("x = (torch.relu6(x)).gone()", "class_missing"),
         ("x = (self).forward(x, )", ""),
-        ("x = (x).ops", ""),
-        ("ops = 1", ""),
+        ("x = (x).ops", "foreign_code"),
+        ("ops = 1", "foreign_code"),
     ],
 )
 def test_code_that_may_hide_a_call_is_a_problem(line: str, kind: str) -> None:
@@ -214,10 +250,16 @@ def test_members_without_a_folder_are_refused_as_torch_does() -> None:
 
 def test_ways_to_call_are_limited() -> None:
     lines = "".join(f"    x = torch.f{index}(x)\n" for index in range(30))
-    facts = read_artifact(BytesSource(torchscript(CODE + lines)), "net.pt", replace(LIMITS, uses=10))
+    facts = read_artifact(
+        BytesSource(torchscript(CODE.replace("    return", lines + "    return"))), "net.pt", replace(LIMITS, uses=10)
+    )
     assert len(facts.operators) == 10
     assert {problem.kind for problem in facts.problems} == {"too_large"}
-    facts = read_artifact(BytesSource(torchscript(CODE + lines)), "net.pt", replace(LIMITS, uses_characters=500))
+    facts = read_artifact(
+        BytesSource(torchscript(CODE.replace("    return", lines + "    return"))),
+        "net.pt",
+        replace(LIMITS, uses_characters=500),
+    )
     assert 3 < len(facts.operators) < 20
     assert {problem.kind for problem in facts.problems} == {"too_large"}
 

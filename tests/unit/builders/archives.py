@@ -10,8 +10,8 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[3]
 GOLDEN = PROJECT / "golden" / "records"
 
-# An empty module: what torch writes for it, as opcodes. GLOBAL, EMPTY_TUPLE, NEWOBJ, EMPTY_DICT, BUILD, STOP.
-MODULE = b"\x80\x02c__torch__.m\nNet\nq\x00)\x81}b."
+# A module without weights as torch writes it: GLOBAL, EMPTY_TUPLE, NEWOBJ, EMPTY_DICT with "training", BUILD, STOP.
+MODULE = b"\x80\x02c__torch__.m\nNet\nq\x00)\x81}(X\x08\x00\x00\x00training\x88ub."
 NOTHING = b"\x80\x02).."[:-1]
 CODE = """class Net(Module):
   __parameters__ = []

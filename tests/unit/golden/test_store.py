@@ -585,6 +585,7 @@ def test_a_tree_without_end_is_refused(tmp_path: Path) -> None:
         ["tensor", {"dtype": "float32", "shape": [99], "offset": 0, "nbytes": 12}],
         ["tensor", {"dtype": "float31", "shape": [3], "offset": 0, "nbytes": 12}],
         ["list", 3],
+        ["tensor", None],
     ],
 )
 def test_outputs_that_none_can_be_are_refused(tmp_path: Path, tree: Any) -> None:

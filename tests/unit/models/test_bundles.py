@@ -196,7 +196,7 @@ def test_members_that_lie_over_each_other_are_refused(bundle: Path, tmp_path: Pa
         at += 46 + name_bytes + extra_bytes
     assert sizes > len(data)
     bundle.write_bytes(data)
-    refused(bundle, tmp_path / "run", "lie over each other")
+    refused(bundle, tmp_path / "run", "described in two ways")
 
 
 def test_a_member_that_is_there_twice_is_refused(bundle: Path, tmp_path: Path) -> None:

@@ -1,0 +1,778 @@
+"""What torch prints of a module's code, as a grammar: anything else may be refused, and nothing is said to load then.
+
+The language is that of torch/csrc/jit/serialization/python_print.cpp: no operators but calls, one way to write each
+statement, blocks indented by two spaces. Names are resolved and types compared as far as a file alone shows them; what
+a file expects of another one (methods, attributes, functions and their parameters) is kept for ``unmet``.
+"""
+
+import keyword
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from harness.archive.expressions import answer_of
+from harness.archive.tokens import Statement, Token
+
+NUMBER = re.compile(r"(\d+)(?:(\.)\d*(?:e[+-]?\d+)?|(e[+-]?\d+))?(j?)")
+STRING = re.compile(r'"(?:[^"\\]|\\(?:[\\\'"abfnrtv]|[0-7]{1,3}))*"')
+CONSTANT = re.compile(r"CONSTANTS\.c(\d+)")
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+OPERATOR = re.compile(r"torch\.\w+|ops\.\w+\.\w+|torch\.autograd\.(?:grad|backward)", re.ASCII)
+FOREIGN_TEXT = re.compile(r"[^\n -~]|^\s*#|\n *#", re.ASCII)
+PLAIN = frozenset(("Tensor", "int", "float", "bool", "str", "complex", "NoneType", "Device"))
+OTHER_TYPES = frozenset(("number", "Any", "Capsule", "Generator", "Stream", "AnyEnumType", "QScheme", "Layout"))
+GENERIC = {"Optional": 1, "List": 1, "Dict": 2, "Tuple": 0, "Union": 0, "Future": 1, "RRef": 1, "Await": 1}
+"""How many types are within; 0 where any number may be."""
+VAGUE = frozenset(("", "Any", "Optional", "Union", "Future", "RRef", "Await", "number", "AnyEnumType"))
+MADE = frozenset(("int", "float", "bool", "str", "complex"))
+BASES = frozenset(("Module", "NamedTuple", "Interface", "ModuleInterface", "Enum"))
+CUSTOM = "__torch__.torch.classes."
+LIST_MARKS = frozenset(("__parameters__", "__buffers__", "__forward_pre_hooks__", "__forward_hooks__"))
+INT64 = 1 << 63
+STEP = 2
+"""Spaces that each block is indented by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A parameter of a function of the archive: name, type as written without spaces, whether it may be left out."""
+
+    name: str
+    type: str
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that a line expects of a class or function: an attribute, or a call with so many arguments."""
+
+    owner: str
+    attribute: str
+    line: int
+    call: tuple[int, tuple[str, ...]] | None = None
+
+
+@dataclass(slots=True)
+class Shape:
+    """What a file defines and expects.
+
+    Attributes:
+        attributes: class -> attribute -> type; for constants too.
+        constants: class -> names of attributes that are no part of a module's state.
+        bases: class -> what it is made from, empty for a plain one.
+        signatures: qualified function -> its parameters, ``self`` included.
+        answers: operators, each with a type that its answer must have for the code to be accepted.
+        highest_constant: index into ``constants.pkl``, -1 without one.
+        line, why: the first that torch would not print; 0 if there is none.
+    """
+
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
+    constants: dict[str, set[str]] = field(default_factory=dict)
+    bases: dict[str, str] = field(default_factory=dict)
+    signatures: dict[str, tuple[Argument, ...]] = field(default_factory=dict)
+    needs: set[Need] = field(default_factory=set)
+    answers: set[tuple[str, str]] = field(default_factory=set)
+    highest_constant: int = -1
+    line: int = 0
+    why: str = ""
+
+
+class _Foreign(Exception):
+    """Raised where torch would have printed something else."""
+
+
+def read_shape(text: str, found: Iterable[Statement], qualifier: str) -> Shape:
+    """Return what the code file ``qualifier`` defines and expects; reading ends at the first line that is foreign."""
+    reader = _Reader(list(found), qualifier)
+    odd = FOREIGN_TEXT.search(text)
+    if odd is not None:
+        reader.shape.line, reader.shape.why = text.count("\n", 0, odd.end()) + 1, "a character"
+        return reader.shape
+    try:
+        reader.module()
+    except _Foreign as error:
+        reader.shape.line, reader.shape.why = reader.line, str(error)
+    return reader.shape
+
+
+def unmet(shapes: Sequence[Shape]) -> Iterator[str]:
+    """Yield what no class or function of the archive offers, in words."""
+    attributes = {name: found for shape in shapes for name, found in shape.attributes.items()}
+    signatures = {name: found for shape in shapes for name, found in shape.signatures.items()}
+    for shape in shapes:
+        for need in sorted(shape.needs, key=lambda item: (item.line, item.owner, item.attribute)):
+            if need.owner.startswith(CUSTOM):
+                continue
+            name = f"{need.owner}.{need.attribute}" if need.attribute else need.owner
+            if need.call is None:
+                if need.attribute not in attributes.get(need.owner, ()) and name not in signatures:
+                    yield f"{need.owner} has no {need.attribute}"
+            elif name in signatures:
+                taken = signatures[name][1:] if need.attribute else signatures[name]
+                if not _takes(taken, *need.call):
+                    yield f"{name} does not take {need.call[0]} arguments"
+            elif need.attribute or need.owner not in attributes:  # a class is made, perhaps of a NamedTuple's fields
+                yield f"{name} is called and is not there"
+
+
+def _takes(taken: Sequence[Argument], positional: int, keywords: Sequence[str]) -> bool:
+    left = taken[positional:]
+    named = {item.name for item in left}
+    fits = positional <= len(taken) and len(set(keywords)) == len(keywords) and named >= set(keywords)
+    return fits and all(item.optional or item.name in keywords for item in left)
+
+
+def may_be(declared: str, actual: str) -> bool:
+    """Return whether a value of type ``actual`` may be where ``declared`` is expected; True where it is not known."""
+    wanted, given = declared.partition("[")[0], actual.partition("[")[0]
+    if wanted == "Optional" and given != "Optional":
+        return actual == "NoneType" or may_be(declared[9:-1], actual)
+    if wanted in VAGUE - {"Optional"} or given in VAGUE - {"Optional"} or given[:1] == "~":
+        return True
+    if wanted == given:
+        within = types_within(declared), types_within(actual)
+        if not all(within):  # of unknown elements
+            return True
+        return len(within[0]) == len(within[1]) and all(map(may_be, *within))
+    if given.startswith("__torch__."):  # an interface, or a named tuple
+        return wanted.startswith("__torch__.") or wanted == "Tuple"
+    return wanted not in PLAIN | GENERIC.keys() and given not in PLAIN | GENERIC.keys()
+
+
+def types_within(type_: str) -> list[str]:
+    """Return the types within one; none of a type that has none, or of which that is not known."""
+    found, depth, begin = [], 0, type_.find("[") + 1
+    for index in range(begin, len(type_) - 1):
+        depth += (type_[index] == "[") - (type_[index] == "]")
+        if type_[index] == "," and not depth:
+            found.append(type_[begin:index])
+            begin = index + 1
+    inside = type_[begin:-1] if "[" in type_ else ""
+    return [*found, inside] if inside and inside != "()" else found
+
+
+class _Reader:
+    """Goes through the statements of a file, then through the tokens of each."""
+
+    def __init__(self, found: list[Statement], qualifier: str) -> None:
+        self.found = found
+        self.qualifier = qualifier
+        self.shape = Shape()
+        self.at = 0
+        self.tokens: list[Token] = []
+        self.place = 0
+        self.line = 1
+        self.names: dict[str, str] = {}
+
+    def wrong(self, why: str) -> NoReturn:
+        raise _Foreign(why)
+
+    # Statements
+
+    def here(self, indent: int) -> bool:
+        """Return whether another statement stands in the block of ``indent``, and take it up."""
+        if self.at == len(self.found) or self.found[self.at].indent < indent:
+            return False
+        statement = self.found[self.at]
+        self.tokens, self.place, self.line = statement.tokens, 0, statement.line
+        if statement.indent != indent:
+            self.wrong("indentation")
+        self.at += 1
+        return True
+
+    def module(self) -> None:
+        while self.here(0):
+            first = self.take()
+            if first == "op_version_set" and self.at == 1:  # written before torch 1.6
+                self.expect("=")
+                self.expression()
+                self.end()
+            elif first == "class":
+                self.class_()
+            elif first == "def":
+                self.function(self.qualifier, 0)
+            else:
+                self.wrong("neither a class nor a function")
+
+    def class_(self) -> None:
+        name = f"{self.qualifier}.{self.name()}"
+        base = ""
+        if self.peek() == "(":
+            self.expect("(")
+            base = self.take()
+            self.expect(")")
+            if base not in BASES:
+                self.wrong(f"the class {base}")
+        self.expect(":")
+        self.end()
+        if name in self.shape.attributes:
+            self.wrong("a class defined twice")
+        self.shape.attributes[name], self.shape.constants[name], self.shape.bases[name] = {}, set(), base
+        marked: list[str] = []
+        empty = True
+        while self.here(STEP):
+            empty = False
+            first = self.take()
+            if first == "def" and base != "NamedTuple":
+                self.function(name, STEP, interface="Interface" in base)
+            elif first in LIST_MARKS and base == "Module":
+                self.expect("=")
+                found = self.strings()
+                marked += found if first == "__parameters__" else []
+            elif first == "__annotations__" and self.peek() == "=":
+                self.expect("=")
+                self.strings()
+            elif first == "__annotations__":
+                self.expect("[")
+                attribute = self.string()
+                self.expect("]")
+                self.expect("=")
+                self.attribute(name, attribute, self.type())
+            elif first == "pass" and (base in ("Interface", "ModuleInterface")):
+                pass
+            elif base == "Enum" and NAME.fullmatch(first):
+                self.expect("=")
+                self.attribute(name, first, self.literal())
+            elif NAME.fullmatch(first) and base not in ("Interface", "ModuleInterface"):
+                self.expect(":")
+                self.member(name, first)
+            else:
+                self.wrong("no part of a class")
+            self.end()
+        if empty:
+            self.wrong("a class without a body")
+        known = self.shape.attributes[name]
+        if any(known.get(item) not in ("Tensor", "Optional[Tensor]", "NoneType") for item in marked):
+            self.wrong("a parameter that is no tensor")
+
+    def member(self, name: str, attribute: str) -> None:
+        if self.peek() == "Final":
+            self.take()
+            self.expect("[")
+            declared = self.type()
+            self.expect("]")
+            self.expect("=")
+            actual = self.literal()
+            if declared != actual and not (declared.startswith(("List", "Dict")) and may_be(declared, actual)):
+                self.wrong("a constant of another type")
+            self.shape.constants[name].add(attribute)
+        else:
+            declared = self.type()
+        self.attribute(name, attribute, declared)
+
+    def attribute(self, owner: str, attribute: str, declared: str) -> None:
+        if attribute in self.shape.attributes[owner] or f"{owner}.{attribute}" in self.shape.signatures:
+            self.wrong("an attribute declared twice")
+        self.shape.attributes[owner][attribute] = declared
+
+    def function(self, owner: str, indent: int, *, interface: bool = False, nested: bool = False) -> None:
+        name = f"{owner}.{self.name()}"
+        self.expect("(")
+        taken: list[Argument] = []
+        for _ in self.items(")"):
+            parameter = self.name()
+            if interface and not taken:  # self, without a type
+                taken.append(Argument(parameter, "", optional=False))
+                continue
+            self.expect(":")
+            declared = self.type()
+            optional = self.peek() == "="
+            if optional:
+                self.expect("=")
+                if not may_be(declared, self.literal()):
+                    self.wrong("a default of another type")
+            elif taken and taken[-1].optional:
+                self.wrong("a parameter without a default behind one with it")
+            if any(item.name == parameter for item in taken):
+                self.wrong("a parameter twice")
+            taken.append(Argument(parameter, declared, optional))
+        returned = ""
+        if not nested or self.peek() == "->":
+            self.expect("->")
+            returned = self.type()
+        self.expect(":")
+        self.end()
+        if indent and not nested and not interface and (not taken or taken[0].name != "self" or taken[0].type != owner):
+            self.wrong("a method without its own self")
+        if not nested:
+            if name in self.shape.signatures or name.rpartition(".")[2] in self.shape.attributes.get(owner, ()):
+                self.wrong("a function defined twice")
+            self.shape.signatures[name] = tuple(taken)
+        outer = self.names
+        self.names = (dict(outer) if nested else {}) | {item.name: item.type for item in taken}
+        if interface:
+            if not self.here(indent + STEP) or self.take() != "pass":
+                self.wrong("an interface with code")
+        else:
+            self.body(indent + STEP, returned)
+        self.names = outer
+        self.place = len(self.tokens)
+
+    def body(self, indent: int, returned: str) -> None:
+        while self.here(indent):
+            if self.peek() == "return":
+                self.take()
+                actual = self.tuple_or_one()
+                self.end()
+                if not self.fits(returned, actual):
+                    self.wrong("another type is returned than declared")
+                if self.at < len(self.found) and self.found[self.at].indent >= indent:
+                    self.wrong("code behind a return")
+                return
+            self.statement(indent)
+        self.wrong("a function without a return")
+
+    def block(self, indent: int) -> dict[str, str]:
+        """Read a block that stands alone; return the names that it leaves, as far as they are known before or in it."""
+        outer = dict(self.names)
+        empty = True
+        while self.here(indent):
+            empty = False
+            if self.peek() == "pass":
+                self.take()
+                self.end()
+            else:
+                self.statement(indent)
+        if empty:
+            self.wrong("an empty block")
+        inner, self.names = self.names, outer
+        return inner
+
+    def statement(self, indent: int) -> None:
+        first = self.peek()
+        if first == "if":
+            self.take()
+            self.condition()
+            one = self.block(indent + STEP)
+            if not self.here(indent) or self.take() != "else":
+                self.wrong("if without else")
+            self.expect(":")
+            self.end()
+            other = self.block(indent + STEP)
+            self.names = {name: one[name] if one[name] == other[name] else "" for name in one if name in other}
+            self.place = len(self.tokens)
+        elif first == "while":
+            self.take()
+            self.condition()
+            self.block(indent + STEP)
+        elif first == "for":
+            self.take()
+            variable = self.name()
+            self.expect("in")
+            self.expect("range")
+            self.expect("(")
+            self.expression()
+            self.expect(")")
+            self.expect(":")
+            self.end()
+            before = self.names.get(variable)
+            self.names[variable] = "int"
+            self.block(indent + STEP)
+            if before is None:
+                del self.names[variable]
+        elif first == "def":
+            self.take()
+            name = self.tokens[1].text
+            self.function(self.qualifier, indent, nested=True)
+            self.names[name] = ""
+        else:
+            self.assignment()
+
+    def condition(self) -> None:
+        if self.expression().partition("[")[0] in ("str", "List", "Dict", "Tuple", "NoneType"):
+            self.wrong("a condition that is no truth value")
+        self.expect(":")
+        self.end()
+
+    def assignment(self) -> None:
+        texts = [token.text for token in self.tokens]
+        if texts[1:2] != [":"] and ("=" not in texts or texts.index("=") > _depth_zero(self.tokens)):
+            begin = self.place
+            self.expression()
+            if self.tokens[-1].text != ")" or begin == self.place:
+                self.wrong("an expression without a call")
+            self.end()
+            return
+        if len(texts) > 1 and texts[1] == ":":
+            name = self.name()
+            self.expect(":")
+            declared = self.type()
+            self.expect("=")
+            if not self.fits(declared, self.expression()):
+                self.wrong("a name given another type")
+            self.end()
+            self.names[name] = declared
+            return
+        targets = [self.target()]
+        several = False
+        while self.peek() == ",":
+            self.expect(",")
+            several = True
+            if self.peek() != "=":
+                targets.append(self.target())
+        self.expect("=")
+        types = [self.expression()]
+        while self.peek() == ",":
+            self.expect(",")
+            types.append(self.expression())
+        self.end()
+        if len(types) > 1 and len(types) != len(targets):
+            self.wrong("another number of values than of names")
+        if several and len(types) == 1:
+            types = _within(types[0], len(targets))
+        for name, declared, actual in zip(
+            (name for name, _ in targets), (declared for _, declared in targets), types, strict=True
+        ):
+            if not self.fits(declared, actual):
+                self.wrong("a name given another type")
+            if "." not in name:
+                self.names[name] = actual
+
+    def target(self) -> tuple[str, str]:
+        """Return the name that is given a value, and the type that it has already."""
+        name = self.take()
+        owner, dot, attribute = name.partition(".")
+        if not all(NAME.fullmatch(part) for part in name.split(".")) or name in KEYWORDS:
+            self.wrong(f"{name!r} is given a value")
+        if not dot:
+            return name, self.names.get(name, "")
+        if "." in attribute or owner not in self.names:
+            self.wrong(f"{name} is given a value")
+        return name, self.of(self.names[owner], attribute)
+
+    # Expressions
+
+    def tuple_or_one(self) -> str:
+        types = [self.expression()]
+        while self.peek() == ",":
+            self.expect(",")
+            types.append(self.expression())
+        return types[0] if len(types) == 1 else f"Tuple[{','.join(types)}]" if all(types) else "Tuple"
+
+    def expression(self) -> str:
+        """Read an expression; return its type, empty where the file does not show it."""
+        kind, text = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
+        self.place += 1
+        if text == "-":
+            number = self.take()
+            if number not in ("inf", "nan") and not NUMBER.fullmatch(number):
+                self.wrong("a sign before no number")
+            type_ = "float" if number in ("inf", "nan") else self.number(number)
+        elif kind == "number":
+            type_ = self.number(text)
+        elif kind == "string":
+            if not STRING.fullmatch(text):
+                self.wrong("a string")
+            type_ = "str"
+        elif text == "(":
+            type_ = self.parenthesis()
+        elif text == "[":
+            types = self.alike([self.expression() for _ in self.items("]")])
+            type_ = (
+                f"List[{types.pop()}]"
+                if len(types) == 1 and not any(item[:1] in ("", "~") for item in types)
+                else "List"
+            )
+        elif text == "{":
+            keys, values = [], []
+            for _ in self.items("}"):
+                keys.append(self.expression())
+                self.expect(":")
+                values.append(self.expression())
+            self.alike(keys)
+            self.alike(values)
+            type_ = "Dict"
+        elif kind == "name":
+            type_ = self.named(text)
+        else:
+            self.wrong(f"{text!r} where a value should be")
+        while self.place < len(self.tokens) and self.tokens[self.place].text in ("[", "."):
+            if self.take() == "[":
+                self.expression()
+                self.expect("]")
+                type_ = type_[5:-1] if type_.startswith("List[") else ""
+            else:
+                type_ = self.attributes(type_, self.take())
+        return type_
+
+    def alike(self, types: Sequence[str]) -> set[str]:
+        """Return the different types of what stands in a list or dict, which may be of one type only."""
+        if len((PLAIN - {"NoneType"}) & set(types)) > 1:
+            self.wrong("values of several types in one list or dict")
+        return set(types)
+
+    def parenthesis(self) -> str:
+        types, comma = [], False
+        for _ in self.items(")"):
+            types.append(self.expression())
+            comma = comma or self.peek() == ","
+        if len(types) == 1 and not comma:
+            return types[0]
+        return f"Tuple[{','.join(types)}]" if all(types) else "Tuple"
+
+    def number(self, text: str) -> str:
+        match = NUMBER.fullmatch(text)
+        if match is None or not text.isascii():
+            self.wrong(f"the number {text}")
+        if match[4]:
+            return "complex"
+        if match[2] or match[3]:
+            return "float"
+        if int(text[:20]) > INT64 or len(text) > 19 + 1:
+            self.wrong("a number of more than 64 bits")
+        return "int"
+
+    def named(self, name: str) -> str:
+        """Read what a name begins."""
+        if name in ("True", "False"):
+            return "bool"
+        if name == "None":
+            return "NoneType"
+        if name in ("inf", "nan"):
+            return "float"
+        if OPERATOR.fullmatch(name):
+            types, _ = self.arguments()
+            operator = "aten::" + name[6:] if name.startswith("torch.") else "::".join(name.split(".")[1:])
+            known = answer_of(operator, types)
+            return f"~{operator}" if not known or known[0] == "~" else known
+        constant = CONSTANT.fullmatch(name)
+        if constant is not None:
+            self.shape.highest_constant = max(self.shape.highest_constant, int(constant[1][:9]))
+            return ""
+        if name in SPECIAL and name not in self.names:
+            self.expect("(")
+            type_ = SPECIAL[name](self)
+            self.expect(")")
+            return type_
+        if name.startswith("__torch__."):
+            if name.endswith(".__new__"):  # an object of a plain class before its __init__ is called
+                self.expect("(")
+                owner = self.type()
+                self.expect(")")
+                if name != f"{owner}.__new__":
+                    self.wrong("an object of another class")
+                return owner
+            if self.peek() != "(":
+                return f"def {name}"
+            return self.call(name, "")
+        first, dot, rest = name.partition(".")
+        if first not in self.names:
+            self.wrong(f"{first} is not defined")
+        if dot:
+            return self.attributes(self.names[first], rest)
+        if self.peek() == "(":
+            type_ = self.names[first]
+            if type_.startswith("def "):
+                return self.call(type_[4:], "")
+            if type_:
+                self.wrong(f"{first} is called")
+            self.arguments()
+            return ""
+        return self.names[first]
+
+    def attributes(self, type_: str, path: str) -> str:
+        """Read attributes of a value, and the call that may end them."""
+        parts, type_ = path.split("."), "" if type_[:1] == "~" else type_
+        for index, attribute in enumerate(parts):
+            if not NAME.fullmatch(attribute):
+                self.wrong("an attribute without a name")
+            if index == len(parts) - 1 and self.peek() == "(":
+                if type_.startswith("__torch__."):
+                    return self.call(type_, attribute)
+                if type_ and (attribute != "tolist" or not may_be("Tensor", type_)):
+                    self.wrong(f"{type_} has no method {attribute}")
+                self.arguments()
+                return ""
+            type_ = self.of(type_, attribute)
+        return type_
+
+    def fits(self, declared: str, actual: str) -> bool:
+        """Return what ``may_be`` returns; what an operator must answer for that is kept."""
+        if actual[:1] == "~":
+            self.shape.answers.add((actual[1:], declared))
+        elif declared.startswith("Tuple[") and actual.startswith("Tuple["):
+            within = types_within(declared), types_within(actual)
+            return len(within[0]) == len(within[1]) and all(map(self.fits, *within))
+        return may_be(declared, actual)
+
+    def of(self, type_: str, attribute: str) -> str:
+        """Return the type of an attribute."""
+        type_ = "" if type_[:1] == "~" else type_
+        if type_.startswith("__torch__."):
+            self.shape.needs.add(Need(type_, attribute, self.line))
+            return self.shape.attributes.get(type_, {}).get(attribute, "")
+        if type_ and type_.partition("[")[0] not in VAGUE:
+            self.wrong(f"{type_} has no attribute {attribute}")
+        return ""
+
+    def call(self, owner: str, method: str) -> str:
+        types, keywords = self.arguments()
+        self.shape.needs.add(Need(owner, method, self.line, (len(types), tuple(keywords))))
+        name = f"{owner}.{method}" if method else owner
+        signature = self.shape.signatures.get(name, ())
+        for item, actual in zip(signature[1:] if method else signature, types, strict=False):
+            if actual != "Tensor" and not may_be(item.type, actual) and {item.type, actual} != {"int", "float"}:
+                self.wrong(f"{item.name} of {name} is given another type")
+        return owner if not method and owner in self.shape.attributes else ""
+
+    def arguments(self) -> tuple[list[str], list[str]]:
+        """Read what stands in the brackets of a call: types of positional arguments, names of the others."""
+        self.expect("(")
+        types: list[str] = []
+        keywords: list[str] = []
+        for _ in self.items(")"):
+            if self.place + 1 < len(self.tokens) and self.tokens[self.place + 1].text == "=":
+                keywords.append(self.name())
+                self.expect("=")
+                self.expression()
+            elif keywords:
+                self.wrong("an argument without a name behind one with it")
+            else:
+                types.append(self.expression())
+        return types, keywords
+
+    def literal(self) -> str:
+        """Read a constant; return its type."""
+        begin = self.place
+        type_ = self.expression()
+        words = {text for kind, text in self.tokens[begin : self.place] if kind == "name"}
+        if not words <= {"True", "False", "None", "inf", "nan", "torch.device"}:
+            self.wrong("no constant")
+        return type_
+
+    def type(self) -> str:
+        """Read a type; return it without spaces."""
+        name = self.take()
+        if name in GENERIC:
+            self.expect("[")
+            if name == "Tuple" and self.peek() == "(":
+                self.expect("(")
+                self.expect(")")
+                self.expect("]")
+                return "Tuple[()]"
+            within = [self.type()]
+            while self.peek() == ",":
+                self.expect(",")
+                within.append(self.type())
+            self.expect("]")
+            if GENERIC[name] not in (0, len(within)):
+                self.wrong(f"{name} of {len(within)} types")
+            if name == "Dict" and within[0] not in PLAIN - {"NoneType"}:
+                self.wrong(f"a Dict by {within[0]}")
+            return f"{name}[{','.join(within)}]"
+        if name not in PLAIN | OTHER_TYPES and not name.startswith("__torch__."):
+            self.wrong(f"the type {name}")
+        return name
+
+    # Tokens
+
+    def peek(self) -> str:
+        return self.tokens[self.place].text if self.place < len(self.tokens) else ""
+
+    def take(self) -> str:
+        text = self.peek()
+        self.place += 1
+        return text
+
+    def expect(self, text: str) -> None:
+        found = self.take()
+        if found != text:
+            self.wrong(f"{found!r} where {text!r} should be")
+
+    def name(self) -> str:
+        text = self.take()
+        if not NAME.fullmatch(text) or text in KEYWORDS:
+            self.wrong(f"the name {text!r}")
+        return text
+
+    def string(self) -> str:
+        text = self.take()
+        if not STRING.fullmatch(text):
+            self.wrong("no string")
+        return text[1:-1]
+
+    def strings(self) -> list[str]:
+        self.expect("[")
+        return [self.string() for _ in self.items("]")]
+
+    def items(self, close: str) -> Iterator[None]:
+        """Yield where each of the things that commas separate begins, and take the closing bracket."""
+        while self.peek() != close:
+            yield
+            if self.peek() != close:
+                self.expect(",")
+        self.expect(close)
+
+    def end(self) -> None:
+        if self.place < len(self.tokens):
+            self.wrong(f"{self.peek()!r} at the end")
+
+
+KEYWORDS = frozenset((*keyword.kwlist, "inf", "nan", "torch", "ops", "CONSTANTS"))
+
+
+def _typed(reader: _Reader) -> str:
+    type_ = reader.type()
+    reader.expect(",")
+    reader.expression()
+    return type_
+
+
+def _uninitialized(reader: _Reader) -> str:
+    return reader.type()
+
+
+def _isinstance(reader: _Reader) -> str:
+    reader.expression()
+    reader.expect(",")
+    if reader.peek() in ("(", "["):
+        close = ")" if reader.take() == "(" else "]"
+        for _ in reader.items(close):
+            reader.type()
+    else:
+        reader.type()
+    return "bool"
+
+
+def _getattr(reader: _Reader) -> str:
+    type_ = reader.expression()
+    reader.expect(",")
+    return reader.of(type_, reader.string())
+
+
+def _fork(reader: _Reader) -> str:
+    for _ in reader.items(")"):
+        reader.expression()
+    reader.place -= 1
+    return ""
+
+
+def _made(name: str) -> Callable[[_Reader], str]:
+    def read(reader: _Reader) -> str:
+        reader.expression()
+        return name
+
+    return read
+
+
+SPECIAL: Mapping[str, Callable[[_Reader], str]] = {
+    "annotate": _typed,
+    "unchecked_cast": _typed,
+    "uninitialized": _uninitialized,
+    "isinstance": _isinstance,
+    "getattr": _getattr,
+    "fork": _fork,
+    "awaitable": _fork,
+} | {name: _made(name) for name in sorted(MADE)}
+
+
+def _depth_zero(tokens: Sequence[Token]) -> int:
+    """Return the index of the first bracket: a sign of equality behind it belongs to an argument."""
+    return next((index for index, token in enumerate(tokens) if token.kind == "open"), len(tokens))
+
+
+def _within(type_: str, count: int) -> list[str]:
+    """Return the types of the values that one of ``type_`` is unpacked into."""
+    element = type_[5:-1] if type_.startswith("List[") else ""
+    return [element] * count

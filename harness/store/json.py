@@ -1,0 +1,31 @@
+"""JSON that somebody stored or sent, read into types. Whatever its bytes are, what is wrong is one exception."""
+
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class JsonError(ValueError):
+    """Raised where bytes are no JSON, or not of the type that is wanted; says what is wrong, not in which file."""
+
+
+@overload
+def from_json(data: bytes, type_: type[T]) -> T: ...
+@overload
+def from_json(data: bytes) -> Any: ...
+def from_json(data: bytes, type_: Any = Any) -> Any:
+    """Return the value of type ``type_`` that ``data`` holds.
+
+    Raises:
+        JsonError: it is no JSON, is no UTF-8, is nested too deeply, or does not have the shape of the type.
+    """
+    try:
+        return msgspec.json.decode(data, type=type_)
+    except UnicodeDecodeError as error:
+        raise JsonError(f"it is no UTF-8: {error.reason} at byte {error.start}") from error
+    except RecursionError as error:
+        raise JsonError("its brackets are nested too deeply") from error
+    except (msgspec.DecodeError, ValueError, OverflowError) as error:
+        raise JsonError(str(error)) from error
