@@ -12,8 +12,7 @@ from harness.domain.probe import ProbeResult
 from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
 from harness.errors import RunDirError
 from harness.probing.events import EventTail
-from harness.store import codec
-from harness.store.results import PROBE_RESULT
+from harness.store import codec, probe_files
 from harness.store.run_folder import PROBES
 from harness.worker import wire
 
@@ -30,16 +29,16 @@ def read_trace(folder: Path) -> RunTrace:
 
 
 def _probes(folder: Path) -> Iterator[ProcessTrace]:
-    for path in sorted(folder.glob(f"*/{PROBE_RESULT}")):
+    for probe in sorted(folder.glob("*")):
         try:
-            found = codec.read_json(path, ProbeResult)
+            found = codec.read_json(probe / probe_files.RESULT, ProbeResult, read=probe_files.read_result)
         except RunDirError:
             continue
         proof = found.evidence.proof if found.evidence is not None else None
         yield ProcessTrace(
-            name=f"probes/{path.parent.name}",
+            name=f"probes/{probe.name}",
             side=found.side,
-            title=_asked(_request(path.parent), found.side),
+            title=_asked(_request(probe), found.side),
             outcome=found.outcome,
             spans=tuple(found.spans),
             samples=tuple(_samples(found.evidence)) if found.evidence is not None else (),
@@ -63,8 +62,9 @@ def _benchmarks(folder: Path) -> Iterator[ProcessTrace]:
 
 def _request(folder: Path) -> Mapping[str, Any]:
     try:
-        found = msgspec.json.decode((folder / wire.REQUEST).read_bytes())
-    except (OSError, msgspec.DecodeError):
+        with probe_files.opened(folder, wire.REQUEST) as stream:
+            found = msgspec.json.decode(stream.read())
+    except (OSError, RunDirError, msgspec.DecodeError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -16,6 +16,7 @@ from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects, probe_init_planted_defects
 from harness.startup.initialize import initialize_groups
 from harness.startup.native import build_workers
+from harness.store import probe_files
 from tests.integration.servers import answered, decided, judged_started, planned, provisioned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
@@ -76,8 +77,9 @@ def begun(known: Known) -> Iterator[Known]:
     """What is known, in a run that takes no probe of another test for its own."""
     facts, planted_defects, effects = known
     native = dict(effects.runner.native)
-    for result in effects.run_dir.probes.glob("*/result.json"):
-        result.unlink()
+    for name in (probe_files.RESULT, probe_files.COMPLETED):
+        for result in effects.run_dir.probes.glob(f"*/{name}"):
+            result.unlink()
     yield facts, planted_defects, effects
     for side, binary in native.items():
         effects.runner.use_native(side, binary, effects.runner.companions[side])
