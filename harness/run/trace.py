@@ -62,8 +62,7 @@ def _benchmarks(folder: Path) -> Iterator[ProcessTrace]:
 
 def _request(folder: Path) -> Mapping[str, Any]:
     try:
-        with probe_files.opened(folder, wire.REQUEST) as stream:
-            found = msgspec.json.decode(stream.read())
+        found = msgspec.json.decode(probe_files.read(folder, wire.REQUEST))
     except (OSError, RunDirError, msgspec.DecodeError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -16,11 +16,10 @@ from harness.worker import wire
 
 RESULT = "result.json"
 COMPLETED = "completed.zip"
-OUTPUTS_BIN = f"{wire.OUTPUTS}/{wire.TENSORS_BIN}"
 # What else lies in the folder is read by later workers, or was made by the model; it stays.
 NAMES = (
     *(wire.REQUEST, wire.EVENTS, wire.STDOUT, wire.STDERR, RESULT),
-    *(f"{wire.OUTPUTS}/{wire.TENSORS_INDEX}", OUTPUTS_BIN),
+    *(f"{wire.OUTPUTS}/{wire.TENSORS_INDEX}", f"{wire.OUTPUTS}/{wire.TENSORS_BIN}"),
 )
 # A larger file stays as well, to be mapped where it is. Only large ones are: a mapping holds a descriptor for the whole
 # run, and there may be hundreds of models.
@@ -70,10 +69,15 @@ def opened(folder: Path, name: str) -> BinaryIO:
         return io.BytesIO(_unzipped(folder / COMPLETED, name))
 
 
+def read(folder: Path, name: str) -> bytes:
+    """Return the content of a file of a probe, wherever it is; raise as ``opened`` does."""
+    with opened(folder, name) as stream:
+        return stream.read()
+
+
 def read_result(path: Path) -> bytes:
     """Return the content of a probe's ``result.json``, wherever it is; raise as ``opened`` does."""
-    with opened(path.parent, path.name) as stream:
-        return stream.read()
+    return read(path.parent, path.name)
 
 
 def _unzipped(path: Path, name: str) -> bytes:

@@ -53,8 +53,7 @@ def _numbers(probe: Path, name: str) -> bytes | mmap.mmap:
     try:
         return bytes_of(probe / name)
     except FileNotFoundError:
-        with probe_files.opened(probe, name) as stream:
-            return stream.read()
+        return probe_files.read(probe, name)
 
 
 def parsed(line: str) -> Any:

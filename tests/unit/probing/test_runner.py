@@ -210,8 +210,7 @@ def test_torn_event_costs_that_event_only(probe: Probe) -> None:
 
 def test_what_the_model_prints_lies_in_the_folder_of_its_probe(probe: Probe) -> None:
     result = probe(calls={"0": "print_garbage"})
-    with probe_files.opened(Path(result.directory), "stdout") as stream:
-        assert b"garbage without end" in stream.read()
+    assert b"garbage without end" in probe_files.read(Path(result.directory), "stdout")
 
 
 def test_model_that_closes_the_event_log_is_ours_and_not_a_regression(probe: Probe) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import RunDirError
 from harness.store import probe_files
-from harness.store.probe_files import COMPLETED, compact, opened, read_result
+from harness.store.probe_files import COMPLETED, compact, opened, read, read_result
 
 FILES = {
     "request.json": b'{"verb": "run"}',
@@ -39,11 +39,6 @@ def folder(tmp_path: Path) -> Path:
     return left_by_a_probe(tmp_path / "probes" / "k")
 
 
-def content_of(folder: Path, name: str) -> bytes:
-    with opened(folder, name) as stream:
-        return stream.read()
-
-
 def left(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
@@ -52,7 +47,7 @@ def test_every_byte_is_found_again_and_what_later_workers_read_stays(folder: Pat
     compact(folder)
     assert left(folder) == {COMPLETED, *STAY}
     assert not (folder / "outputs").exists()
-    assert {name: content_of(folder, name) for name in FILES} == FILES
+    assert {name: read(folder, name) for name in FILES} == FILES
     assert (folder / COMPLETED).stat().st_size < 2500
     with pytest.raises(FileNotFoundError):
         opened(folder, "stacks-1.gdb.txt")
@@ -80,9 +75,9 @@ def compact_and_die(folder: Path, moment: int) -> bool:
 def test_compacting_that_is_killed_at_any_moment_loses_nothing_and_is_finished_by_the_next(tmp_path: Path) -> None:
     moment = 0
     while compact_and_die(folder := left_by_a_probe(tmp_path / str(moment)), moment):
-        assert {name: content_of(folder, name) for name in FILES} == FILES, moment
+        assert {name: read(folder, name) for name in FILES} == FILES, moment
         compact(folder)
-        assert {name: content_of(folder, name) for name in FILES} == FILES, moment
+        assert {name: read(folder, name) for name in FILES} == FILES, moment
         assert left(folder) == {COMPLETED, *STAY}, moment
         moment += 1
     assert moment > 2 * len(FILES)
@@ -111,7 +106,7 @@ def test_what_is_large_is_mapped_and_stays_as_it_is(folder: Path, monkeypatch: p
     monkeypatch.setattr(probe_files, "IN_MEMORY_BYTES", 255)
     compact(folder)
     assert left(folder) == {COMPLETED, "outputs/tensors.bin", "events.jsonl", *STAY}
-    assert content_of(folder, "outputs/tensors.bin") == FILES["outputs/tensors.bin"]
+    assert read(folder, "outputs/tensors.bin") == FILES["outputs/tensors.bin"]
 
 
 @pytest.mark.parametrize("damage", ["torn", "changed", "larger"])
