@@ -1,5 +1,6 @@
 """The planted defects of initialization: caught with either worker, and missed with one whose failures nobody sees."""
 
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -77,9 +78,11 @@ def begun(known: Known) -> Iterator[Known]:
     """What is known, in a run that takes no probe of another test for its own."""
     facts, planted_defects, effects = known
     native = dict(effects.runner.native)
-    for name in (probe_files.RESULT, probe_files.COMPLETED):
-        for result in effects.run_dir.probes.glob(f"*/{name}"):
-            result.unlink()
+    for completed in effects.run_dir.probes.glob(f"*/{probe_files.COMPLETED}"):
+        shutil.unpack_archive(completed, completed.parent)  # what models answered alone is still needed
+        completed.unlink()
+    for result in effects.run_dir.probes.glob(f"*/{probe_files.RESULT}"):
+        result.unlink()
     yield facts, planted_defects, effects
     for side, binary in native.items():
         effects.runner.use_native(side, binary, effects.runner.companions[side])
