@@ -22,8 +22,8 @@ from harness.probing.conclusion import Ending, conclude
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.probing.requests import lacked_memory, request_key, wire_request
 from harness.probing.zygote import Child, Zygote, start
-from harness.store import codec
-from harness.store.results import PROBE_RESULT, ResultStore, WhyNot
+from harness.store import codec, probe_files
+from harness.store.results import ResultStore, WhyNot
 from harness.system.files import emptied
 from harness.system.processes import REAP_DEADLINE_S
 from harness.worker import wire
@@ -102,7 +102,13 @@ class ZygoteRunner:
         self._environments = environments
         self._folder = folder
         self._reuse = reuse
-        self.results = ResultStore(folder, ProbeResult, suffix=f"/{PROBE_RESULT}", strict=imported is None)
+        self.results = ResultStore(
+            folder,
+            ProbeResult,
+            suffix=f"/{probe_files.RESULT}",
+            strict=imported is None,
+            read=probe_files.read_result,
+        )
         self._zygotes: dict[tuple[str, tuple[tuple[str, str], ...]], Zygote] = {}
         self._started = itertools.count()
         self._running: dict[str, Future[ProbeResult]] = {}
@@ -150,7 +156,10 @@ class ZygoteRunner:
             source_known=source_known,
             lacked_memory=functools.partial(lacked_memory, request),
         )
-        return self._run(request, key) if isinstance(stored, WhyNot) else stored
+        result = self._run(request, key) if isinstance(stored, WhyNot) else stored
+        if _completed(request, result):
+            probe_files.compact(self._folder / key)
+        return result
 
     def _run(self, request: ProbeRequest, key: str) -> ProbeResult:
         folder = self._folder / key
@@ -292,6 +301,7 @@ class ZygoteRunner:
                 self._natives.discard(child)
         if not ending.reaped:
             self.unreaped.append(f"{request.verb} {folder}")
+        probe_files.remove_foreign(folder)
         done = conclude(
             request,
             key,
@@ -302,3 +312,10 @@ class ZygoteRunner:
             max_rss_bytes=child.max_rss_bytes,
         )
         return verification.verified(request, done)
+
+
+def _completed(request: ProbeRequest, result: ProbeResult) -> bool:
+    """Whether process and models came through, and nobody had to look into it. Many a model has no float64 run."""
+    references = {run.artifact.model for run in request.runs if run.precision is not None}
+    failed = any(model.failed for model in result.models if model.model not in references)
+    return result.outcome is Outcome.COMPLETED and result.evidence is None and not failed

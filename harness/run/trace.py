@@ -10,9 +10,8 @@ from harness.domain.probe import ProbeResult
 from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
 from harness.errors import RunDirError
 from harness.probing.events import EventTail
-from harness.store import codec
+from harness.store import codec, probe_files
 from harness.store.json import JsonError, from_json
-from harness.store.results import PROBE_RESULT
 from harness.store.run_folder import PROBES
 from harness.worker import wire
 
@@ -29,16 +28,16 @@ def read_trace(folder: Path) -> RunTrace:
 
 
 def _probes(folder: Path) -> Iterator[ProcessTrace]:
-    for path in sorted(folder.glob(f"*/{PROBE_RESULT}")):
+    for probe in sorted(folder.glob("*")):
         try:
-            found = codec.read_json(path, ProbeResult)
+            found = codec.read_json(probe / probe_files.RESULT, ProbeResult, read=probe_files.read_result)
         except RunDirError:
             continue
         proof = found.evidence.proof if found.evidence is not None else None
         yield ProcessTrace(
-            name=f"probes/{path.parent.name}",
+            name=f"probes/{probe.name}",
             side=found.side,
-            title=_asked(_request(path.parent), found.side),
+            title=_asked(_request(probe), found.side),
             outcome=found.outcome,
             spans=tuple(found.spans),
             samples=tuple(_samples(found.evidence)) if found.evidence is not None else (),
@@ -62,8 +61,8 @@ def _benchmarks(folder: Path) -> Iterator[ProcessTrace]:
 
 def _request(folder: Path) -> Mapping[str, Any]:
     try:
-        found = from_json((folder / wire.REQUEST).read_bytes())
-    except (OSError, JsonError):
+        found = from_json(probe_files.read(folder, wire.REQUEST))
+    except (OSError, RunDirError, JsonError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,14 +60,14 @@ def write_atomically(path: Path, data: bytes, *, parents: bool = False) -> None:
         ) from error
 
 
-def read_json(path: Path, type_: type[T]) -> T:
-    """Return the value of type ``type_`` in ``path``.
+def read_json(path: Path, type_: type[T], *, read: Callable[[Path], bytes] = Path.read_bytes) -> T:
+    """Return the value of type ``type_`` in ``path``, whose content ``read`` finds.
 
     Raises:
         RunDirError: the file is missing, is not JSON, or does not have the expected shape.
     """
     try:
-        return from_json(path.read_bytes(), type_)
+        return from_json(read(path), type_)
     except OSError as error:
         raise RunDirError(f"{path} cannot be read: {error.strerror or error}", "is this a run directory?") from error
     except JsonError as error:

@@ -13,7 +13,7 @@ from harness.errors import RunDirError
 from harness.store import codec
 
 T = TypeVar("T")
-PROBE_RESULT = "result.json"
+NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class WhyNot(Enum):
@@ -43,6 +43,7 @@ class ResultStore(Generic[T]):
         folder: made with the first result.
         suffix: of the file, after the key; a folder's name and a file's where each result has a folder.
         encode: how results are written.
+        read: how the content of a result's file is found; other ones than files by themselves are not ``readable``.
     """
 
     def __init__(
@@ -53,11 +54,13 @@ class ResultStore(Generic[T]):
         suffix: str = ".json",
         strict: bool = False,
         encode: Callable[[Any], bytes] = codec.canonical,
+        read: Callable[[Path], bytes] = Path.read_bytes,
     ) -> None:
         self._folder = folder
         self._kind = kind
         self._suffix = suffix
         self._encode = encode
+        self._read = read
         self._made: set[str] = set()
         self.strict = strict
         self.reused: set[str] = set()
@@ -104,11 +107,11 @@ class ResultStore(Generic[T]):
             return WhyNot.FRESH
         if not source_known and not made_here:
             return WhyNot.SOURCE_UNKNOWN
-        if not self.path(key).is_file():
-            return WhyNot.MISSING
         try:
-            result = codec.read_json(self.path(key), self._kind)
-        except RunDirError:
+            result = codec.read_json(self.path(key), self._kind, read=self._read)
+        except RunDirError as error:
+            if isinstance(error.__cause__, NO_FILE):
+                return WhyNot.MISSING
             if self.strict:
                 raise
             return WhyNot.DAMAGED

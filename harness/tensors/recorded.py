@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from harness.store import probe_files
+from harness.store.probe_files import IN_MEMORY_BYTES
 from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import Outputs, side_effects
 from harness.worker import wire
 
-# A mapping holds a descriptor for the whole run, and there may be hundreds of models; only large files are mapped.
-IN_MEMORY_BYTES = 4 * 1024 * 1024
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # What an artifact that writes into its own record can make of it; all of it is damage, none of it is our bug.
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError, MemoryError)
@@ -24,11 +24,11 @@ def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUT
     Raises:
         DecodeError: the record is damaged, or larger than the worker writes it.
     """
-    root = Path(directory) / folder
+    probe = Path(directory)
     calls, effects = {}, {}
     size = 0
     try:
-        with (root / wire.TENSORS_INDEX).open("rb") as stream:
+        with probe_files.opened(probe, f"{folder}/{wire.TENSORS_INDEX}") as stream:
             for number, line in enumerate(_lines(stream), start=1):
                 try:
                     entry = parsed(line.decode())
@@ -42,11 +42,18 @@ def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUT
                     effects[key] = side_effects(entry)
                 except DAMAGE as error:
                     raise DecodeError(f"line {number} of {folder}/{wire.TENSORS_INDEX}: {_words(error)}") from None
-        return Outputs(calls=calls, buffer=bytes_of(root / wire.TENSORS_BIN), effects=effects)
+        return Outputs(calls=calls, buffer=_numbers(probe, f"{folder}/{wire.TENSORS_BIN}"), effects=effects)
     except FileNotFoundError:
         return Outputs(calls={}, buffer=b"")
     except OSError as error:
         raise DecodeError(f"{folder} cannot be read: {error.strerror or error}") from None
+
+
+def _numbers(probe: Path, name: str) -> bytes | mmap.mmap:
+    try:
+        return bytes_of(probe / name)
+    except FileNotFoundError:
+        return probe_files.read(probe, name)
 
 
 def parsed(line: str) -> Any:

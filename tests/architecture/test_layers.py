@@ -35,6 +35,7 @@ PEERS = {
     ("startup", "correctness"): "outputs made beside others are judged as outputs are",
     ("startup", "hang"): "a model that does not come up is told with the story of its process",
     ("startup", "static"): "the C++ worker is built only where the artifacts are ones that it can load",
+    ("tensors", "store"): "recorded outputs lie where the files of a probe do",
     ("static", "hang"): "a prediction is held against the failure that was seen",
 }
 # Pure: a function of its arguments. No files, no processes, no clocks, no chance, and nothing impure is imported.

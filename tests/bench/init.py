@@ -27,6 +27,7 @@ from harness.startup.launch import Launcher
 from harness.startup.measures import overlap, wall_s
 from harness.startup.native import build_workers
 from harness.scenarios import INITIALIZATIONS, Scenario
+from harness.store import probe_files
 from harness.system import pool
 from harness.worker import wire
 from tests.integration.servers import answered, planned, provisioned
@@ -182,7 +183,7 @@ def _deadlock(facts: WithWorker, effects: Effects) -> Row:
         assert probe.evidence is not None
         assert probe.evidence.proof is not None
         assert probe.evidence.proof.kind == "blocked", probe.evidence.proof
-        lines = (Path(probe.directory) / wire.EVENTS).read_text().splitlines()
+        lines = probe_files.read(Path(probe.directory), wire.EVENTS).splitlines()
         spent.append(1e-9 * (now_ns - json.loads(lines[-1])["ns"]))
     return Row("deadlock reported after its last progress", _spread(spent, " s"), "all within 5 s", max(spent) <= 5)
 

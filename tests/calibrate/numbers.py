@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.domain.outcome import Status
 from harness.startup.rates import upper_bound
+from harness.store import probe_files
 from harness.worker import wire
 from tests.calibrate.corpus import NEW, OLD, Case, declared, measured, planted, probed, scratch, store
 from tests.calibrate.foreign import answer_of
@@ -60,13 +61,22 @@ def assert_close(cases: Sequence[Case], interpreter: str, folder: Path) -> dict[
             "name": case.declaration.name,
             "model": case.declaration.name,
             "twin": case.twin,
-            "old": str(Path(case.old_directory, wire.OUTPUTS)),
-            "new": str(Path(case.probe.directory, wire.OUTPUTS)),
+            "old": str(_outputs(Path(case.old_directory), folder)),
+            "new": str(_outputs(Path(case.probe.directory), folder)),
         }
         for case in cases
         if case.comparison is not None and case.probe is not None
     ]
     return answer_of("assert_close", job=pairs, interpreter=interpreter, folder=folder)
+
+
+def _outputs(probe: Path, folder: Path) -> Path:
+    """Return a folder with the outputs of a probe, below ``folder``."""
+    found = folder / f"outputs-{probe.name}"
+    found.mkdir(exist_ok=True)
+    for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
+        (found / name).write_bytes(probe_files.read(probe, f"{wire.OUTPUTS}/{name}"))
+    return found
 
 
 def same_against_same() -> dict[str, Any]:

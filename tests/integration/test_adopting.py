@@ -22,6 +22,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeResult
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
+from harness.store import probe_files
 from harness.worker import wire
 from tests.worker.transcripts import replay
 
@@ -368,8 +369,8 @@ def test_pickled_code_is_not_run(place: Place) -> None:
     (model,) = result.models
     assert model.failure is not None
     assert "save only tensors, numbers, strings, lists, tuples and dicts" in model.failure.message
-    assert "this was run" not in Path(result.directory, wire.STDERR).read_text()
-    assert "this was run" not in Path(result.directory, wire.STDOUT).read_text()
+    for name in (wire.STDERR, wire.STDOUT):
+        assert b"this was run" not in probe_files.read(Path(result.directory), name)
 
 
 def test_whole_numbers_alone_have_a_bound(place: Place) -> None:
@@ -412,7 +413,7 @@ def test_what_cannot_be_guessed_is_said_with_what_is_known(place: Place) -> None
     assert result.data["adopted"]["input_sets"] == []
     assert "nothing in the graph tells the keys of features" in note
     assert note.endswith("put requests beside the file: unguessable.inputs.pt")
-    events = [json.loads(line) for line in Path(result.directory, wire.EVENTS).read_text().splitlines()]
+    events = [json.loads(line) for line in probe_files.read(Path(result.directory), wire.EVENTS).splitlines()]
     trials = [event["guess"] for event in events if event["ev"] == "begin" and event["phase"] == wire.INFER]
     assert 1 < len(trials) <= 40
     assert len(set(trials)) == len(trials)

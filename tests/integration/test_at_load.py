@@ -14,6 +14,7 @@ from harness.domain.probe import ModelRun, ProbeResult, Script, ServingProfile
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.scenarios import START_UP, in_turn
+from harness.store import probe_files
 from harness.worker import wire
 from tests.worker.transcripts import replay
 
@@ -70,7 +71,7 @@ def test_an_archive_that_is_frozen_already_cannot_be_frozen_again(stand: Stand, 
 
 def overlaps(result: ProbeResult) -> bool:
     """Whether a load or call of one thread began while one of another had not ended."""
-    lines = (Path(result.directory) / wire.EVENTS).read_text().splitlines()
+    lines = probe_files.read(Path(result.directory), wire.EVENTS).splitlines()
     events: list[dict[str, Any]] = [json.loads(line) for line in lines]
     inside: set[int] = set()
     for event in sorted(events, key=lambda event: event["ns"]):

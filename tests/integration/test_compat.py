@@ -5,6 +5,7 @@ import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.cli import main
@@ -12,9 +13,9 @@ from harness.domain.hang import HangKind
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.report import CellTrend
-from harness.store import codec
 from harness.store.run_folder import RunDir
 from tests.integration.gate import PROJECT, Run, compat, finished, harness
+from tests.programs import cli
 from tests.unit.builders.readers import openmetrics, runner_reads, valid
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
@@ -236,7 +237,8 @@ def test_busy_hang_of_a_call_that_was_fast_is_told_and_one_that_ends_late_is_non
 
 
 def probes_of(model: str, run: Run) -> list[ProbeResult]:
-    results = [codec.read_json(path, ProbeResult) for path in (run.folder / "probes").glob("*/result.json")]
+    found = cli.stored_results(run.folder).values()
+    results = [msgspec.json.decode(data, type=ProbeResult) for data in found]
     return [result for result in results if [item.model for item in result.models][:1] == [model] and result.spans]
 
 

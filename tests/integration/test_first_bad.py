@@ -30,10 +30,6 @@ def answers(found: dict[str, Any]) -> dict[str, str]:
     return {item["release"]: item["answer"] for item in found["asked"]}
 
 
-def results(folder: Path) -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in folder.glob("probes/*/result.json")}
-
-
 @pytest.mark.integration
 @pytest.mark.usefixtures("old_python", "new_python")
 def test_a_genuine_break_has_its_first_bad_release_and_what_is_known_is_not_probed_again(tmp_path: Path) -> None:
@@ -44,9 +40,9 @@ def test_a_genuine_break_has_its_first_bad_release_and_what_is_known_is_not_prob
     assert "first bad: torch 2.6.0 (load_error); torch 2.1.2 is good" in first.stdout
     assert "prim::is_ort" in first.stdout
     assert "bisect --model half_on_accelerator --old 2.1.2 --new 2.6.0 --fixtures fixtures/breaks" in first.stdout
-    before = results(tmp_path)
+    before = cli.stored_results(tmp_path)
     second = harness(*asked, "--releases", "2.1.2", "2.6.0", "--format", "json")
-    assert (second.returncode, results(tmp_path)) == (1, before)
+    assert (second.returncode, cli.stored_results(tmp_path)) == (1, before)
     assert json.loads(second.stdout)["conclusion"] == told(tmp_path, "half_on_accelerator")["conclusion"]
 
 
@@ -159,9 +155,9 @@ def test_the_first_bad_stub_is_found_and_remembered(tmp_path: Path) -> None:
     assert answers(found)["r2"] == "good" and answers(found)["r3"] == "bad"
     assert len(found["asked"]) <= 5
     assert "--env r2=" in found["command"] and "--env r5=" not in found["command"]
-    before = results(line.store)
+    before = cli.stored_results(line.store)
     again = line.run("other_since_2_3")
-    assert (again.returncode, results(line.store)) == (1, before)
+    assert (again.returncode, cli.stored_results(line.store)) == (1, before)
     assert "known from an earlier search" in again.stdout
     assert told(line.store, "other_since_2_3")["conclusion"] == found["conclusion"]
 
@@ -212,7 +208,7 @@ def test_ends_are_verified_first_and_nothing_is_asked_between_wrong_ones(
 def test_an_interrupted_search_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     line = Line(tmp_path)
     process, limit = cli.started(line.command("other_since_2_3")), time.monotonic() + cli.RUN_DEADLINE_S
-    while len(results(line.store)) < 5:
+    while len(cli.stored_results(line.store)) < 5:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < limit
         time.sleep(0.01)
@@ -221,9 +217,9 @@ def test_an_interrupted_search_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     assert done.returncode == 130
     assert "what was answered is kept" in done.stderr
     assert stub.eventually(lambda: not stub.processes_naming(tmp_path))
-    before = results(line.store)
+    before = cli.stored_results(line.store)
     done = line.run("other_since_2_3")
     assert done.returncode == 1, done.stderr
     assert told(line.store, "other_since_2_3")["conclusion"]["first_bad"] == "r3"
-    after = results(line.store)
+    after = cli.stored_results(line.store)
     assert {path: after[path] for path in before} == before

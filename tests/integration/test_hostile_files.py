@@ -15,6 +15,7 @@ from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, 
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.store.run_folder import LOCK, RunDir
+from harness.store import probe_files
 from harness.worker import wire
 from tests.integration.hostile import files
 from tests.programs import stub
@@ -140,7 +141,7 @@ def test_a_bare_file_name_leads_to_no_evidence(stand: Stand, worker: str) -> Non
     result = stand.runner(stand.request(stand.artifacts["writes_by_a_bare_name"], worker))
     assert result.models[0].outcome == "completed"
     folder = Path(result.directory)
-    assert json.loads((folder / wire.EVENTS).read_text().splitlines()[0])["ev"] == "hello"
+    assert json.loads(probe_files.read(folder, wire.EVENTS).splitlines()[0])["ev"] == "hello"
     assert (folder / wire.WORK / wire.EVENTS).read_bytes() == b"[" * 100000
 
 

@@ -16,10 +16,6 @@ from tests.integration.gate import harness
 from tests.programs import cli, stub
 
 
-def results(folder: Path) -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in folder.glob("probes/*/result.json")}
-
-
 def told(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "matrix.json").read_text())
     return found
@@ -40,7 +36,7 @@ def test_genuine_breaks_stand_in_their_pairs_and_a_second_run_starts_no_probe(tm
     names = ("half_on_accelerator", "encode_ragged")
     first = harness(*sides, "-k", " or ".join(names))
     assert first.returncode == 1, first.stderr
-    matrix, before = told(tmp_path), results(tmp_path)
+    matrix, before = told(tmp_path), cli.stored_results(tmp_path)
     assert statuses(matrix, "half_on_accelerator") == {
         ("2.1.2", "2.1.2"): "PASS",
         ("2.1.2", "2.6.0"): "FAIL",
@@ -61,7 +57,7 @@ def test_genuine_breaks_stand_in_their_pairs_and_a_second_run_starts_no_probe(tm
     assert "compat --fixtures fixtures/breaks --old 2.1.2 --new 2.6.0 -k half_on_accelerator" in first.stdout
     assert f"0 of {matrix['asked']} results were known already" in first.stdout
     second = harness(*sides, "-k", " or ".join(names))
-    assert (second.returncode, results(tmp_path)) == (1, before)
+    assert (second.returncode, cli.stored_results(tmp_path)) == (1, before)
     again = told(tmp_path)
     assert again["known"] == again["asked"] == matrix["asked"]
     assert again["cells"] == matrix["cells"]
@@ -89,7 +85,7 @@ def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_cost
     only = ("-k", "well_a or other_answer_in_new or dies_in_new")
     command = stub_command(tmp_path, stub_environment, other_stub_environment, more=only)
     process, limit = start(command), time.monotonic() + cli.RUN_DEADLINE_S
-    while len(results(tmp_path / "store")) < 5:
+    while len(cli.stored_results(tmp_path / "store")) < 5:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < limit
         time.sleep(0.01)
@@ -97,10 +93,10 @@ def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_cost
     done = cli.finish(process, within_s=60.0)
     assert done.returncode == 130
     assert "finished results are kept" in done.stderr
-    before = results(tmp_path / "store")
+    before = cli.stored_results(tmp_path / "store")
     done = cli.finish(start(command))
     assert done.returncode == 1, done.stderr
-    after, matrix = results(tmp_path / "store"), told(tmp_path / "store")
+    after, matrix = cli.stored_results(tmp_path / "store"), told(tmp_path / "store")
     assert {path: after[path] for path in before} == before
     assert matrix["known"] == len(before) >= 5
     assert matrix["asked"] == len(after)
@@ -112,7 +108,7 @@ def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_cost
     both = (third, stub_environment, other_stub_environment)  # so all have other names, and another order
     done = cli.finish(start(stub_command(tmp_path, *both, more=("-k", "well_a"))))
     assert done.returncode == 0, done.stderr
-    grown, matrix = results(tmp_path / "store"), told(tmp_path / "store")
+    grown, matrix = cli.stored_results(tmp_path / "store"), told(tmp_path / "store")
     assert {path: grown[path] for path in after} == after
     assert matrix["known"] == 2 * (1 + 2) + 2  # exports and golden runs, and the pairs of those two
     assert len(grown) - len(after) == 1 + 2 + 4  # its own, and its pairs with the other two

@@ -15,6 +15,7 @@ from harness.domain.models import Artifact
 from harness.domain.probe import ModelRun, ProbeResult
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
+from harness.store import probe_files
 from harness.worker import wire
 from tests.programs import stub
 from tests.worker.transcripts import replay
@@ -71,14 +72,13 @@ def test_every_model_of_the_zoo_answers_bit_for_bit_alike(stand: Stand) -> None:
         ModelRun(artifact=artifact, schedule=tuple((input_set.name, 3) for input_set in artifact.input_sets))
         for artifact in artifacts.values()
     )
-    folders = [
-        Path(stand.runner(replay.asked("run", worker, runs=runs)).directory) / wire.OUTPUTS for worker in replay.WORKERS
-    ]
-    python, libtorch = (replay.outputs(folder.parent) for folder in folders)
+    folders = [Path(stand.runner(replay.asked("run", worker, runs=runs)).directory) for worker in replay.WORKERS]
+    python, libtorch = map(replay.outputs, folders)
     assert len(artifacts) >= 60
     assert [key for key in python if python[key] != libtorch.get(key)] == []
     for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
-        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+        first, second = (probe_files.read(folder, f"{wire.OUTPUTS}/{name}") for folder in folders)
+        assert first == second
 
 
 def test_memory_is_reported_in_bytes(stand: Stand) -> None:
@@ -91,7 +91,7 @@ def test_memory_is_reported_in_bytes(stand: Stand) -> None:
 def test_serving_thread_beats_while_others_load(stand: Stand) -> None:
     for worker in replay.WORKERS:
         folder = Path(stand.run("while_serving", worker).directory)
-        events = [json.loads(line) for line in (folder / wire.EVENTS).read_text().splitlines()]
+        events = [json.loads(line) for line in probe_files.read(folder, wire.EVENTS).splitlines()]
         beats = [event["calls"] for event in events if event["ev"] == "beat"]
         assert beats
         assert beats == sorted(beats)
@@ -100,7 +100,7 @@ def test_serving_thread_beats_while_others_load(stand: Stand) -> None:
 def test_cpu_time_is_that_of_the_phase(stand: Stand) -> None:
     for worker in ("libtorch", "python"):
         folder = Path(stand.run("while_serving", worker).directory)
-        events = [json.loads(line) for line in (folder / wire.EVENTS).read_text().splitlines()]
+        events = [json.loads(line) for line in probe_files.read(folder, wire.EVENTS).splitlines()]
         (served,) = [event for event in events if event["ev"] == "end" and event["phase"] == wire.SERVE]
         assert served["cpu_ns"] > 10_000_000  # it calls without a pause for 450 ms
         begins = [event for event in events if event["ev"] == "begin" and event["phase"] == wire.SERVE]

@@ -29,7 +29,13 @@ def folder(old_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path, old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     del old_python, new_python
-    chosen = ("--artifacts", str(folder / "files"), "--artifacts", str(folder / "listed"))
+    asked_wrongly = tmp_path_factory.mktemp("wrong") / "models.toml"
+    asked_wrongly.write_text(
+        f'[[models]]\nname = "asked_wrongly"\npath = "{folder}/listed/codec.pt"\nmethods = ["encrypt"]\n'
+        "requests = [{ name = 'example', arguments = [{ shape = [2, 6] }] }]\n"
+    )
+    places = (folder / "files", folder / "listed", asked_wrongly)
+    chosen = [word for place in places for word in ("--artifacts", str(place))]
     return compat(tmp_path_factory.mktemp("runs"), *chosen, "--latency", "off", "--scenario", "concurrent")
 
 
@@ -50,7 +56,7 @@ def test_inferred_inputs_are_called_guessed(run: Run) -> None:
     assert "16]" in finding.message  # the width of its first layer
     assert finding.evidence.endswith("/inputs") and (run.folder / finding.evidence).is_dir()
     (note,) = [note for note in run.report.notes if "were guessed" in note]
-    assert note.startswith("inputs of 2 of 7 models were guessed: guessed (forward(")
+    assert note.startswith("inputs of 2 of 8 models were guessed: guessed (forward(")
     assert note.partition("guessed: ")[2] in (run.folder / "report.md").read_text().replace("\\", "")
 
 
@@ -82,7 +88,7 @@ def test_predictions_are_right(run: Run) -> None:
 
 def test_what_is_no_torchscript_is_left_out_and_named(run: Run) -> None:
     assert {row.model for row in run.report.judgement.rows} == {
-        *("ranker", "codec", "guessed", "licensed", "old_only", "torn", "optimized")
+        *("ranker", "codec", "guessed", "licensed", "old_only", "torn", "optimized", "asked_wrongly")
     }
     assert any("weights.pt" in note and "state dict" in note for note in run.report.notes)
 
@@ -136,17 +142,11 @@ def test_one_cell_can_be_repeated_when_the_file_is_gone(run: Run, folder: Path) 
     assert "ranker" in done.stdout
 
 
-def test_bad_requests_are_a_row_that_says_what_was_expected(folder: Path, tmp_path: Path) -> None:
-    listed = tmp_path / "models.toml"
-    listed.write_text(
-        f'[[models]]\nname = "codec"\npath = "{folder}/listed/codec.pt"\nmethods = ["encrypt"]\n'
-        "requests = [{ name = 'example', arguments = [{ shape = [2, 6] }] }]\n"
-    )
-    found = compat(tmp_path / "runs", "--artifacts", str(listed), "--latency", "off", "--scenario", "alone")
-    assert found.row("codec").status is Status.INCONCLUSIVE
-    reason = found.row("codec").reason
+def test_bad_requests_are_a_row_that_says_what_was_expected(run: Run, folder: Path) -> None:
+    assert run.row("asked_wrongly").status is Status.INCONCLUSIVE
+    reason = run.row("asked_wrongly").reason
     assert "encrypt" in reason and "encode" in reason and f"{folder}/listed/codec.pt" in reason
-    assert found.report.models[0].export is Outcome.EXPORT_ERROR
+    assert {model.model: model.export for model in run.report.models}["asked_wrongly"] is Outcome.EXPORT_ERROR
 
 
 @pytest.fixture(scope="module")

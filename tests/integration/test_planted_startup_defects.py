@@ -1,5 +1,6 @@
 """The planted defects of initialization: caught with either worker, and missed with one whose failures nobody sees."""
 
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects, probe_init_planted_defects
 from harness.startup.initialize import initialize_groups
 from harness.startup.native import build_workers
+from harness.store import probe_files
 from tests.integration.servers import answered, decided, judged_started, planned, provisioned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
@@ -76,7 +78,10 @@ def begun(known: Known) -> Iterator[Known]:
     """What is known, in a run that takes no probe of another test for its own."""
     facts, planted_defects, effects = known
     native = dict(effects.runner.native)
-    for result in effects.run_dir.probes.glob("*/result.json"):
+    for completed in effects.run_dir.probes.glob(f"*/{probe_files.COMPLETED}"):
+        shutil.unpack_archive(completed, completed.parent)  # what models answered alone is still needed
+        completed.unlink()
+    for result in effects.run_dir.probes.glob(f"*/{probe_files.RESULT}"):
         result.unlink()
     yield facts, planted_defects, effects
     for side, binary in native.items():

@@ -1,5 +1,6 @@
 """Runs of ``python -m harness compat`` as processes: started, watched from outside, interrupted."""
 
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.store import probe_files
 from tests.programs import stub
 
 ROOT = Path(__file__).parents[2]
@@ -50,9 +52,9 @@ class Line:
         process = self.start(*more)
         return finish(process)
 
-    def results(self) -> dict[Path, int]:
-        """Return the stored results with the time of their last change."""
-        return {path: path.stat().st_mtime_ns for path in self.reports.glob("*/probes/*/result.json")}
+    def results(self) -> dict[Path, bytes]:
+        """Return the stored results of all runs, by the folders of their probes."""
+        return {folder: data for run in self.reports.glob("*") for folder, data in stored_results(run).items()}
 
     def report(self) -> dict[str, Any]:
         """Return the report of the only run."""
@@ -76,6 +78,15 @@ class Line:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < limit
             time.sleep(0.01)
+
+
+def stored_results(run: Path) -> dict[Path, bytes]:
+    """Return the stored results of a run, by the folders of their probes. One that is made again has other times."""
+    found = {}
+    for folder in run.glob("probes/*"):
+        with contextlib.suppress(FileNotFoundError):
+            found[folder] = probe_files.read_result(folder / probe_files.RESULT)
+    return found
 
 
 def started(command: Sequence[str]) -> "subprocess.Popen[str]":

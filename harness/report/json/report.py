@@ -24,13 +24,13 @@ _AGAIN = "run again, or restore the file from the run that made it"
 
 
 def dump_report(report: RunReport) -> bytes:
-    r"""Return the report as indented UTF-8 JSON with a fixed order of keys, ending with a newline.
+    r"""Return the report as UTF-8 JSON in one line, with a fixed order of keys, ending with a newline.
 
     Lone surrogates (undecodable bytes of a path, say) have no UTF-8 and become ``\udcff`` as plain text. What a
     terminal may obey, and JSON need not escape, is escaped: the same texts when they are read back.
     """
     plain = _writable(msgspec.to_builtins(report, order="deterministic"))
-    text = msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
+    text = msgspec.json.encode(plain).decode()
     return BEYOND_ASCII.sub(_inert, text).encode() + b"\n"
 
 

@@ -26,7 +26,9 @@ from harness.probing.conclusion import conclude
 from harness.probing.requests import wire_request
 from harness.probing.runner import ZygoteRunner
 from harness.probing.zygote import Child, Zygote
-from harness.store import codec
+from harness.store import codec, probe_files
+from harness.store.results import WhyNot
+from harness.tensors.recorded import read_outputs
 from harness.worker import wire
 from tests.programs import stub
 
@@ -197,8 +199,7 @@ def test_noise_of_a_model_changes_nothing(probe: Probe, action: str) -> None:
     result = probe(calls={"1": action})
     assert (result.outcome, result.models[0].outcome) == (Outcome.COMPLETED, Outcome.COMPLETED)
     assert [call.call for call in result.models[0].calls] == [0, 1, 2]
-    recorded = Path(result.directory, "outputs", "tensors.jsonl").read_text().splitlines()
-    assert len(recorded) == 3
+    assert len(read_outputs(result.directory, "model").calls) == 3
 
 
 def test_torn_event_costs_that_event_only(probe: Probe) -> None:
@@ -209,7 +210,7 @@ def test_torn_event_costs_that_event_only(probe: Probe) -> None:
 
 def test_what_the_model_prints_lies_in_the_folder_of_its_probe(probe: Probe) -> None:
     result = probe(calls={"0": "print_garbage"})
-    assert b"garbage without end" in Path(result.directory, "stdout").read_bytes()
+    assert b"garbage without end" in probe_files.read(Path(result.directory), "stdout")
 
 
 def test_model_that_closes_the_event_log_is_ours_and_not_a_regression(probe: Probe) -> None:
@@ -518,14 +519,15 @@ def test_cpu_time_is_derived_from_the_deadline_but_for_a_benchmark() -> None:
 def test_stored_result_is_returned_in_place_of_a_new_probe(runner: ZygoteRunner, artifacts: Path) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
     first = runner(request)
-    events = Path(first.directory, "events.jsonl").stat().st_mtime_ns
+    stored = Path(first.directory, probe_files.COMPLETED)
+    written = stored.stat().st_mtime_ns
     assert codec.canonical(runner(request)) == codec.canonical(first)
-    assert Path(first.directory, "events.jsonl").stat().st_mtime_ns == events
+    assert stored.stat().st_mtime_ns == written
 
 
 def test_damaged_result_is_named_in_one_line(runner: ZygoteRunner, artifacts: Path) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
-    stored = Path(runner(request).directory, "result.json")
+    stored = Path(runner(request).directory, probe_files.COMPLETED)
     stored.write_bytes(stored.read_bytes()[:100])
     with pytest.raises(RunDirError) as raised:
         runner(request)
@@ -535,11 +537,52 @@ def test_damaged_result_is_named_in_one_line(runner: ZygoteRunner, artifacts: Pa
 
 def test_probe_left_without_a_result_is_run_anew(runner: ZygoteRunner, artifacts: Path) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
-    stored = Path(runner(request).directory, "result.json")
+    stored = Path(runner(request).directory, probe_files.COMPLETED)
     stored.unlink()
     (stored.parent / ".result.json.1.part").write_text("half")
     assert runner(request).outcome is Outcome.COMPLETED
-    assert sorted(path.name for path in stored.parent.glob("*result*")) == ["result.json"]
+    assert list(stored.parent.iterdir()) == [stored]
+
+
+@pytest.mark.parametrize("action", ["raise_error", "segfault", "hang_asleep"])
+def test_a_probe_that_completes_leaves_one_file_and_one_that_fails_its_evidence(probe: Probe, action: str) -> None:
+    completed = probe(name="completes")
+    assert [path.name for path in Path(completed.directory).iterdir()] == [probe_files.COMPLETED]
+    failed = probe(stub.BRIEF, name="fails", calls={"1": action})
+    left = {path.name for path in Path(failed.directory).iterdir()}
+    assert {"request.json", "events.jsonl", "stacks.txt", "stdout", "stderr", "result.json", "outputs"} <= left
+    assert probe_files.COMPLETED not in left
+
+
+@pytest.mark.parametrize("precision", [None, "float64"])
+def test_a_reference_that_fails_is_no_failure_of_the_probe(
+    runner: ZygoteRunner, artifacts: Path, precision: str | None
+) -> None:
+    made = [stub.write_artifact(artifacts, "model"), stub.write_artifact(artifacts, "other", load="raise_error")]
+    request = stub.run_request(made, stub.PATIENT)
+    first, second = request.runs
+    result = runner(replace(request, runs=(first, replace(second, precision=precision))))
+    assert [model.failed for model in result.models] == [False, True]
+    assert Path(result.directory, probe_files.COMPLETED).exists() is (precision is not None)
+
+
+def test_a_model_cannot_leave_the_file_of_a_probe_that_completed(probe: Probe, runner: ZygoteRunner) -> None:
+    forging = probe(calls={"1": "forge_completed"})
+    assert codec.canonical(runner.results.reusable(forging.key)) == codec.canonical(forging)
+    failing = probe(name="fails", calls={"1": "forge_completed", "2": "raise_error"})
+    assert not Path(failing.directory, probe_files.COMPLETED).exists()
+
+
+def test_a_probe_whose_files_were_not_put_together_yet_is_reused_and_they_are(
+    runner: ZygoteRunner, artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
+    with monkeypatch.context() as killed:
+        killed.setattr(probe_files, "compact", lambda _: None)
+        folder = Path(runner(request).directory)
+    assert (folder / "result.json").exists()
+    runner(request)
+    assert (runner.results.reused, list(folder.iterdir())) == ({folder.name}, [folder / probe_files.COMPLETED])
 
 
 def test_each_side_says_its_own_torch(runner: ZygoteRunner) -> None:
@@ -576,7 +619,7 @@ def test_garbled_model_is_tried_once_more_and_never_stored(
     monkeypatch.setattr(runner, "_attempt", attempt)
     result = runner(stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT))
     assert (result.models[0].outcome, outcomes) == (again, [])
-    assert Path(result.directory, "result.json").exists() is (again is Outcome.COMPLETED)
+    assert (runner.results.reusable(result.key) is WhyNot.MISSING) is (again is Outcome.PROTOCOL_ERROR)
 
 
 # A machine too busy.
@@ -633,7 +676,7 @@ def test_starved_probe_is_tried_twice_more_with_a_growing_total(
     result = runner(stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT))
     assert result.outcome is expected
     assert attempts.totals_s == [stub.PATIENT.total_s * factor for factor in totals]
-    assert Path(result.directory, "result.json").exists() is (expected in (COMPLETED, Outcome.HANG))
+    assert (runner.results.reusable(result.key) is WhyNot.MISSING) is (expected not in (COMPLETED, Outcome.HANG))
 
 
 def test_starved_probes_are_repeated_one_after_another(

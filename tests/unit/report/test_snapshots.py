@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import jsonschema
+import msgspec
 import junitparser
 import pytest
 
@@ -37,7 +38,7 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
     "md": render_markdown,
     "html": render_html,
     "xml": render_junit,
-    "json": lambda report: dump_report(report).decode(),
+    "json": lambda report: msgspec.json.format(dump_report(report), indent=2).decode() + "\n",
     "github.txt": render_annotations,
     "ctrf.json": render_ctrf,
     "prom": render_openmetrics,

@@ -120,7 +120,7 @@ def test_it_is_kept_in_the_folder_of_the_run(tmp_path: Path) -> None:
         keep_baseline(run_dir, earlier())
         assert beside_kept(replace(now, baseline=None), run_dir.path) == now
         keep_baseline(run_dir, now)
-        assert b'"baseline": null' in (run_dir.path / KEPT).read_bytes()  # no chain of all runs that ever were
+        assert b'"baseline":null' in (run_dir.path / KEPT).read_bytes()  # no chain of all runs that ever were
 
 
 def test_a_trend_has_the_earlier_runs_of_the_same_pair_the_oldest_first(reports: Path) -> None:

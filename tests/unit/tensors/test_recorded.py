@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.store.probe_files import IN_MEMORY_BYTES
 from harness.tensors import recorded
 from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import Outputs, SideEffects
@@ -80,7 +81,7 @@ def test_only_large_files_are_mapped_so_that_hundreds_of_models_need_no_descript
 
 
 def test_files_up_to_four_mebibytes_are_read_into_memory() -> None:
-    assert recorded.IN_MEMORY_BYTES == 4 * 1024 * 1024
+    assert IN_MEMORY_BYTES == 4 * 1024 * 1024
 
 
 def test_side_effects_of_a_call_are_read_with_it(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from harness.environments.native import LibTorch, build_worker
 from harness.models.artifacts import artifact_of
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
+from harness.store import probe_files
 from harness.worker import wire
 
 FOLDER = Path(__file__).resolve().parent
@@ -122,7 +123,7 @@ def answer(result: ProbeResult) -> dict[str, Any]:
 def events(folder: Path) -> dict[str, list[str]]:
     """Return the events of every thread in order; what times and places depend on is left out."""
     threads: dict[str, list[str]] = {}
-    for line in (folder / wire.EVENTS).read_text().splitlines():
+    for line in probe_files.read(folder, wire.EVENTS).splitlines():
         event = json.loads(line)
         if event.get("phase") == wire.IMPORT or event["ev"] == "beat":
             continue
@@ -138,7 +139,7 @@ def outputs(folder: Path) -> dict[str, Any]:
     Offsets are left out: they follow the order in which threads came.
     """
     trees = {}
-    for line in (folder / wire.OUTPUTS / wire.TENSORS_INDEX).read_text().splitlines():
+    for line in probe_files.read(folder, f"{wire.OUTPUTS}/{wire.TENSORS_INDEX}").splitlines():
         entry = json.loads(line)
         effects = {name: _without_offsets(entry[name]) for name in ("changed", "shared") if name in entry}
         tree = _without_offsets(entry["tree"])
@@ -148,7 +149,7 @@ def outputs(folder: Path) -> dict[str, Any]:
 
 def messages(folder: Path) -> list[tuple[str, str, str]]:
     """Return (model, type, message) of every error."""
-    found = [json.loads(line) for line in (folder / wire.EVENTS).read_text().splitlines()]
+    found = [json.loads(line) for line in probe_files.read(folder, wire.EVENTS).splitlines()]
     return sorted((event["model"], event["type"], event["message"]) for event in found if event["ev"] == "error")
 
 

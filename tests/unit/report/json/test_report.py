@@ -56,10 +56,10 @@ def test_times_that_are_not_finite_survive_in_tuples_and_mappings() -> None:
     assert load_report(dump_report(report), file="report.json") == report
 
 
-def test_the_file_is_indented_standard_json() -> None:
+def test_the_file_is_standard_json_in_one_line() -> None:
     data = dump_report(blocked())
-    assert data.startswith(b'{\n  "schema_version": 3,\n')
-    assert data.endswith(b"}\n")
+    assert data.startswith(b'{"schema_version":3,')
+    assert data.endswith(b"}\n") and data.count(b"\n") == 1
 
     def refuse(word: str) -> None:
         raise AssertionError(word)
