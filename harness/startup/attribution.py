@@ -351,6 +351,12 @@ def _by_itself(threads: int, scenario: str) -> str:
         case "rolling":
             serving = max(1, threads - 1)
             return f"when it is replaced while {_copies(serving)} of it {_verb(serving)}"
+        case "thread_per_request" | "thread_per_connection":
+            return f"when {threads} threads answer its requests in new threads"
+        case "thread_counts":
+            return f"when {threads} threads change the number of intra-op threads between its calls"
+        case "growing_shapes":
+            return f"when {threads} threads call it with larger and larger inputs"
         case "shared":
             return f"when {threads} threads use it at once"
         case "prefork":

@@ -197,7 +197,7 @@ def test_memory_that_a_dropped_model_keeps_shows_as_growth_per_cycle(
     known: Known, model: str, grows: bool, scenario: str
 ) -> None:
     probe = launcher(scenario, *known).probe([model, "straight"], 0)
-    growth = growth_bytes([size for _, size in probe.memory])
+    growth = growth_bytes([size for _, size, _ in probe.memory])
     assert growth is not None
     assert (growth > 3e6) is grows, probe.memory
 

@@ -20,9 +20,16 @@ from tests.integration.servers import answered, decided, judged_started, planned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
-PLANTED = {"planted_healthy", "planted_pool_deadlock", "planted_fork_deadlock", "planted_shared_race"}
+PLANTED = {"planted_healthy", "planted_pool_deadlock", "planted_shared_race"}
+ON_REQUEST = {
+    "prefork": "planted_fork_deadlock",
+    "rolling": "planted_rolling_drift",
+    "thread_per_request": "planted_request_drift",
+    "thread_per_connection": "planted_connection_drift",
+    "thread_counts": "planted_thread_count_drift",
+    "growing_shapes": "planted_many_sizes_drift",
+}
 DEADLOCK = {"planted_pool_deadlock", "planted_healthy beside planted_pool_deadlock"}
-FORKED = {"planted_fork_deadlock", "planted_healthy beside planted_fork_deadlock"}
 RACE = {"planted_shared_race", "planted_healthy beside planted_shared_race"}
 
 # What a worker that hides failures does in place of the real one: argv is the real one, then what that would get.
@@ -62,7 +69,9 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
     plan = planned(out, "tests/integration/concurrency", scenarios=("alone", "concurrent"))
     models = tuple(model for model in plan.models if model.name == "straight")
     planted_defects = tuple(
-        item for item in fixture_folders.read_fixtures(fixture_folders.PLANTED_DEFECTS) if item.name in PLANTED
+        item
+        for item in fixture_folders.read_fixtures(fixture_folders.PLANTED_DEFECTS)
+        if item.name in {*PLANTED, *ON_REQUEST.values()}
     )
     plan = replace(plan, models=models, planted_defects=planted_defects, groups={"pool": ("straight",)})
     with provisioned(out, plan) as (facts, effects):
@@ -75,6 +84,10 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
 def begun(known: Known) -> Iterator[Known]:
     """What is known, in a run that takes no probe of another test for its own."""
     facts, planted_defects, effects = known
+    plan = replace(
+        facts.plan, planted_defects=tuple(item for item in facts.plan.planted_defects if item.name in PLANTED)
+    )
+    facts = replace(facts, plan=plan)
     native = dict(effects.runner.native)
     for result in effects.run_dir.probes.glob("*/result.json"):
         result.unlink()
@@ -116,11 +129,27 @@ def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) 
     assert done.judgement.decision is Decision.UPGRADE_OK
 
 
-def test_prefork_server_shows_its_deadlock_where_it_is_requested(begun: Known) -> None:
+EACH_ON_REQUEST = pytest.mark.parametrize(("scenario", "defect"), ON_REQUEST.items(), ids=list(ON_REQUEST))
+
+
+def caught_in(begun: Known, defect: str, worker: str) -> Mapping[str, bool]:
+    """Return what was caught of one defect and its twin that only their own scenario shows."""
     facts, _, effects = begun
-    plan = replace(facts.plan, scenarios=(*facts.plan.scenarios, "prefork"))
-    found = probe_init_planted_defects(replace(facts, plan=plan), effects)
-    assert {item.name: item.caught for item in found if item.name in FORKED} == dict.fromkeys(FORKED, True)
+    planted = tuple(facts.exports[name].declaration for name in ("planted_healthy", defect))
+    plan = replace(facts.plan, planted_defects=planted)
+    found = probe_init_planted_defects(replace(facts, plan=plan, worker=worker), effects)
+    return {item.name: item.caught for item in found}
+
+
+@EACH_ON_REQUEST
+def test_server_that_lives_on_shows_its_defect_and_not_its_twin(begun: Known, scenario: str, defect: str) -> None:
+    assert caught_in(begun, defect, "libtorch") == {defect: True, f"planted_healthy beside {defect}": True}, scenario
+
+
+@pytest.mark.slow
+@EACH_ON_REQUEST
+def test_so_does_one_in_python(begun: Known, scenario: str, defect: str) -> None:
+    assert caught_in(begun, defect, "python") == {defect: True, f"planted_healthy beside {defect}": True}, scenario
 
 
 def test_python_worker_shows_the_race_and_has_no_pool_to_exhaust(begun: Known) -> None:

@@ -16,7 +16,7 @@ from harness.scenarios import (
     INITIALIZATIONS,
     KEPT_ANSWERS,
     LEAST_LOADS,
-    REINIT_CYCLES,
+    CYCLES,
     STAGGER_MS,
     UPDATES,
     Scenario,
@@ -40,6 +40,8 @@ KINDS = {
     "memory",
     "fork",
     "join",
+    "answer",
+    "set_threads",
 }
 NAMES = ("dlrm", "din", "bert", "a b", "mmoe", "x1", "x")
 SIZES = st.tuples(st.integers(1, 7), st.integers(2, 6))
@@ -170,6 +172,13 @@ class Play:
     def _do_delay(self, _: int, milliseconds: str) -> None:
         self._need(int(milliseconds) >= 0, milliseconds)
 
+    def _do_answer(self, _: int, name: str, thread: str, larger: str) -> None:
+        self._need(name in self.called and name not in self.dropped, f"{name} answers before its warm-up")
+        self._need(thread in ("own", "ends", "stays") and int(larger) >= 0, f"{thread} {larger}")
+
+    def _do_set_threads(self, _: int, number: str) -> None:
+        self._need(int(number) > 0, number)
+
     def _do_memory(self, _: int, label: str) -> None:
         self._need(bool(label), "memory without a label")
 
@@ -257,7 +266,7 @@ def test_failed_models_keep_nobody_waiting(
 ) -> None:
     """A worker leaves the steps of a failed model out, and nothing else."""
     models, script = written(scenario, size)
-    left_out = ("load", "share", "calls", "serve", "drop", "capture")
+    left_out = ("load", "share", "calls", "serve", "answer", "drop", "capture")
     threads = tuple(
         tuple(step for step in steps if not (step[0] in left_out and model_of(str(step[1])) in sick))
         for steps in script.threads
@@ -372,7 +381,7 @@ def test_every_thread_brings_something_up_and_no_model_much_more_often_than_anot
     if name != "while_serving":
         brought = Counter(model_of(str(step[1])) for step in steps_of(script, "load"))
         times = [brought[model] for model in models]
-        within = REINIT_CYCLES if name == "reinit" else 1
+        within = CYCLES if name == "reinit" else 1
         assert times == sorted(times, reverse=True)  # the first ones are brought up again
         assert times[0] - times[-1] <= within
         assert sum(times) == max(size) * within
@@ -497,10 +506,10 @@ def test_memory_is_read_after_every_cycle_when_everything_is_gone(size: tuple[in
         elif step[0] == "memory":
             assert here == set()
             readings.append(step[1])
-    assert readings == [f"cycle {index}" for index in range(REINIT_CYCLES)]
+    assert readings == [f"cycle {index}" for index in range(CYCLES)]
     again = shares(models, size[1])
-    assert Counter(map(model_of, play.dropped)) == {model: times * REINIT_CYCLES for model, times in again.items()}
-    assert INITIALIZATIONS["reinit"].rounds == REINIT_CYCLES
+    assert Counter(map(model_of, play.dropped)) == {model: times * CYCLES for model, times in again.items()}
+    assert INITIALIZATIONS["reinit"].rounds == CYCLES
 
 
 @pytest.mark.parametrize("mode", CAPTURE_MODES)

@@ -13,7 +13,7 @@ from harness.probing.facts import Decided, GroupRun
 from harness.run.report_scenarios import growth_notes, scenario_reports
 from harness.startup.rates import upper_bound
 from harness.startup.initialize import paired
-from harness.scenarios import REINIT_CYCLES
+from harness.scenarios import CYCLES
 from tests.unit.builders.stages import known, near, planned, probed, result
 
 SECOND_NS = 1_000_000_000
@@ -88,7 +88,7 @@ def test_old_release_stands_beside_the_new_one_and_bounds_nothing() -> None:
     assert found.hang_bound == near(0.95)
 
 
-@pytest.mark.parametrize(("scenario", "within"), [("while_serving", 1), ("reinit", REINIT_CYCLES)])
+@pytest.mark.parametrize(("scenario", "within"), [("while_serving", 1), ("reinit", CYCLES)])
 def test_rounds_within_a_process_count_where_it_came_to_its_end(scenario: str, within: int) -> None:
     found = only(run([came_through()], [came_through()], [hung()], scenario=scenario))
     assert (found.new.rounds, found.new.failed) == (2 * within + 1, 1)
