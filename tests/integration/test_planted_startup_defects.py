@@ -1,7 +1,7 @@
 """The planted defects of initialization: caught with either worker, and missed with one whose failures nobody sees."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,14 +21,13 @@ from tests.integration.servers import answered, decided, judged_started, planned
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
 PLANTED = {"planted_healthy", "planted_pool_deadlock", "planted_shared_race"}
-ON_REQUEST = {
-    "prefork": "planted_fork_deadlock",
-    "rolling": "planted_rolling_drift",
-    "thread_per_request": "planted_request_drift",
-    "thread_per_connection": "planted_connection_drift",
-    "thread_counts": "planted_thread_count_drift",
-    "growing_shapes": "planted_many_sizes_drift",
-}
+LATER_IN_LIFE = (
+    "planted_rolling_drift",
+    "planted_request_drift",
+    "planted_connection_drift",
+    "planted_thread_count_drift",
+    "planted_many_sizes_drift",
+)
 DEADLOCK = {"planted_pool_deadlock", "planted_healthy beside planted_pool_deadlock"}
 RACE = {"planted_shared_race", "planted_healthy beside planted_shared_race"}
 
@@ -71,7 +70,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
     planted_defects = tuple(
         item
         for item in fixture_folders.read_fixtures(fixture_folders.PLANTED_DEFECTS)
-        if item.name in {*PLANTED, *ON_REQUEST.values()}
+        if item.name in {*PLANTED, "planted_fork_deadlock", *LATER_IN_LIFE}
     )
     plan = replace(plan, models=models, planted_defects=planted_defects, groups={"pool": ("straight",)})
     with provisioned(out, plan) as (facts, effects):
@@ -129,27 +128,23 @@ def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) 
     assert done.judgement.decision is Decision.UPGRADE_OK
 
 
-EACH_ON_REQUEST = pytest.mark.parametrize(("scenario", "defect"), ON_REQUEST.items(), ids=list(ON_REQUEST))
+def test_prefork_server_shows_its_deadlock(begun: Known) -> None:
+    assert caught_among(begun, ["planted_fork_deadlock"], "libtorch") == {True}
 
 
-def caught_in(begun: Known, defect: str, worker: str) -> Mapping[str, bool]:
-    """Return what was caught of one defect and its twin that only their own scenario shows."""
+@pytest.mark.parametrize("worker", ["libtorch", pytest.param("python", marks=pytest.mark.slow)])
+def test_servers_that_live_on_show_their_defects_and_no_twin(begun: Known, worker: str) -> None:
+    assert caught_among(begun, LATER_IN_LIFE, worker) == {True}
+
+
+def caught_among(begun: Known, defects: Sequence[str], worker: str) -> set[bool]:
+    """Return what became of defects that only their own scenario shows, and of the twin of each."""
     facts, _, effects = begun
-    planted = tuple(facts.exports[name].declaration for name in ("planted_healthy", defect))
-    plan = replace(facts.plan, planted_defects=planted)
-    found = probe_init_planted_defects(replace(facts, plan=plan, worker=worker), effects)
-    return {item.name: item.caught for item in found}
-
-
-@EACH_ON_REQUEST
-def test_server_that_lives_on_shows_its_defect_and_not_its_twin(begun: Known, scenario: str, defect: str) -> None:
-    assert caught_in(begun, defect, "libtorch") == {defect: True, f"planted_healthy beside {defect}": True}, scenario
-
-
-@pytest.mark.slow
-@EACH_ON_REQUEST
-def test_so_does_one_in_python(begun: Known, scenario: str, defect: str) -> None:
-    assert caught_in(begun, defect, "python") == {defect: True, f"planted_healthy beside {defect}": True}, scenario
+    planted = tuple(facts.exports[name].declaration for name in ("planted_healthy", *defects))
+    known_facts = replace(facts, plan=replace(facts.plan, planted_defects=planted), worker=worker)
+    found = {item.name: item.caught for item in probe_init_planted_defects(known_facts, effects)}
+    assert set(found) == {*defects, *(f"planted_healthy beside {name}" for name in defects)}
+    return set(found.values())
 
 
 def test_python_worker_shows_the_race_and_has_no_pool_to_exhaust(begun: Known) -> None:
