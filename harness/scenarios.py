@@ -304,8 +304,9 @@ def _with_new_threads(models: Sequence[str], threads: int, then: str) -> Script:
 
     def steps(thread: int, cycle: int) -> Iterator[Step]:
         names = shares[thread]
-        for number in range(cycle * each_cycle + thread, (cycle + 1) * each_cycle, threads):
-            yield "answer", names[number // threads % len(names)], then, 0
+        for number in range(cycle * each_cycle, (cycle + 1) * each_cycle):
+            if number % threads == thread:
+                yield "answer", names[number // threads % len(names)], then, 0
 
     return _in_cycles(threads, steps, [[step for name in names for step in _both(name)] for names in shares])
 

@@ -240,7 +240,7 @@ def test_thread_that_lives_on_keeps_the_openmp_thread_that_its_call_has_started(
     probe = launcher(scenario, *known, intra_op_threads=2).probe([model], 0)
     threads = [reading[2] for reading in probe.memory]
     started = (CYCLES - 1) * NEW_THREADS
-    assert (threads[-1] - threads[0]) / started == each
+    assert (threads[-1] - threads[0]) / started == pytest.approx(each, abs=0.1)
     growth = growth_bytes([size for _, size, _ in probe.memory])
     assert growth is not None and growth / NEW_THREADS < 1e6
 

@@ -14,8 +14,10 @@ from harness.scenarios import CELL_SCENARIOS, SCENARIOS, TIMING
 from harness.domain.probe import Script, Step, copy_name, model_of
 from harness.scenarios import (
     INITIALIZATIONS,
+    INTRA_OP_THREADS,
     KEPT_ANSWERS,
     LEAST_LOADS,
+    NEW_SIZES,
     CYCLES,
     STAGGER_MS,
     UPDATES,
@@ -474,6 +476,46 @@ def test_each_model_is_replaced_by_its_next_copy_while_others_serve(size: tuple[
     assert [step[1] for step in updates if step[0] == "memory"] == [f"update {number}" for number in range(UPDATES)]
     Play(script, random.Random(seed)).run()
     assert INITIALIZATIONS["rolling"].rounds == UPDATES
+
+
+@pytest.mark.parametrize(("name", "then"), [("thread_per_request", "ends"), ("thread_per_connection", "stays")])
+@given(size=SIZES)
+def test_every_model_answers_in_new_threads_of_which_each_cycle_has_as_many(
+    name: str, then: str, size: tuple[int, int]
+) -> None:
+    scenario = INITIALIZATIONS[name]
+    for models, script in (written(scenario, size), ([f"m{index}" for index in range(100)], None)):
+        lines = (script or scenario.write(models, size[1])).threads
+        cycles = [
+            [step for line in lines for step in line[line.index(("barrier", begin)) : line.index(("barrier", end))]]
+            for begin, end in ((f"cycle {index}", f"end of cycle {index}") for index in range(CYCLES))
+        ]
+        answers = [[step for step in steps if step[0] == "answer"] for steps in cycles]
+        assert {len(steps) for steps in answers} == {scenario.per_cycle(len(models))}
+        assert {step[2:] for steps in answers for step in steps} == {(then, 0)}
+        assert {model_of(str(step[1])) for steps in answers for step in steps} == set(models)
+
+
+@given(size=SIZES)
+def test_all_threads_have_one_size_of_pool_at_a_time_and_large_and_small_ones_take_turns(size: tuple[int, int]) -> None:
+    _, script = written(INITIALIZATIONS["thread_counts"], size)
+    sizes = [tuple(step[1] for step in steps if step[0] == "set_threads") for steps in script.threads]
+    assert set(sizes) == {INTRA_OP_THREADS}
+    assert INTRA_OP_THREADS == INTRA_OP_THREADS[::-1] and len(INTRA_OP_THREADS) == CYCLES - 1
+
+
+@given(size=SIZES)
+def test_no_size_is_asked_in_two_cycles_and_recorded_requests_come_last(size: tuple[int, int]) -> None:
+    _, script = written(INITIALIZATIONS["growing_shapes"], size)
+    for steps in script.threads:
+        asked: dict[str, list[int]] = {}
+        for step in steps:
+            if step[0] == "answer":
+                asked.setdefault(str(step[1]), []).append(int(step[3]))
+        assert all(larger == sorted([*range(1, CYCLES * NEW_SIZES + 1)] * 2) for larger in asked.values())
+        after = steps[max(index for index, step in enumerate(steps) if step[0] == "memory" or step[0] == "answer") :]
+        called = [script_step[1] for script_step in after if script_step[0] == "calls"]
+        assert len(called) == len(asked)
 
 
 @pytest.mark.parametrize("name", ["inter_op", "small_pools"])

@@ -10,10 +10,10 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
 from harness.domain.report import ScenarioReport
 from harness.probing.facts import Decided, GroupRun
-from harness.run.report_scenarios import growth_notes, scenario_reports
+from harness.run.report_scenarios import fixed_size_notes, growth_notes, new_thread_notes, scenario_reports
 from harness.startup.rates import upper_bound
 from harness.startup.initialize import paired
-from harness.scenarios import CYCLES
+from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS
 from tests.unit.builders.stages import known, near, planned, probed, result
 
 SECOND_NS = 1_000_000_000
@@ -45,7 +45,7 @@ def run(*rounds: Sequence[ProbeResult], scenario: str = "concurrent", side: str 
 
 
 def facts_of(*runs: GroupRun, **changes: Any) -> Decided:
-    scenarios = ("alone", "sequential", "concurrent", "while_serving", "reinit", "processes", "latency")
+    scenarios = ("alone", *INITIALIZATIONS, "latency")
     plan = planned("a", "b", scenarios=scenarios, settings={"init_threads": 3})
     return replace(known(plan), group_runs=runs, initialized=paired(runs), **changes)
 
@@ -127,8 +127,8 @@ def test_largest_memory_of_a_process() -> None:
     assert only(run([came_through()])).new.max_rss_bytes is None
 
 
-def cycles(*sizes: int) -> ProbeResult:
-    return came_through(memory=tuple((f"cycle {index}", size) for index, size in enumerate(sizes)))
+def cycles(*sizes: int, threads: int = 1) -> ProbeResult:
+    return came_through(memory=tuple((f"cycle {index}", size, threads) for index, size in enumerate(sizes)))
 
 
 def test_growth_is_that_of_the_cycles_after_the_first() -> None:
@@ -138,6 +138,14 @@ def test_growth_is_that_of_the_cycles_after_the_first() -> None:
     assert found.old is not None
     assert (found.new.growth_bytes, found.old.growth_bytes) == (near(100.0), near(0.0))
     assert only(run([came_through()])).new.growth_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("scenario", "each"), [("rolling", 1), ("thread_per_request", NEW_THREADS), ("growing_shapes", NEW_SIZES)]
+)
+def test_growth_is_that_of_one_update_new_thread_or_new_size(scenario: str, each: int) -> None:
+    found = only(run([cycles(0, 4800, 9600, 14400, threads=7)], scenario=scenario))
+    assert (found.new.growth_bytes, found.new.os_threads) == (near(4800 / each), 7)
 
 
 def test_rows_come_in_the_order_of_the_plan_and_then_of_the_groups() -> None:
