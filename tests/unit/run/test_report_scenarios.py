@@ -10,6 +10,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
 from harness.domain.report import ScenarioReport
 from harness.probing.facts import Decided, GroupRun
+from harness.run import report_scenarios
 from harness.run.report_scenarios import fixed_size_notes, growth_notes, new_thread_notes, scenario_reports
 from harness.startup.rates import upper_bound
 from harness.startup.initialize import paired
@@ -191,3 +192,35 @@ def test_memory_that_grows_more_than_before_is_told(new_mb: float, old_mb: float
     assert f"{new_mb:.1f} MB" in note
     assert note.endswith(before)
     assert note.startswith("g: ")
+
+
+def test_limit_and_words_of_growth_are_those_of_one_new_size() -> None:
+    def told(mb_per_size: float) -> tuple[str, ...]:
+        sizes = (round(mb_per_size * NEW_SIZES * MB * index) for index in range(6))
+        return growth_notes([only(run([cycles(*sizes)], scenario="growing_shapes"))])
+
+    assert told(3.9 / NEW_SIZES) == ()
+    assert told(4.2 / NEW_SIZES) == (
+        "g: memory grows by 0.7 MB with every new size in growing shapes in the new release; in the old one: unknown",
+    )
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_threads_and_memory_of_new_threads_are_told_for_both_releases(old: bool) -> None:
+    name = "thread_per_connection"
+    rounds = [run([cycles(*(index * 16 * MB for index in range(6)), threads=203)], scenario=name)]
+    rounds += [run([cycles(*[MB] * 6, threads=107)], scenario=name, side="old")] if old else []
+    before = "; in the old one: 107 threads and +0.00 MB each" if old else ""
+    assert new_thread_notes([only(*rounds)]) == (
+        f"g: after 96 new threads of connection threads the process has 203 threads and +1.00 MB each in the new release"
+        f"{before}",
+    )
+    assert new_thread_notes([only(run([cycles(1, 2, 3)], scenario="reinit"))]) == ()
+
+
+def test_models_of_one_size_are_named_where_larger_ones_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_scenarios, "takes_part", lambda scenario, name, _: name != "a")
+    monkeypatch.setattr(report_scenarios, "works_alone", lambda name, _: True)
+    facts = facts_of(run([came_through()]), alone={"a": probed(result("a")), "b": probed(result("b"))})
+    (note,) = fixed_size_notes(facts)
+    assert note.startswith("growing shapes: not asked of a: no dimension differs between the input sets")
