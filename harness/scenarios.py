@@ -4,7 +4,7 @@ A scenario is data for two workers that know a handful of steps (``harness/worke
 name. Whatever fails in one is also tried in the old release: what hangs there too is no regression.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,9 +13,16 @@ from harness.domain.probe import Script, Step, copy_name
 # Far enough apart that one thread calls while the next loads: that takes 1 to 100 ms (docs/evidence.md#first-calls).
 STAGGER_MS: Final = 30
 # Enough for a slope of the memory after the first cycle, which fills caches.
-REINIT_CYCLES: Final = 6
+CYCLES: Final = 6
 # As many of the model updates of a server that lives on.
-UPDATES: Final = 6
+UPDATES: Final = CYCLES
+# New threads in each cycle, at the least: as many as production sees in a second and a gate can afford.
+NEW_THREADS: Final = 16
+# Further sizes of each model's inputs in each cycle: with all cycles more than any depth of specialization.
+NEW_SIZES: Final = 6
+# Intra-op threads in each cycle but the first, which has the profile's. After the first, cycles with four and with one
+# lie symmetrically, so that the slope of the memory is that of what is left behind.
+INTRA_OP_THREADS: Final = (4, 1, 4, 1, 4)
 # Each load of a Python server under traffic is another chance to meet a call that is not quite over
 # (docs/adr/0050-python-servers.md).
 LEAST_LOADS: Final = 16
@@ -23,6 +30,7 @@ LEAST_LOADS: Final = 16
 KEPT_ANSWERS: Final = 16
 # Long enough that every request thread is in the middle of its calls.
 EXIT_AFTER_MS: Final = 200
+NEW_THREAD: Final = "new thread"
 # The lock of a server that brings its models up one after another.
 START_UP: Final = "start-up"
 
@@ -30,6 +38,10 @@ START_UP: Final = "start-up"
 TIMING: Final = "latency"
 
 Writer = Callable[[Sequence[str], int], Script]
+
+
+def _one(_models: int) -> int:
+    return 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +62,9 @@ class Scenario:
         exits: whether the process ends with teardown, while other threads live; no other scenario has any.
         rounds: initializations within one process.
         stateless: a module that keeps state between calls cannot take part: its answers race by nature.
+        larger_inputs: only models whose input sets show which dimensions may be larger take part.
+        on_request: it shows what no other one does, and its planted defects are probed only where it is planned.
+        growth_per: of what the growth of memory is told; ``per_cycle``: models -> how many of those a cycle has.
         cures: mitigations that every run tries on what fails here, beside those that it tries on every red cell.
     """
 
@@ -67,6 +82,10 @@ class Scenario:
     exits: bool = False
     rounds: int = 1
     stateless: bool = False
+    larger_inputs: bool = False
+    on_request: bool = False
+    growth_per: str = "cycle"
+    per_cycle: Callable[[int], int] = _one
     cures: tuple[str, ...] = ()
 
     @property
@@ -260,20 +279,90 @@ def _inter_op(models: Sequence[str], threads: int) -> Script:
 
 
 def _reinit(models: Sequence[str], threads: int) -> Script:
-    cycles = [_shares(models, threads, cycle) for cycle in range(REINIT_CYCLES)]
+    def steps(thread: int, cycle: int) -> Iterator[Step]:
+        names = _shares(models, threads, cycle)[thread]
+        yield from (step for name in names for step in _both(name))
+        yield from (("drop", name) for name in names)
+
+    return _in_cycles(threads, steps)
+
+
+def _in_cycles(
+    threads: int, steps: Callable[[int, int], Iterable[Step]], before: Sequence[Sequence[Step]] = ()
+) -> Script:
+    """Return a script in which all threads do ``steps(thread, cycle)`` at the same time, cycle by cycle.
+
+    Memory is read after each cycle; ``before`` is what each thread does first.
+    """
     lines: list[tuple[Step, ...]] = []
-    for index in range(threads):
-        line: list[Step] = []
-        for cycle in range(REINIT_CYCLES):
+    for thread in range(threads):
+        line: list[Step] = [*before[thread]] if before else []
+        for cycle in range(CYCLES):
             line.append(("barrier", f"cycle {cycle}"))
-            names = cycles[cycle][index]
-            line.extend(step for name in names for step in _both(name))
-            line.extend(("drop", name) for name in names)
+            line.extend(steps(thread, cycle))
             line.append(("barrier", f"end of cycle {cycle}"))
-            line.extend([("memory", f"cycle {cycle}")] if index == 0 else [])
-        lines.append(tuple(line))
-    barriers = {f"{what}cycle {cycle}": threads for cycle in range(REINIT_CYCLES) for what in ("", "end of ")}
-    return Script(threads=tuple(lines), barriers=barriers)
+            line.extend([("memory", f"cycle {cycle}")] if thread == 0 else [])
+        lines.append((*line, ("barrier", "measured")))  # who has ended is no thread of the process any more
+    barriers = {f"{what}cycle {cycle}": threads for cycle in range(CYCLES) for what in ("", "end of ")}
+    return Script(threads=tuple(lines), barriers={**barriers, "measured": threads})
+
+
+def _new_threads(models: int) -> int:
+    """Return how many new threads each cycle has: in all, every model answers in one of them at least."""
+    return max(NEW_THREADS, -(-models // CYCLES))
+
+
+def _thread_per_request(models: Sequence[str], threads: int) -> Script:
+    return _with_new_threads(models, threads, "ends")
+
+
+def _thread_per_connection(models: Sequence[str], threads: int) -> Script:
+    return _with_new_threads(models, threads, "stays")
+
+
+def _with_new_threads(models: Sequence[str], threads: int, then: str) -> Script:
+    shares = _shares(models, threads)
+    each_cycle = _new_threads(len(models))
+
+    def steps(thread: int, cycle: int) -> Iterator[Step]:
+        names = shares[thread]
+        for number in range(cycle * each_cycle, (cycle + 1) * each_cycle):
+            if number % threads == thread:
+                yield "answer", names[number // threads % len(names)], then, 0
+
+    return _in_cycles(threads, steps, [[step for name in names for step in _both(name)] for names in shares])
+
+
+def _thread_counts(models: Sequence[str], threads: int) -> Script:
+    shares = [_shares(models, threads, cycle) for cycle in range(CYCLES)]
+
+    def steps(thread: int, cycle: int) -> Iterator[Step]:
+        if cycle == 0:
+            yield from (step for name in shares[0][thread] for step in _both(name))
+            return
+        yield "set_threads", INTRA_OP_THREADS[cycle - 1]
+        for source, name in zip(shares[0][thread], shares[cycle][thread], strict=True):
+            yield "share", name, source
+            yield "calls", name
+
+    return _in_cycles(threads, steps)
+
+
+def _growing_shapes(models: Sequence[str], threads: int) -> Script:
+    shares, again = _shares(models, threads), _shares(models, threads, 1)
+
+    def steps(thread: int, cycle: int) -> Iterator[Step]:
+        for name in shares[thread]:
+            for larger in range(cycle * NEW_SIZES + 1, (cycle + 1) * NEW_SIZES + 1):
+                yield from [("answer", name, "own", larger)] * 2  # the second one meets what the first has compiled
+
+    script = _in_cycles(threads, steps, [[step for name in names for step in _both(name)] for names in shares])
+    after = (
+        [step for source, name in zip(*names, strict=True) for step in (("share", name, source), ("calls", name))]
+        for names in zip(shares, again, strict=True)
+    )
+    lines = ((*steps, *more) for steps, more in zip(script.threads, after, strict=True))
+    return replace(script, threads=tuple(lines))
 
 
 def _rolling(models: Sequence[str], threads: int) -> Script:
@@ -386,6 +475,44 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             about=f"one thread replaces all models {UPDATES} times while others answer requests; memory is measured",
             write=_rolling,
             rounds=UPDATES,
+            on_request=True,
+            growth_per="update",
+        ),
+        Scenario(
+            name="thread_per_request",
+            words="thread per request",
+            about=f"each request is answered in a new thread, which ends then, {CYCLES} times {NEW_THREADS} of them",
+            write=_thread_per_request,
+            on_request=True,
+            growth_per=NEW_THREAD,
+            per_cycle=_new_threads,
+        ),
+        Scenario(
+            name="thread_per_connection",
+            words="connection threads",
+            about="as thread_per_request, and every new thread lives on, idle",
+            write=_thread_per_connection,
+            on_request=True,
+            growth_per=NEW_THREAD,
+            per_cycle=_new_threads,
+        ),
+        Scenario(
+            name="thread_counts",
+            words="thread counts change",
+            about=f"all threads change the number of intra-op threads {len(INTRA_OP_THREADS)} times, between calls",
+            write=_thread_counts,
+            on_request=True,
+            growth_per="change",
+        ),
+        Scenario(
+            name="growing_shapes",
+            words="growing shapes",
+            about=f"models are called with {CYCLES * NEW_SIZES} larger and larger sizes of their inputs",
+            write=_growing_shapes,
+            larger_inputs=True,
+            on_request=True,
+            growth_per="new size",
+            per_cycle=lambda _models: NEW_SIZES,
         ),
         Scenario(
             name="python_server",
@@ -421,9 +548,9 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
         Scenario(
             name="reinit",
             words="init and teardown",
-            about=f"{REINIT_CYCLES} cycles of concurrent initialization and teardown; memory is measured",
+            about=f"{CYCLES} cycles of concurrent initialization and teardown; memory is measured",
             write=_reinit,
-            rounds=REINIT_CYCLES,
+            rounds=CYCLES,
         ),
         Scenario(
             name="processes",
@@ -438,6 +565,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             about="all models are loaded and warmed up, then N processes are forked and call them",
             write=_prefork,
             forks=True,
+            on_request=True,
             cures=("load after the fork", "one intra-op thread"),
         ),
         Scenario(
@@ -446,6 +574,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             about="all models are loaded and not called, then N processes are forked and call them",
             write=_prefork_cold,
             forks=True,
+            on_request=True,
             cures=("load after the fork", "one intra-op thread"),
         ),
         Scenario(
@@ -454,6 +583,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             about="the main thread ends the process, with teardown, while the others answer requests",
             write=_exit,
             exits=True,
+            on_request=True,
             cures=("join threads before exit",),
         ),
         Scenario(

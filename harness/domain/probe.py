@@ -104,11 +104,14 @@ class ModelRun:
     Attributes:
         schedule: (input set, number of calls), in order; empty: loaded and not called.
         precision: ``"float64"`` makes it the reference: parameters and floating inputs are converted.
+        larger_inputs: the tree of the first input set, in which tensors name the dimensions that may be larger
+            (``grows``); None where nobody asks for larger ones.
     """
 
     artifact: Artifact
     schedule: tuple[tuple[str, int], ...]
     precision: str | None = None
+    larger_inputs: Any = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -307,7 +310,7 @@ class ProbeResult:
         exit_detail: ``"signal SIGSEGV"``, ``"exit code 1"`` or empty.
         stacks: text of the worker's own stack dump, before a kill or at a crash, possibly empty.
         evidence: what was found in a process that hung or crashed.
-        memory: (label, resident bytes) as the script asked, in order.
+        memory: (label, resident bytes, threads that the kernel knows) as the script asked, in order.
     """
 
     key: str
@@ -322,7 +325,7 @@ class ProbeResult:
     stacks: str = ""
     failure: Failure | None = None
     evidence: Evidence | None = None
-    memory: tuple[tuple[str, int], ...] = ()
+    memory: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def outcomes(self) -> frozenset[Outcome]:

@@ -159,7 +159,9 @@ class ScenarioSide:
         ready: how many models came through every round.
         init_s: first load to last warm-up call, median over the rounds that nothing ended early; None without one.
         load_overlap: CPU time of the loading threads over the wall time of loading; above 1 loads truly overlapped.
-        growth_bytes: growth of resident memory per cycle, for scenarios with cycles.
+        growth_bytes: growth of resident memory per cycle, update, new thread, change or new size: of what the scenario
+            has; None where it has none of those.
+        os_threads: threads that the kernel knew of the process in the end, where memory was read.
         max_rss_bytes: largest resident memory of a process.
     """
 
@@ -169,6 +171,7 @@ class ScenarioSide:
     init_s: float | None = None
     load_overlap: float | None = None
     growth_bytes: float | None = None
+    os_threads: int | None = None
     max_rss_bytes: int | None = None
 
 

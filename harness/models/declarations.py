@@ -94,7 +94,18 @@ EXPECTABLE: Final = (
     *("structure", "dtype", "nan_placement", "values", "late_divergence", "input_changed", "latency", "race"),
 )
 # Where a planted defect shows: alone, in the benchmark, or in an initialization that any plan can add.
-PLANTED_DEFECT_SCENARIOS: Final = ("alone", "latency", "small_pools", "prefork", "shared")
+PLANTED_DEFECT_SCENARIOS: Final = (
+    "alone",
+    "latency",
+    "small_pools",
+    "prefork",
+    "shared",
+    "rolling",
+    "thread_per_request",
+    "thread_per_connection",
+    "thread_counts",
+    "growing_shapes",
+)
 # A name and a tag must be a word of a -k expression.
 _Name = Annotated[str, Meta(pattern=r"\A(?!(?:and|or|not)\Z)[A-Za-z_][A-Za-z0-9_]*\Z")]
 _Twin = Annotated[str, Meta(pattern=rf"\A(?:[A-Za-z_]|{PLACEHOLDER})(?:[A-Za-z0-9_]|{PLACEHOLDER})*\Z")]

@@ -22,7 +22,7 @@ EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
 # What an event may hold; the rest of it is data of a mark. An artifact may have written it, so numbers have limits.
 TEXTS = ("ev", "phase", "model", "name", "label", "type", "message", "traceback", "set")
 NUMBERS = dict.fromkeys(("ns", "cpu_ns", "rss_bytes", "tid", "pid"), 1 << 62) | {"ident": (1 << 64) - 1}
-NUMBERS |= dict.fromkeys(("thread", "call"), 1 << 32)
+NUMBERS |= dict.fromkeys(("thread", "call", "os_threads"), 1 << 32)
 RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY, wire.NODES)
 
 
@@ -64,7 +64,7 @@ class EventLog:
     load_ns: dict[str, int] = field(default_factory=dict)
     calls: dict[str, list[CallRecord]] = field(default_factory=dict)
     barrier_ns: dict[int, int] = field(default_factory=dict)
-    memory: list[tuple[str, int]] = field(default_factory=list)
+    memory: list[tuple[str, int, int]] = field(default_factory=list)
     beat_ns: dict[int, int] = field(default_factory=dict)
     forked: dict[int, int] = field(default_factory=dict)
     progress_ns: int = 0
@@ -106,7 +106,7 @@ class EventLog:
         self.forked[event["thread"]] = event["pid"]
 
     def _on_memory(self, event: Mapping[str, Any]) -> None:
-        self.memory.append((event["label"], event["rss_bytes"]))
+        self.memory.append((event["label"], event["rss_bytes"], event["os_threads"]))
 
     def _on_begin(self, event: Mapping[str, Any]) -> None:
         opened = OpenPhase(

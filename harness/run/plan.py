@@ -1,6 +1,6 @@
 """The plan of a run: what the command line and the project say is tested, before anything is built or started."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,7 +76,7 @@ def make_plan(options: Options) -> Plan:
         device=device,
         direction=direction_of(old.release if old is not None else None, new.release),
         models=models,
-        planted_defects=tuple(item for item in planted_defects if device in item.devices),
+        planted_defects=tuple(item for item in planted_defects if _is_planted(item, device, scenarios)),
         groups=assign_groups(models, settings.groups),
         scenarios=scenarios,
         golden=kept.folder if kept is not None else None,
@@ -87,6 +87,14 @@ def make_plan(options: Options) -> Plan:
             *_left_out(options.scenarios or settings.scenarios, scenarios),
         ),
     )
+
+
+def _is_planted(declaration: ModelDeclaration, device: str, scenarios: Collection[str]) -> bool:
+    """Return whether a planted defect can show here: what one scenario alone shows is planted only for that one."""
+    mark = declaration.planted_defect
+    shown_in = INITIALIZATIONS.get(mark.scenario) if mark is not None else None
+    asked = shown_in is None or not shown_in.on_request or shown_in.name in scenarios
+    return asked and device in declaration.devices
 
 
 def ending_at(plan: Plan, until: str) -> Plan:

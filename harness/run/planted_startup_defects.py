@@ -53,8 +53,6 @@ def _is_planted(mark: PlantedDefectMark, facts: WithWorker) -> bool:
     if mark.scenario not in INITIALIZATIONS or not any(name in INITIALIZATIONS for name in facts.plan.scenarios):
         return False
     scenario = INITIALIZATIONS[mark.scenario]
-    if scenario.forks and scenario.name not in facts.plan.scenarios:  # no other one looks into forked processes
-        return False
     return facts.can_do(native_only=scenario.native_only)
 
 

@@ -35,7 +35,7 @@ from harness.probing.facts import (
 from harness.probing.runner import worker_digest
 from harness.run.decide import policy_report, why_untimed
 from harness.run.options import shown_path
-from harness.run.report_scenarios import growth_notes, scenario_reports
+from harness.run.report_scenarios import fixed_size_notes, growth_notes, new_thread_notes, scenario_reports
 from harness.run.rollback import with_commands
 from harness.run.time_shares import time_shares
 from harness.run.timelines import timelines
@@ -316,6 +316,8 @@ def _notes(
     notes.extend(common_notes(facts.common, facts.latency))
     notes.extend(busy_notes(facts.machine_states, max((found.waited for found in facts.latency.values()), default=0.0)))
     notes.extend(growth_notes(scenarios))
+    notes.extend(new_thread_notes(scenarios))
+    notes.extend(fixed_size_notes(facts))
     runner = effects.runner
     notes.extend(worker_notes(effects.environments, runner.libraries, runner.finished))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)

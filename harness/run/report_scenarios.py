@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.report import ScenarioReport, ScenarioSide
 from harness.probing.facts import GroupRun, ScenarioResult, Started
-from harness.scenarios import INITIALIZATIONS
-from harness.startup.initialize import threads_seen
+from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_THREAD
+from harness.startup.initialize import scenarios_of, takes_part, threads_seen, works_alone
 from harness.startup.measures import growth_bytes, overlap
 from harness.startup.rates import upper_bound
 from harness.startup.readiness import init_s, is_undisturbed, median, undisturbed
@@ -46,31 +46,72 @@ def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
     """Return what a reader must know of memory that grows in every cycle of a scenario, clearly more than before."""
     notes = []
     for report in reports:
+        scenario = INITIALIZATIONS[report.scenario]
         grows = report.new.growth_bytes or 0.0
         before = report.old.growth_bytes if report.old is not None else None
-        if grows > max(GROWTH_BYTES, 2 * (before or 0.0)):
+        if grows > max(GROWTH_BYTES / scenario.per_cycle(report.models), 2 * (before or 0.0)):
             was = "unknown" if before is None else f"{before / 1e6:.1f} MB"
             notes.append(
-                f"{report.group}: memory grows by {grows / 1e6:.1f} MB in every cycle of "
-                f"{INITIALIZATIONS[report.scenario].words} in the new release; in the old one: {was}"
+                f"{report.group}: memory grows by {grows / 1e6:.1f} MB with every {scenario.growth_per} in "
+                f"{scenario.words} in the new release; in the old one: {was}"
+            )
+    return tuple(notes)
+
+
+def new_thread_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
+    """Return what the new threads of each scenario that starts some have cost: threads of the process, and memory."""
+    notes = []
+    for report in reports:
+        scenario = INITIALIZATIONS[report.scenario]
+        if scenario.growth_per != NEW_THREAD:
+            continue
+        started = CYCLES * scenario.per_cycle(report.models)
+        cost = [
+            f"{side.os_threads} threads and {side.growth_bytes / 1e6:+.2f} MB each"
+            for side in (report.new, report.old)
+            if side is not None and side.os_threads is not None and side.growth_bytes is not None
+        ]
+        if cost:
+            before = f"; in the old one: {cost[1]}" if len(cost) > 1 else ""
+            notes.append(
+                f"{report.group}: after {started} new threads of {scenario.words} the process has {cost[0]} in the "
+                f"new release{before}"
+            )
+    return tuple(notes)
+
+
+def fixed_size_notes(facts: Started) -> tuple[str, ...]:
+    """Return which models a scenario of larger inputs left out, as nothing says which of their dimensions may vary."""
+    notes = []
+    for scenario in (item for item in scenarios_of(facts) if item.larger_inputs):
+        names = [name for name in facts.alone if works_alone(name, facts) and not takes_part(scenario, name, facts)]
+        if names:
+            notes.append(
+                f"{scenario.words}: not asked of {', '.join(names)}: no dimension differs between the input sets, so "
+                "that none is known to vary; give it an input set of another size"
             )
     return tuple(notes)
 
 
 def _side(run: GroupRun, results: Sequence[ScenarioResult | None]) -> ScenarioSide:
     """Return the facts of one side; rounds within a process count where it came to its end."""
-    within = INITIALIZATIONS[run.scenario].rounds
+    scenario = INITIALIZATIONS[run.scenario]
     whole = undisturbed(run)
     clear = [probes for probes in run.rounds if not any(probe.outcomes & UNCLEAR for probe in probes)]
     failed = sum(any(not is_undisturbed(probe) for probe in probes) for probes in clear)
     return ScenarioSide(
-        rounds=failed + (len(clear) - failed) * within,
+        rounds=failed + (len(clear) - failed) * scenario.rounds,
         failed=failed,
         ready=sum(one is not None and one.result.outcome is Outcome.COMPLETED for one in results),
         init_s=init_s(run),
         load_overlap=median([ratio for probe in whole if (ratio := overlap(probe.spans, wire.LOAD)) is not None]),
         growth_bytes=median(
-            [slope for probe in whole if (slope := growth_bytes([size for _, size in probe.memory])) is not None]
+            [
+                slope / scenario.per_cycle(len(run.members))
+                for probe in whole
+                if (slope := growth_bytes([size for _, size, _ in probe.memory])) is not None
+            ]
         ),
+        os_threads=max((probe.memory[-1][2] for probe in whole if probe.memory), default=None),
         max_rss_bytes=max((probe.max_rss_bytes or 0 for probe in run.probes), default=0) or None,
     )

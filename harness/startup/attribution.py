@@ -353,6 +353,12 @@ def _by_itself(threads: int, scenario: str) -> str:
             return f"when it is replaced while {_copies(serving)} of it {_verb(serving)}"
         case "exit":
             return f"when the process ends while {counted(max(1, threads - 1), 'thread')} may be in a call of it"
+        case "thread_per_request" | "thread_per_connection":
+            return f"when {threads} threads answer its requests in new threads"
+        case "thread_counts":
+            return f"when {threads} threads change the number of intra-op threads between its calls"
+        case "growing_shapes":
+            return f"when {threads} threads call it with larger and larger inputs"
         case "shared":
             return f"when {threads} threads use it at once"
         case "prefork":

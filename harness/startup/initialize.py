@@ -30,6 +30,7 @@ from harness.probing.facts import (
 )
 from harness.probing.verification import legible_outputs
 from harness.scenarios import INITIALIZATIONS, Scenario
+from harness.startup.larger_inputs import larger_inputs
 from harness.startup.launch import Launcher
 from harness.startup.readiness import slow_starts
 from harness.system import pool
@@ -183,6 +184,8 @@ def takes_part(scenario: Scenario, name: str, facts: WithWorker) -> bool:
     """Whether the scenario can say anything about the model."""
     artifact = facts.exports[name].artifact
     if artifact is None or (scenario.python_only and name not in facts.for_python):
+        return False
+    if scenario.larger_inputs and larger_inputs(artifact) is None:
         return False
     return not (scenario.stateless and artifact.reset)
 

@@ -231,10 +231,10 @@ def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | 
 
 
 def _served_finding(served: Mapping[str, Any], evidence: str) -> Finding:
-    """Return the finding for answers that changed while others were loaded; the worker says how many of how many."""
+    """Return the finding for answers that changed while it served; the worker says how many of how many."""
     return Finding(
         kind="race",
-        message=f"answers otherwise while others load: {served.get('different', 'some')} of {served['calls']} "
+        message=f"answers otherwise while it serves: {served.get('different', 'some')} of {served['calls']} "
         f"served calls, from call {served['first']} on",
         evidence=evidence,
     )

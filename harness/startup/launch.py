@@ -10,6 +10,7 @@ from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_set
 from harness.probing.requests import deadline_after, impatient
 from harness.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode, reordered
 from harness.settings.mitigations import applied, orders
+from harness.startup.larger_inputs import larger_inputs
 from harness.system import pool
 from harness.worker import wire
 
@@ -134,6 +135,9 @@ class Launcher:
             repeat=repeat,
             beside=threads_of(self.facts) - 1 if not alone and (scenario.processes or scenario.forks) else 0,
         )
+        if scenario.larger_inputs:
+            runs = tuple(replace(run, larger_inputs=larger_inputs(run.artifact)) for run in request.runs)
+            request = replace(request, runs=runs)
         return self.effects.runner(replace(request, look=look))
 
 

@@ -87,7 +87,17 @@ def size_thread_pool(request, thread, log):
 
     OpenMP and MKL keep that number per thread, and a new thread has torch's only once torch was asked there.
     """
-    requested, read_back = request["pools"]["intra_op"], torch.get_num_threads()
+    _read_back_size(request["pools"]["intra_op"], thread, log)
+
+
+def resize_thread_pool(size, thread, log):
+    """Give the calling thread an intra-op pool of another size; a mark says where it reads back as another one."""
+    torch.set_num_threads(size)
+    _read_back_size(size, thread, log)
+
+
+def _read_back_size(requested, thread, log):
+    read_back = torch.get_num_threads()
     if read_back != requested:
         log.mark("intra_op_otherwise:%d" % thread, {"requested": requested, "read_back": read_back})
 

@@ -24,7 +24,8 @@ Events carry ``ns`` (CLOCK_MONOTONIC, shared by all processes of the machine) an
     task                    a thread of a pool has taken up the call of an open phase: phase, model, thread, set, call,
                             and that pool thread's own ident and tid; while serving only where that is news
     beat                    a serving thread is alive: thread, model, calls; at most every BEAT_S, no progress of others
-    memory                  label, rss_bytes: resident memory now, freed memory given back
+    memory                  label, rss_bytes: resident memory now, freed memory given back; os_threads: how many threads
+                            the kernel knows of this process
     forked                  thread, pid: a process that the worker has forked does this thread's steps; its first event
     serving                 the zygote takes orders
     bye                     the last event; its absence means that the process did not finish
@@ -109,14 +110,22 @@ A path is ``["input" or "output", step, ...]``. A step is an index, the name of 
 a dict as a tree, ``["object", type name]`` for keys that are no text or number. A run with a precision tells neither:
 its inputs are not the recorded ones.
 
-A request of verb ``run`` has ``runs`` (artifact, schedule, precision) and a ``script``: per thread a list of steps.
-Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in C++ (which serve ``benchmark`` too):
+A request of verb ``run`` has ``runs`` (artifact, schedule, precision, larger_inputs) and a ``script``: per thread a
+list of steps. Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in C++ (which serve
+``benchmark`` too):
 
     ["load", model]             phase load: a module of its own
     ["share", model, source]    use the module that ``source`` has loaded
     ["calls", model]            make every call of the schedule: prepare, call, record; then event ready
     ["serve", model, latch]     phase serve: call the first input set until the latch is open; each output is compared
                                 with those recorded before, and dropped
+    ["answer", model, thread, larger]
+                                phase serve: answer the first input set once, as ``serve`` does; in this thread
+                                (``"own"``), or in a new one that ends afterwards (``"ends"``) or lives on without work
+                                (``"stays"``). Where ``larger`` is not 0, ``larger_inputs`` of the run, with every
+                                dimension that ``grows`` names so much larger: what was recorded, from its begin again;
+                                such an answer is compared with nothing
+    ["set_threads", number]     give this thread an intra-op pool of another size, as torch.set_num_threads does
     ["drop", model]             phase drop: destroy the module (it goes when nobody shares it any more)
     ["capture", model, mode]    phases capture and replay: a CUDA graph of one call, its replay compared with that call
     ["barrier", name]           phase barrier: wait for the other threads of this barrier
@@ -136,7 +145,8 @@ A request of verb ``trace`` has one of ``runs`` and ``trace``: make the calls be
 that one node by node. Its phases ``nodes`` follow each other, so that one that lasts is a node that does. Where
 ``trace/tensors.jsonl`` would outgrow ``index_bytes`` of ``trace``, phase ``nodes`` ends in the error TRACE_TOO_LONG.
 
-After an error of a model its later load, share, calls, serve, capture and drop steps are left out; the others are not.
+After an error of a model its later load, share, calls, serve, answer, capture and drop steps are left out; the others
+are not.
 A forked process knows the models that were loaded before it, and shares no barrier, latch or lock with anybody.
 ``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call is launched into torch's inter-op
 pool and waited for. ``script["keeps"]`` (Python only) is how many of its latest calls each thread keeps the arguments
@@ -186,6 +196,7 @@ VERBS = (
 )
 
 STEPS = (
+    "answer",
     "barrier",
     "calls",
     "capture",
@@ -199,6 +210,7 @@ STEPS = (
     "lock",
     "memory",
     "serve",
+    "set_threads",
     "share",
     "unlock",
 )

@@ -24,7 +24,7 @@ from harness.domain.plan import (
     PolicySettings,
     Settings,
 )
-from harness.scenarios import INITIALIZATIONS, REINIT_CYCLES, SCENARIOS, STAGGER_MS, UPDATES
+from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS, SCENARIOS, STAGGER_MS, UPDATES
 from harness.environments.pythons import LAST_KNOWN_RELEASE, WHEELS, python_range, write_minor
 from harness.errors import ExitCode, GateError
 from harness.latency.judging import KINDS
@@ -136,8 +136,10 @@ def test_every_initialization_is_reported_with_the_numbers_of_the_code() -> None
     assert list(written) == list(INITIALIZATIONS)
     assert f"{STAGGER_MS} ms" in written["staggered"]
     words = {3: "three", 6: "six"}
-    assert written["reinit"].startswith(words[REINIT_CYCLES])
+    assert written["reinit"].startswith(words[CYCLES])
     assert written["rolling"].startswith(words[UPDATES])
+    assert f"{words[CYCLES]} times {NEW_THREADS} requests" in written["thread_per_request"]
+    assert f"{CYCLES * NEW_SIZES} larger sizes" in written["growing_shapes"]
     native = {name for name, line in written.items() if "needs the C++ worker" in line}
     assert native == {name for name, found in INITIALIZATIONS.items() if found.native_only} - {"small_pools"}
 

@@ -22,7 +22,7 @@ from harness.startup.initialize import bring_up, initialize_groups, scenario_res
 from harness.startup.measures import growth_bytes
 from harness.startup.native import build_workers
 from harness.startup.readiness import slow_starts
-from harness.scenarios import INITIALIZATIONS
+from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS
 from tests.integration.gate import Run, compat, harness
 from tests.integration.servers import answered, cell, decided, judged, launcher, planned, provisioned
 
@@ -199,7 +199,7 @@ def test_memory_that_a_dropped_model_keeps_shows_as_growth_per_cycle(
     known: Known, model: str, grows: bool, scenario: str
 ) -> None:
     probe = launcher(scenario, *known).probe([model, "straight"], 0)
-    growth = growth_bytes([size for _, size in probe.memory])
+    growth = growth_bytes([size for _, size, _ in probe.memory])
     assert growth is not None
     assert (growth > 3e6) is grows, probe.memory
 
@@ -212,6 +212,50 @@ def test_model_that_dies_of_many_calls_ends_a_rolling_update(known: Known, model
     probe = launcher("rolling", *known, switches={"inference_mode": True}).probe([model, "straight"], 0)
     assert probe.outcome is outcome
     assert {model_of(item.model) for item in probe.models if item.outcome is Outcome.CRASH} <= {"worn_out"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("worker", ["libtorch", "python"])
+@pytest.mark.parametrize(("model", "outcome"), [("looping", Outcome.HANG), ("looping_never", Outcome.COMPLETED)])
+def test_call_that_hangs_in_a_new_thread_is_seen_there(known: Known, model: str, outcome: Outcome, worker: str) -> None:
+    facts, effects = known
+    server = launcher("thread_per_request", replace(facts, worker=worker), effects, switches={"inference_mode": True})
+    probe = server.probe([model], 0, threads=2, floor_s=1.0)
+    assert probe.outcome is outcome
+    if outcome is Outcome.HANG:
+        assert {(model_of(item.model), item.phase) for item in probe.models if item.failed} == {("looping", "serve")}
+        assert probe.evidence is not None and probe.evidence.proof is not None
+        assert probe.evidence.proof.kind is HangKind.BUSY
+
+
+@pytest.mark.parametrize(
+    ("scenario", "model", "each"),
+    [
+        ("thread_per_connection", "wide", 2),
+        ("thread_per_connection", "narrow", 1),
+        ("thread_per_request", "wide", 0),
+    ],
+)
+def test_thread_that_lives_on_keeps_the_openmp_thread_that_its_call_has_started(
+    known: Known, scenario: str, model: str, each: int
+) -> None:
+    probe = launcher(scenario, *known, intra_op_threads=2).probe([model], 0)
+    threads = [reading[2] for reading in probe.memory]
+    started = (CYCLES - 1) * NEW_THREADS
+    assert (threads[-1] - threads[0]) / started == pytest.approx(each, abs=0.1)
+    growth = growth_bytes([size for _, size, _ in probe.memory])
+    assert growth is not None and growth / NEW_THREADS < 1e6
+
+
+@pytest.mark.parametrize(("model", "grows"), [("caching", True), ("caching_few", False)])
+def test_memory_that_a_model_keeps_for_each_size_shows_as_growth_per_new_size(
+    known: Known, model: str, grows: bool
+) -> None:
+    probe = launcher("growing_shapes", *known).probe([model, "straight"], 0)
+    growth = growth_bytes([size for _, size, _ in probe.memory])
+    assert probe.outcomes == {Outcome.COMPLETED}
+    assert growth is not None
+    assert (growth / NEW_SIZES > 1e6) is grows, probe.memory
 
 
 AFTER_FORK = MITIGATIONS["load after the fork"]

@@ -83,7 +83,7 @@ def test_every_model_of_the_zoo_answers_bit_for_bit_alike(stand: Stand) -> None:
 
 def test_memory_is_reported_in_bytes(stand: Stand) -> None:
     for worker in replay.WORKERS:
-        ((label, resident),) = stand.run("threads", worker).memory
+        ((label, resident, _),) = stand.run("threads", worker).memory
         assert label == "end"
         assert 20e6 < resident < 8e9
 

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,9 +22,15 @@ from tests.integration.servers import answered, decided, judged_started, planned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
-PLANTED = {"planted_healthy", "planted_pool_deadlock", "planted_fork_deadlock", "planted_shared_race"}
+PLANTED = {"planted_healthy", "planted_pool_deadlock", "planted_shared_race"}
+LATER_IN_LIFE = (
+    "planted_rolling_drift",
+    "planted_request_drift",
+    "planted_connection_drift",
+    "planted_thread_count_drift",
+    "planted_many_sizes_drift",
+)
 DEADLOCK = {"planted_pool_deadlock", "planted_healthy beside planted_pool_deadlock"}
-FORKED = {"planted_fork_deadlock", "planted_healthy beside planted_fork_deadlock"}
 RACE = {"planted_shared_race", "planted_healthy beside planted_shared_race"}
 
 # What a worker that hides failures does in place of the real one: argv is the real one, then what that would get.
@@ -64,7 +70,9 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
     plan = planned(out, "tests/integration/concurrency", scenarios=("alone", "concurrent"))
     models = tuple(model for model in plan.models if model.name == "straight")
     planted_defects = tuple(
-        item for item in fixture_folders.read_fixtures(fixture_folders.PLANTED_DEFECTS) if item.name in PLANTED
+        item
+        for item in fixture_folders.read_fixtures(fixture_folders.PLANTED_DEFECTS)
+        if item.name in {*PLANTED, "planted_fork_deadlock", *LATER_IN_LIFE}
     )
     plan = replace(plan, models=models, planted_defects=planted_defects, groups={"pool": ("straight",)})
     with provisioned(out, plan) as (facts, effects):
@@ -77,6 +85,10 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
 def begun(known: Known) -> Iterator[Known]:
     """What is known, in a run that takes no probe of another test for its own."""
     facts, planted_defects, effects = known
+    plan = replace(
+        facts.plan, planted_defects=tuple(item for item in facts.plan.planted_defects if item.name in PLANTED)
+    )
+    facts = replace(facts, plan=plan)
     native = dict(effects.runner.native)
     for completed in effects.run_dir.probes.glob(f"*/{probe_files.COMPLETED}"):
         shutil.unpack_archive(completed, completed.parent)  # what models answered alone is still needed
@@ -121,11 +133,23 @@ def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) 
     assert done.judgement.decision is Decision.UPGRADE_OK
 
 
-def test_prefork_server_shows_its_deadlock_where_it_is_requested(begun: Known) -> None:
+def test_prefork_server_shows_its_deadlock(begun: Known) -> None:
+    assert caught_among(begun, ["planted_fork_deadlock"], "libtorch") == {True}
+
+
+@pytest.mark.parametrize("worker", ["libtorch", pytest.param("python", marks=pytest.mark.slow)])
+def test_servers_that_live_on_show_their_defects_and_no_twin(begun: Known, worker: str) -> None:
+    assert caught_among(begun, LATER_IN_LIFE, worker) == {True}
+
+
+def caught_among(begun: Known, defects: Sequence[str], worker: str) -> set[bool]:
+    """Return what became of defects that only their own scenario shows, and of the twin of each."""
     facts, _, effects = begun
-    plan = replace(facts.plan, scenarios=(*facts.plan.scenarios, "prefork"))
-    found = probe_init_planted_defects(replace(facts, plan=plan), effects)
-    assert {item.name: item.caught for item in found if item.name in FORKED} == dict.fromkeys(FORKED, True)
+    planted = tuple(facts.exports[name].declaration for name in ("planted_healthy", *defects))
+    known_facts = replace(facts, plan=replace(facts.plan, planted_defects=planted), worker=worker)
+    found = {item.name: item.caught for item in probe_init_planted_defects(known_facts, effects)}
+    assert set(found) == {*defects, *(f"planted_healthy beside {name}" for name in defects)}
+    return set(found.values())
 
 
 def test_python_worker_shows_the_race_and_has_no_pool_to_exhaust(begun: Known) -> None:

@@ -14,9 +14,11 @@ from harness.scenarios import CELL_SCENARIOS, SCENARIOS, TIMING
 from harness.domain.probe import Script, Step, copy_name, model_of
 from harness.scenarios import (
     INITIALIZATIONS,
+    INTRA_OP_THREADS,
     KEPT_ANSWERS,
     LEAST_LOADS,
-    REINIT_CYCLES,
+    NEW_SIZES,
+    CYCLES,
     STAGGER_MS,
     UPDATES,
     Scenario,
@@ -41,6 +43,8 @@ KINDS = {
     "exit",
     "fork",
     "join",
+    "answer",
+    "set_threads",
 }
 NAMES = ("dlrm", "din", "bert", "a b", "mmoe", "x1", "x")
 SIZES = st.tuples(st.integers(1, 7), st.integers(2, 6))
@@ -177,6 +181,13 @@ class Play:
     def _do_delay(self, _: int, milliseconds: str) -> None:
         self._need(int(milliseconds) >= 0, milliseconds)
 
+    def _do_answer(self, _: int, name: str, thread: str, larger: str) -> None:
+        self._need(name in self.called and name not in self.dropped, f"{name} answers before its warm-up")
+        self._need(thread in ("own", "ends", "stays") and int(larger) >= 0, f"{thread} {larger}")
+
+    def _do_set_threads(self, _: int, number: str) -> None:
+        self._need(int(number) > 0, number)
+
     def _do_memory(self, _: int, label: str) -> None:
         self._need(bool(label), "memory without a label")
 
@@ -264,7 +275,7 @@ def test_failed_models_keep_nobody_waiting(
 ) -> None:
     """A worker leaves the steps of a failed model out, and nothing else."""
     models, script = written(scenario, size)
-    left_out = ("load", "share", "calls", "serve", "drop", "capture")
+    left_out = ("load", "share", "calls", "serve", "answer", "drop", "capture")
     threads = tuple(
         tuple(step for step in steps if not (step[0] in left_out and model_of(str(step[1])) in sick))
         for steps in script.threads
@@ -380,7 +391,7 @@ def test_every_thread_brings_something_up_and_no_model_much_more_often_than_anot
     if name != "while_serving":
         brought = Counter(model_of(str(step[1])) for step in steps_of(script, "load"))
         times = [brought[model] for model in models]
-        within = REINIT_CYCLES if name == "reinit" else 1
+        within = CYCLES if name == "reinit" else 1
         assert times == sorted(times, reverse=True)  # the first ones are brought up again
         assert times[0] - times[-1] <= within
         assert sum(times) == max(size) * within
@@ -475,6 +486,46 @@ def test_each_model_is_replaced_by_its_next_copy_while_others_serve(size: tuple[
     assert INITIALIZATIONS["rolling"].rounds == UPDATES
 
 
+@pytest.mark.parametrize(("name", "then"), [("thread_per_request", "ends"), ("thread_per_connection", "stays")])
+@given(size=SIZES)
+def test_every_model_answers_in_new_threads_of_which_each_cycle_has_as_many(
+    name: str, then: str, size: tuple[int, int]
+) -> None:
+    scenario = INITIALIZATIONS[name]
+    for models, script in (written(scenario, size), ([f"m{index}" for index in range(100)], None)):
+        lines = (script or scenario.write(models, size[1])).threads
+        cycles = [
+            [step for line in lines for step in line[line.index(("barrier", begin)) : line.index(("barrier", end))]]
+            for begin, end in ((f"cycle {index}", f"end of cycle {index}") for index in range(CYCLES))
+        ]
+        answers = [[step for step in steps if step[0] == "answer"] for steps in cycles]
+        assert {len(steps) for steps in answers} == {scenario.per_cycle(len(models))}
+        assert {step[2:] for steps in answers for step in steps} == {(then, 0)}
+        assert {model_of(str(step[1])) for steps in answers for step in steps} == set(models)
+
+
+@given(size=SIZES)
+def test_all_threads_have_one_size_of_pool_at_a_time_and_large_and_small_ones_take_turns(size: tuple[int, int]) -> None:
+    _, script = written(INITIALIZATIONS["thread_counts"], size)
+    sizes = [tuple(step[1] for step in steps if step[0] == "set_threads") for steps in script.threads]
+    assert set(sizes) == {INTRA_OP_THREADS}
+    assert INTRA_OP_THREADS == INTRA_OP_THREADS[::-1] and len(INTRA_OP_THREADS) == CYCLES - 1
+
+
+@given(size=SIZES)
+def test_no_size_is_asked_in_two_cycles_and_recorded_requests_come_last(size: tuple[int, int]) -> None:
+    _, script = written(INITIALIZATIONS["growing_shapes"], size)
+    for steps in script.threads:
+        asked: dict[str, list[int]] = {}
+        for step in steps:
+            if step[0] == "answer":
+                asked.setdefault(str(step[1]), []).append(int(step[3]))
+        assert all(larger == sorted([*range(1, CYCLES * NEW_SIZES + 1)] * 2) for larger in asked.values())
+        after = steps[max(index for index, step in enumerate(steps) if step[0] == "memory" or step[0] == "answer") :]
+        called = [script_step[1] for script_step in after if script_step[0] == "calls"]
+        assert len(called) == len(asked)
+
+
 @pytest.mark.parametrize("name", ["inter_op", "small_pools"])
 def test_calls_go_through_the_inter_op_pool(name: str) -> None:
     script = INITIALIZATIONS[name].write(["a", "b"], 2)
@@ -505,10 +556,10 @@ def test_memory_is_read_after_every_cycle_when_everything_is_gone(size: tuple[in
         elif step[0] == "memory":
             assert here == set()
             readings.append(step[1])
-    assert readings == [f"cycle {index}" for index in range(REINIT_CYCLES)]
+    assert readings == [f"cycle {index}" for index in range(CYCLES)]
     again = shares(models, size[1])
-    assert Counter(map(model_of, play.dropped)) == {model: times * REINIT_CYCLES for model, times in again.items()}
-    assert INITIALIZATIONS["reinit"].rounds == REINIT_CYCLES
+    assert Counter(map(model_of, play.dropped)) == {model: times * CYCLES for model, times in again.items()}
+    assert INITIALIZATIONS["reinit"].rounds == CYCLES
 
 
 @pytest.mark.parametrize("mode", CAPTURE_MODES)

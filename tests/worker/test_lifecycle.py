@@ -21,7 +21,7 @@ from harness.errors import EnvironmentUnavailable
 from harness.latency.processes import BenchmarkProcess
 from harness.probing import processes
 from harness.probing.runner import ZygoteRunner
-from harness.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
+from harness.scenarios import INITIALIZATIONS, CYCLES, copies
 from harness.worker import wire
 from tests.programs import stub
 
@@ -93,7 +93,7 @@ def test_threads_of_a_script_come_to_their_end_under_every_python(
     assert result.outcome is Outcome.COMPLETED
     failed = {item.model for item in result.models if item.outcome is not Outcome.COMPLETED}
     assert failed == ({"b#1"} if ("load", "b#1") in itertools.chain(*script.threads) else set())
-    assert len(result.memory) == (REINIT_CYCLES if scenario == "reinit" else 0)
+    assert len(result.memory) == (CYCLES if scenario == "reinit" else 0)
 
 
 @pytest.mark.parametrize("action", ["hang_asleep", "segfault", "raise_error", "exit_politely", "leave_grandchild"])

@@ -9,7 +9,11 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
+#include <filesystem>
 #include <fstream>
+#include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -103,10 +107,11 @@ class Stage {
       for (const auto& [name, count] : latches->members) latches_.try_emplace(name, count.integer);
     for (const json::Value& steps : threads_)
       for (const json::Value& step : steps.items) {
-        if (step[0].str() == "serve") servers_.insert(step[1].str());
+        if (step[0].str() == "serve" || step[0].str() == "answer") servers_.insert(step[1].str());
         if (step[0].str() == "lock") locks_.try_emplace(step[1].str());
         if (step[0].str() == "fork") forked_[static_cast<int>(step[1].integer)] = 0;
       }
+    for (auto& [name, served] : models_) answers_.try_emplace(name, served->name(), served->stable_answer(), log_);
   }
 
   // A single thread, beside those that are forked, and one that exits, is the process's main thread.
@@ -141,13 +146,18 @@ class Stage {
 
   void act(int thread) {
     try {
-      const stacks::ThreadGuard guard;
-      pools_.size(thread);
-      const switches::ThreadContext context(request_);
-      take_all(thread);
+      in_context(thread, [&] { take_all(thread); });
     } catch (...) {  // outside of every phase: no model is to blame
       give_up("a step cannot be done: " + current_failure().message);
     }
+  }
+
+  template <typename Action>
+  void in_context(int thread, Action&& action) {
+    const stacks::ThreadGuard guard;
+    pools_.size(thread);
+    const switches::ThreadContext context(request_);
+    action();
   }
 
   // Ends the process at once, whatever its threads are doing: no model is to blame.
@@ -168,6 +178,9 @@ class Stage {
     else if (verb == "share") share(name(), step[2].str());
     else if (verb == "calls") with_model(name(), [&](ServedModel& served) { make_calls(served, thread); });
     else if (verb == "serve") with_model(name(), [&](ServedModel& served) { serve(served, thread, step[2].str()); });
+    else if (verb == "answer")
+      with_model(name(), [&](ServedModel& served) { answer(served, thread, step[2].str(), step[3].integer); });
+    else if (verb == "set_threads") pools_.resize(step[1].integer, thread);
     else if (verb == "drop") with_model(name(), [&](ServedModel& served) { drop(served, thread); });
     else if (verb == "capture")
       with_model(name(), [&](ServedModel& served) { graphs::capture(served, step[2].str(), log_, thread); });
@@ -280,6 +293,37 @@ class Stage {
     });
   }
 
+  void answer(ServedModel& served, int thread, const std::string& where, std::int64_t larger) {
+    const auto respond = [this, &served, thread, larger] {
+      const Place place{served.name(), thread, served.schedule().at(0).set};
+      ServedAnswers& answers = answers_.at(served.name());
+      log_.phase(wire::kServe, place, [&] {
+        PreparedCall prepared = served.prepare(*place.set, larger);
+        const c10::IValue output = prepared.make();
+        served.synchronize();
+        if (larger == 0) answers.take(output);
+      });
+      answers.tell();
+    };
+    if (where == "own") return respond();
+    std::promise<void> answered;
+    std::future<void> done = answered.get_future();
+    const bool stays = where == "stays";
+    std::thread started([this, thread, respond, stays, answered = std::move(answered)]() mutable {
+      pthread_setname_np(pthread_self(), "request");
+      try {
+        in_context(thread, respond);
+        answered.set_value();
+      } catch (...) {
+        answered.set_exception(std::current_exception());
+      }
+      while (stays) pause();  // without work, until the process leaves
+    });
+    if (stays) started.detach();
+    else started.join();
+    done.get();
+  }
+
   void drop(ServedModel& served, int thread) {
     log_.phase(wire::kDrop, {served.name(), thread}, [&] { served.drop(); });
   }
@@ -301,7 +345,9 @@ class Stage {
     std::int64_t all = 0, resident = 0;
     std::ifstream("/proc/self/statm") >> all >> resident;
     const std::int64_t bytes = resident * sysconf(_SC_PAGESIZE);
-    log_.emit("memory", json::Object().text("label", label).integer("rss_bytes", bytes));
+    const auto threads = std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+    log_.emit("memory",
+              json::Object().text("label", label).integer("rss_bytes", bytes).integer("os_threads", threads));
   }
 
   const json::Value& request_;
@@ -314,7 +360,8 @@ class Stage {
   std::map<int, pid_t> forked_;  // thread of the script -> the process that does its steps
   std::map<int, std::thread> started_;
   const bool rests_;  // whether a serving thread rests between two calls
-  std::set<std::string> servers_;  // who serves at some time
+  std::set<std::string> servers_;  // who serves or answers at some time
+  std::map<std::string, ServedAnswers> answers_;
   std::set<std::string> draw_;  // of a script of one thread: whose calls draw random numbers
   std::set<std::string> failed_;
   std::mutex failed_lock_;

@@ -68,7 +68,8 @@ class ServedModel {
  public:
   // `request`: says where it runs, how it is loaded, and the switches that are done to what is loaded.
   ServedModel(const json::Value& run, const json::Value& request)
-      : artifact_(run["artifact"]),
+      : run_(run),
+        artifact_(run["artifact"]),
         loader_(request["load"].str()),
         freezes_(is_on(request["switches"], "freeze")),
         optimizes_(is_on(request["switches"], "optimize_for_inference")),
@@ -132,11 +133,12 @@ class ServedModel {
     return moved(context.defaultGenerator(at::kCPU)) || (device_.is_cuda() && moved(context.defaultGenerator(device_)));
   }
 
-  // Starts over and reads fresh arguments: a call may change its inputs in place.
-  PreparedCall prepare(const std::string& set) const {
+  // Starts over and reads fresh arguments: a call may change its inputs in place. Where `larger` is not 0, those of
+  // larger_inputs, every dimension that grows so much larger.
+  PreparedCall prepare(const std::string& set, std::int64_t larger = 0) const {
     start_over();
     const json::Value& input = input_set(set);
-    c10::IValue arguments = reader_.value(input["tree"]);
+    c10::IValue arguments = reader_.value(larger > 0 ? run_["larger_inputs"] : input["tree"], larger);
     const json::Value* named = input.find("method");
     return {method(named ? named->str() : "forward"), std::move(arguments)};
   }
@@ -202,6 +204,7 @@ class ServedModel {
     throw PythonError("AttributeError", "'RecursiveScriptModule' object has no attribute '" + name + "'");
   }
 
+  const json::Value& run_;
   const json::Value& artifact_;
   const std::string loader_;
   const bool freezes_, optimizes_;

@@ -111,18 +111,26 @@ class ThreadPools {
 
   // Gives the calling thread the pool of the request; a mark says where another size reads back. OpenMP and MKL keep
   // that number per thread, and a new thread has torch's only once torch was asked there.
-  void size(int thread) {
+  void size(int thread) { read_back_size(intra_op_, thread); }
+
+  // Gives the calling thread a pool of another size; a mark says where it reads back as another one.
+  void resize(std::int64_t size, int thread) {
+    at::set_num_threads(static_cast<int>(size));
+    read_back_size(size, thread);
+  }
+
+ private:
+  void read_back_size(std::int64_t requested, int thread) {
     const std::int64_t read_back = at::get_num_threads();
-    if (read_back == intra_op_) return;
+    if (read_back == requested) return;
     {
       const std::lock_guard<std::mutex> guard(lock_);
       if (!told_.insert(thread).second) return;
     }
     log_.mark(("intra_op_otherwise:" + std::to_string(thread)).c_str(),
-              json::Object().integer("requested", intra_op_).integer("read_back", read_back).str());
+              json::Object().integer("requested", requested).integer("read_back", read_back).str());
   }
 
- private:
   const std::int64_t intra_op_;
   EventLog& log_;
   std::set<int> told_;

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/_make_per_tensor_quantized_tensor.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
@@ -43,20 +44,21 @@ class TensorReader {
   TensorReader(const std::string& folder, c10::Device device, std::optional<c10::ScalarType> precision)
       : data_(read_file(folder + "/" + wire::kTensorsBin)), device_(device), precision_(precision) {}
 
-  c10::IValue value(const json::Value& tree) const {
+  // Dimensions that `grows` names in a spec of `tree` are `larger` than recorded.
+  c10::IValue value(const json::Value& tree, std::int64_t larger = 0) const {
     const std::string& kind = tree[0].str();
     const json::Value& content = tree[1];
-    if (kind == "tensor") return tensor(content);
+    if (kind == "tensor") return grown(tensor(content), content, larger);
     if (kind == "none") return {};
     if (kind == "bool") return content.boolean;
     if (kind == "int") return content.integer;
     if (kind == "float") return number(content);
     if (kind == "complex") return c10::complex<double>(number(content[0]), number(content[1]));
     if (kind == "device") return c10::Device(content.str());
-    if (kind == "tuple") return c10::ivalue::Tuple::create(items(content));
-    if (kind == "list") return list(content);
-    if (kind == "namedtuple") return fields(content[1]);
-    if (kind == "dict") return dict(content);
+    if (kind == "tuple") return c10::ivalue::Tuple::create(items(content, larger));
+    if (kind == "list") return list(content, larger);
+    if (kind == "namedtuple") return fields(content[1], larger);
+    if (kind == "dict") return dict(content, larger);
     return content.str();
   }
 
@@ -78,27 +80,27 @@ class TensorReader {
     return static_cast<std::size_t>(offset) <= data_.size() - size;
   }
 
-  std::vector<c10::IValue> items(const json::Value& trees) const {
+  std::vector<c10::IValue> items(const json::Value& trees, std::int64_t larger) const {
     std::vector<c10::IValue> values;
-    for (const auto& item : trees.items) values.push_back(value(item));
+    for (const auto& item : trees.items) values.push_back(value(item, larger));
     return values;
   }
 
-  c10::IValue list(const json::Value& trees) const {
+  c10::IValue list(const json::Value& trees, std::int64_t larger) const {
     c10::impl::GenericList values(c10::AnyType::get());
-    for (const auto& item : trees.items) values.push_back(value(item));
+    for (const auto& item : trees.items) values.push_back(value(item, larger));
     return values;
   }
 
-  c10::IValue fields(const json::Value& pairs) const {
+  c10::IValue fields(const json::Value& pairs, std::int64_t larger) const {
     std::vector<c10::IValue> values;
-    for (const auto& pair : pairs.items) values.push_back(value(pair[1]));
+    for (const auto& pair : pairs.items) values.push_back(value(pair[1], larger));
     return c10::ivalue::Tuple::create(std::move(values));
   }
 
-  c10::IValue dict(const json::Value& pairs) const {
+  c10::IValue dict(const json::Value& pairs, std::int64_t larger) const {
     c10::impl::GenericDict values(c10::AnyType::get(), c10::AnyType::get());
-    for (const auto& pair : pairs.items) values.insert(value(pair[0]), value(pair[1]));
+    for (const auto& pair : pairs.items) values.insert(value(pair[0]), value(pair[1], larger));
     return values;
   }
 
@@ -114,6 +116,17 @@ class TensorReader {
   static c10::ScalarType stored_dtype(c10::ScalarType type) {
     if (type == c10::ScalarType::QUInt8) return c10::ScalarType::Byte;
     return type == c10::ScalarType::QInt8 ? c10::ScalarType::Char : c10::ScalarType::Int;
+  }
+
+  // Returns `made` with the dimensions that grow so much larger: its values again, from the first one on.
+  static at::Tensor grown(at::Tensor made, const json::Value& spec, std::int64_t larger) {
+    const json::Value* grows = larger > 0 ? spec.find("grows") : nullptr;
+    if (!grows) return made;
+    for (const auto& dimension : grows->items) {
+      const std::int64_t size = made.size(dimension.integer);
+      made = made.index_select(dimension.integer, at::arange(size + larger, made.device()).remainder(size));
+    }
+    return made;
   }
 
   at::Tensor tensor(const json::Value& spec) const {

@@ -22,6 +22,7 @@ from harness.report.words.phrases import (
     size,
     times,
 )
+from harness.scenarios import INITIALIZATIONS
 
 MARKDOWN_COLUMNS = (
     "scenario",
@@ -159,7 +160,7 @@ def _overlap(old: ScenarioSide | None, new: ScenarioSide) -> str:
 
 
 def memory_words(side: ScenarioSide) -> str:
-    """Return the growth per cycle, which has a sign, else the largest resident memory of a process."""
+    """Return the growth of memory, which has a sign, else the largest resident memory of a process."""
     if side.growth_bytes is not None:
         return growth(side.growth_bytes)
     return NOT_MEASURED if side.max_rss_bytes is None else size(side.max_rss_bytes)
@@ -248,11 +249,14 @@ def _columns_words(scenarios: Sequence[ScenarioReport]) -> str:
     said = []
     if any(ScenarioRow(facts=item, status=None).overlaps for item in scenarios):
         said.append("overlap above 1: threads loaded at once")
-    grows = any(side.growth_bytes is not None for side in sides)
+    grows = dict.fromkeys(
+        INITIALIZATIONS[item.scenario].growth_per for item in scenarios if item.new.growth_bytes is not None
+    )
+    growing = f"growth per {' or '.join(grows)}"
     if any(side.growth_bytes is None and side.max_rss_bytes is not None for side in sides):
-        said.append("memory: peak of a process" + (", with a sign growth per cycle" if grows else ""))
+        said.append("memory: peak of a process" + (f", with a sign {growing}" if grows else ""))
     elif grows:
-        said.append("memory: growth per cycle")
+        said.append(f"memory: {growing}")
     return "; ".join(said)
 
 

@@ -72,7 +72,9 @@ class Stage:
         self._locks = {step[1]: threading.Lock() for steps in self._threads for step in steps if step[0] == "lock"}
         self._models = models
         self._kept = [collections.deque(maxlen=script.get("keeps", 0)) for _ in self._threads]
-        self._servers = {step[1] for steps in self._threads for step in steps if step[0] == "serve"}
+        steps = [step for steps in self._threads for step in steps]
+        self._servers = {step[1] for step in steps if step[0] in ("serve", "answer")}
+        self._answers = {name: serving.ServedAnswers(served, log) for name, served in models.items()}
         self._failed = {}
         self._draws = set()
         self._forked = {}
@@ -83,10 +85,7 @@ class Stage:
 
     def act(self, thread):
         try:
-            native_stacks.guard_thread()
-            settings.size_thread_pool(self._request, thread, self._log)
-            with settings.thread_context(self._request):
-                self._take_all(thread)
+            self._in_context(thread, self._take_all, thread)
         except BaseException as error:  # outside of every phase, so ours; the others would wait for this thread
             self.give_up("a step cannot be done: %s" % error)
 
@@ -103,6 +102,12 @@ class Stage:
     def join_all(self):
         for thread in self._started.values():
             thread.join()
+
+    def _in_context(self, thread, action, *arguments):
+        native_stacks.guard_thread()
+        settings.size_thread_pool(self._request, thread, self._log)
+        with settings.thread_context(self._request):
+            action(*arguments)
 
     def give_up(self, message):
         """End the process at once, whatever its threads are doing: no model is to blame."""
@@ -188,6 +193,42 @@ class Stage:
                 pause = min(max(wire.PAUSE_FACTOR * (now - begin), wire.LEAST_PAUSE_S), wire.MOST_PAUSE_S)
             answers.tell()
 
+    def _answer(self, thread, name, where, larger):
+        def respond(served):
+            with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=served.schedule[0][0]):
+                output, _ = served.answer(served.schedule[0][0], larger)
+                if not larger:
+                    self._answers[name].take(output)
+            self._answers[name].tell()
+
+        self._model_step(name, lambda served: self._in_thread(where, thread, respond, served))
+
+    def _in_thread(self, where, thread, action, served):
+        if where == "own":
+            action(served)
+            return
+        answered, failed = threading.Event(), []
+
+        def work():
+            try:
+                self._in_context(thread, action, served)
+            except BaseException as error:
+                failed.append(error)
+            answered.set()
+            if where == "stays":
+                threading.Event().wait()
+
+        started = threading.Thread(target=work, name="request", daemon=True)
+        started.start()
+        answered.wait()
+        if where == "ends":
+            started.join()
+        if failed:
+            raise failed[0]
+
+    def _set_threads(self, thread, number):
+        settings.resize_thread_pool(number, thread, self._log)
+
     def _drop(self, thread, name):
         def drop(served):
             with self._log.phase(wire.DROP, model=served.name, thread=thread):
@@ -237,7 +278,7 @@ class Stage:
 
     def _memory(self, thread, label):
         measurements.give_back_freed()
-        self._log.emit("memory", label=label, rss_bytes=resident_bytes())
+        self._log.emit("memory", label=label, rss_bytes=resident_bytes(), os_threads=len(os.listdir("/proc/self/task")))
 
 
 def resident_bytes():

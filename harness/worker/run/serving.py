@@ -91,6 +91,7 @@ class ServedModel:
         self._loader = loading.LOADERS[loader]
         self.device = device
         self._precision = run["precision"]
+        self._larger_inputs = run.get("larger_inputs")
         self._module = None
         self.stable_answer = StableAnswer()
         self._reader = trees.TensorReader(artifact["inputs_dir"], device)
@@ -115,9 +116,12 @@ class ServedModel:
         self.stable_answer = StableAnswer()
         self._module = None
 
-    def arguments(self, set_name):
-        """Return fresh arguments: a call may change its inputs in place."""
-        arguments = self._reader.value(self._inputs[set_name]["tree"])
+    def arguments(self, set_name, larger=0):
+        """Return fresh arguments: a call may change its inputs in place.
+
+        Where ``larger`` is not 0, those of ``larger_inputs``, every dimension that grows so much larger.
+        """
+        arguments = self._reader.value(self._larger_inputs if larger else self._inputs[set_name]["tree"], larger)
         return arguments if self._precision is None else widened(arguments, getattr(torch, self._precision))
 
     def target(self, set_name):
@@ -146,10 +150,10 @@ class ServedModel:
         except RuntimeError:  # in the words of Python, which the C++ worker says as well
             raise AttributeError("%r object has no attribute %r" % (type(self._module).__name__, name))
 
-    def answer(self, set_name):
-        """Make one call as a server does, without events; return its output and its arguments."""
+    def answer(self, set_name, larger=0):
+        """Make one call as a server does, without events; return its output and its arguments (see ``arguments``)."""
         self.prepare()
-        arguments = self.arguments(set_name)
+        arguments = self.arguments(set_name, larger)
         output = self.method(set_name)(*arguments)
         self.synchronize()
         return output, arguments

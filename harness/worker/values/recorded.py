@@ -16,24 +16,32 @@ class RecordedValues:
     def __init__(self, torch, data, device="cpu"):
         self.torch, self.data, self.device = torch, data, device
 
-    def value(self, tree):
+    def value(self, tree, larger=0):
+        """Return a value of ``tree``, in which the dimensions that ``grows`` names are ``larger`` than recorded."""
         kind, content = tree
         if kind == "tensor":
-            return self.tensor(content)
+            return self.grown(self.tensor(content), content.get("grows", ()), larger)
         if kind == "float":
             return float(content)
         if kind == "complex":
             return complex(float(content[0]), float(content[1]))
         if kind in ("tuple", "list"):
-            items = [self.value(item) for item in content]
+            items = [self.value(item, larger) for item in content]
             return tuple(items) if kind == "tuple" else items
         if kind == "namedtuple":
-            return tuple(self.value(item) for _, item in content[1])
+            return tuple(self.value(item, larger) for _, item in content[1])
         if kind == "dict":
-            return {self.value(key): self.value(item) for key, item in content}
+            return {self.value(key): self.value(item, larger) for key, item in content}
         if kind == "device":
             return self.torch.device(content)
         return Opaque(content) if kind == "object" else content
+
+    def grown(self, tensor, dimensions, larger):
+        """Return ``tensor`` with each of ``dimensions`` so much larger: its values again, from the first one on."""
+        for dim in dimensions if larger else ():
+            size = tensor.size(dim)
+            tensor = tensor.index_select(dim, self.torch.arange(size + larger, device=self.device) % size)
+        return tensor
 
     def bytes_of(self, spec):
         start, size = spec["offset"], spec["nbytes"]

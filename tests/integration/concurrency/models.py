@@ -5,7 +5,7 @@ threads share, or that serves while others load, answers more. What is to go wro
 inference mode, which the new side's serving profile turns on.
 """
 
-from typing import Any, List
+from typing import Any, Dict, List
 
 import torch
 from torch import nn
@@ -86,6 +86,9 @@ class Overdrawn(nn.Module):
                 raise RuntimeError("planted: called more often than the quota allows")
             if self.what == "crashes":
                 answer = answer + torch.ops.aten._reshape_alias(answer, [2], [self.nowhere]).sum()
+            elif self.what == "loops":
+                while self.calls > self.limit:
+                    self.calls += 1
             else:
                 answer = answer + 1.0
         return answer
@@ -140,6 +143,29 @@ class Wide(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.inner(x) + torch.relu(x.repeat(1, self.repeats)).mean()
+
+
+class Cached(nn.Module):
+    """Keeps 2 MB for each batch size that it has met, the latest ``limit`` of them."""
+
+    sizes: List[int]
+    cache: Dict[int, torch.Tensor]
+
+    def __init__(self, limit: int):
+        super().__init__()
+        self.inner = Linear()
+        self.limit = limit
+        self.sizes = []
+        self.cache = {}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        size = x.size(0)
+        if size not in self.cache:
+            self.cache[size] = torch.full([1 << 19], float(size))
+            self.sizes.append(size)
+        if len(self.sizes) > self.limit:
+            self.cache.pop(self.sizes.pop(0))
+        return self.inner(x)
 
 
 class WildRead(nn.Module):
@@ -242,6 +268,26 @@ def wide():
 @model("narrow", tags=("openmp",), devices=("cpu",))
 def narrow():
     return sample(Wide(2))
+
+
+@model("looping", tags=("later",), devices=("cpu",))
+def looping():
+    return sample(Overdrawn("loops", CALLS_ALONE))
+
+
+@model("looping_never", tags=("later",), devices=("cpu",))
+def looping_never():
+    return sample(Overdrawn("loops", NEVER))
+
+
+@model("caching", tags=("memory",), devices=("cpu",))
+def caching():
+    return sample(Cached(NEVER))
+
+
+@model("caching_few", tags=("memory",), devices=("cpu",))
+def caching_few():
+    return sample(Cached(2))
 
 
 @model("wild_read", tags=("wild",), devices=("cpu",))

@@ -377,8 +377,9 @@ def test_serving_is_no_call_and_hangs_like_one() -> None:
 
 
 def test_memory_is_kept_in_order() -> None:
-    lines = [event("memory", index, label=f"cycle {index}", rss_bytes=size) for index, size in enumerate((10, 30, 20))]
-    assert event_log(*lines).memory == [("cycle 0", 10), ("cycle 1", 30), ("cycle 2", 20)]
+    read = [("cycle 0", 10, 3), ("cycle 1", 30, 5), ("cycle 2", 20, 4)]
+    lines = [event("memory", 0, label=label, rss_bytes=size, os_threads=threads) for label, size, threads in read]
+    assert event_log(*lines).memory == read
 
 
 def test_spans_carry_the_cpu_time_of_their_thread() -> None:

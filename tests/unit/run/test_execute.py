@@ -22,7 +22,8 @@ from harness.run.gate import gate
 from harness.run.options import Options, own_command, shown_path
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, Plan
-from harness.scenarios import SCENARIOS
+from harness.models.declarations import PLANTED_DEFECT_SCENARIOS
+from harness.scenarios import INITIALIZATIONS, SCENARIOS
 from harness.domain.outcome import Status
 from tests.unit.builders.reports import ratio, verdict
 from harness.errors import ConfigError, RunDirError, SelectionError
@@ -219,6 +220,17 @@ def test_planted_defects_of_another_device_are_not_planned(monkeypatch: pytest.M
     )
     plan = planning.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
     assert [item.name for item in plan.planted_defects] == ["cpu_bird"]
+
+
+@pytest.mark.parametrize("scenario", [name for name, item in INITIALIZATIONS.items() if item.on_request])
+def test_what_one_scenario_alone_shows_is_planted_only_for_that_one(scenario: str) -> None:
+    def planted(*scenarios: str) -> set[str]:
+        options = Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din", scenarios=scenarios)
+        marks = (item.planted_defect for item in planning.make_plan(options).planted_defects)
+        return {mark.scenario for mark in marks if mark is not None}
+
+    assert planted("concurrent") == {"alone", "latency", "shared", "small_pools"}
+    assert planted(scenario) - planted("concurrent") == ({scenario} & set(PLANTED_DEFECT_SCENARIOS))
 
 
 def test_a_planted_is_no_model_of_a_run(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
 from harness.domain.report import ScenarioReport
 from harness.probing.facts import Decided, GroupRun
-from harness.run.report_scenarios import growth_notes, scenario_reports
+from harness.run import report_scenarios
+from harness.run.report_scenarios import fixed_size_notes, growth_notes, new_thread_notes, scenario_reports
 from harness.startup.rates import upper_bound
 from harness.startup.initialize import paired
-from harness.scenarios import REINIT_CYCLES
+from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS
 from tests.unit.builders.stages import known, near, planned, probed, result
 
 SECOND_NS = 1_000_000_000
@@ -45,7 +46,7 @@ def run(*rounds: Sequence[ProbeResult], scenario: str = "concurrent", side: str 
 
 
 def facts_of(*runs: GroupRun, **changes: Any) -> Decided:
-    scenarios = ("alone", "sequential", "concurrent", "while_serving", "reinit", "processes", "latency")
+    scenarios = ("alone", *INITIALIZATIONS, "latency")
     plan = planned("a", "b", scenarios=scenarios, settings={"init_threads": 3})
     return replace(known(plan), group_runs=runs, initialized=paired(runs), **changes)
 
@@ -88,7 +89,7 @@ def test_old_release_stands_beside_the_new_one_and_bounds_nothing() -> None:
     assert found.hang_bound == near(0.95)
 
 
-@pytest.mark.parametrize(("scenario", "within"), [("while_serving", 1), ("reinit", REINIT_CYCLES)])
+@pytest.mark.parametrize(("scenario", "within"), [("while_serving", 1), ("reinit", CYCLES)])
 def test_rounds_within_a_process_count_where_it_came_to_its_end(scenario: str, within: int) -> None:
     found = only(run([came_through()], [came_through()], [hung()], scenario=scenario))
     assert (found.new.rounds, found.new.failed) == (2 * within + 1, 1)
@@ -127,8 +128,8 @@ def test_largest_memory_of_a_process() -> None:
     assert only(run([came_through()])).new.max_rss_bytes is None
 
 
-def cycles(*sizes: int) -> ProbeResult:
-    return came_through(memory=tuple((f"cycle {index}", size) for index, size in enumerate(sizes)))
+def cycles(*sizes: int, threads: int = 1) -> ProbeResult:
+    return came_through(memory=tuple((f"cycle {index}", size, threads) for index, size in enumerate(sizes)))
 
 
 def test_growth_is_that_of_the_cycles_after_the_first() -> None:
@@ -138,6 +139,14 @@ def test_growth_is_that_of_the_cycles_after_the_first() -> None:
     assert found.old is not None
     assert (found.new.growth_bytes, found.old.growth_bytes) == (near(100.0), near(0.0))
     assert only(run([came_through()])).new.growth_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("scenario", "each"), [("rolling", 1), ("thread_per_request", NEW_THREADS), ("growing_shapes", NEW_SIZES)]
+)
+def test_growth_is_that_of_one_update_new_thread_or_new_size(scenario: str, each: int) -> None:
+    found = only(run([cycles(0, 4800, 9600, 14400, threads=7)], scenario=scenario))
+    assert (found.new.growth_bytes, found.new.os_threads) == (near(4800 / each), 7)
 
 
 def test_rows_come_in_the_order_of_the_plan_and_then_of_the_groups() -> None:
@@ -183,3 +192,35 @@ def test_memory_that_grows_more_than_before_is_told(new_mb: float, old_mb: float
     assert f"{new_mb:.1f} MB" in note
     assert note.endswith(before)
     assert note.startswith("g: ")
+
+
+def test_limit_and_words_of_growth_are_those_of_one_new_size() -> None:
+    def told(mb_per_size: float) -> tuple[str, ...]:
+        sizes = (round(mb_per_size * NEW_SIZES * MB * index) for index in range(6))
+        return growth_notes([only(run([cycles(*sizes)], scenario="growing_shapes"))])
+
+    assert told(3.9 / NEW_SIZES) == ()
+    assert told(4.2 / NEW_SIZES) == (
+        "g: memory grows by 0.7 MB with every new size in growing shapes in the new release; in the old one: unknown",
+    )
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_threads_and_memory_of_new_threads_are_told_for_both_releases(old: bool) -> None:
+    name = "thread_per_connection"
+    rounds = [run([cycles(*(index * 16 * MB for index in range(6)), threads=203)], scenario=name)]
+    rounds += [run([cycles(*[MB] * 6, threads=107)], scenario=name, side="old")] if old else []
+    before = "; in the old one: 107 threads and +0.00 MB each" if old else ""
+    assert new_thread_notes([only(*rounds)]) == (
+        f"g: after 96 new threads of connection threads the process has 203 threads and +1.00 MB each in the new release"
+        f"{before}",
+    )
+    assert new_thread_notes([only(run([cycles(1, 2, 3)], scenario="reinit"))]) == ()
+
+
+def test_models_of_one_size_are_named_where_larger_ones_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_scenarios, "takes_part", lambda scenario, name, _: name != "a")
+    monkeypatch.setattr(report_scenarios, "works_alone", lambda name, _: True)
+    facts = facts_of(run([came_through()]), alone={"a": probed(result("a")), "b": probed(result("b"))})
+    (note,) = fixed_size_notes(facts)
+    assert note.startswith("growing shapes: not asked of a: no dimension differs between the input sets")

@@ -353,7 +353,7 @@ def test_answer_that_changes_while_others_load_is_a_race_with_its_calls() -> Non
     found = judged(initialization_result(served=SERVED), initialization_result(), evidence="probes/7")
     (item,) = found.findings
     assert (found.status, found.note, item.kind, item.evidence) == (Status.FAIL, "", "race", "probes/7")
-    assert item.message == "answers otherwise while others load: 4 of 12 served calls, from call 3 on"
+    assert item.message == "answers otherwise while it serves: 4 of 12 served calls, from call 3 on"
     assert judged(initialization_result(served=SERVED), None, comparison=None).status is Status.FAIL
 
 

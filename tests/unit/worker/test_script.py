@@ -15,7 +15,7 @@ from harness.domain.environment import Environment
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelRun, ProbeRequest, ProbeResult, Script, ServingProfile, Step
 from harness.probing.runner import ZygoteRunner
-from harness.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
+from harness.scenarios import INITIALIZATIONS, CYCLES, copies
 from harness.worker import wire
 from tests.programs import stub
 
@@ -69,7 +69,10 @@ def perform(runner: ZygoteRunner, artifacts: Path) -> Perform:
     ) -> Played:
         wanted = names or (copies(script) if script is not None else ())
         made = [stub.write_artifact(artifacts, name, **programs.get(name, {})) for name in wanted]
-        runs = tuple(ModelRun(artifact=artifact, schedule=(("example", CALLS),)) for artifact in made)
+        runs = tuple(
+            ModelRun(artifact=artifact, schedule=(("example", CALLS),), larger_inputs=["tuple", []])
+            for artifact in made
+        )
         request = ProbeRequest(
             verb="run",
             side="old",
@@ -276,12 +279,46 @@ def test_error_while_serving_is_that_of_the_server(perform: Perform) -> None:
 
 def test_memory_is_what_the_process_holds_now(perform: Perform) -> None:
     played = perform(Script(threads=((("memory", "before"), *both("a"), ("memory", "after")),)))
-    labels, sizes = zip(*played.result.memory, strict=True)
+    labels, sizes, threads = zip(*played.result.memory, strict=True)
     assert labels == ("before", "after")
     assert played.result.max_rss_bytes is not None
     # The kernel keeps the largest value in pages per thread, and adds them up late.
     assert all(0.5 < size / played.result.max_rss_bytes < 1.5 for size in sizes)
-    assert [(event["label"], event["rss_bytes"]) for event in played.of("memory")] == list(played.result.memory)
+    assert threads == (1, 1)
+
+
+# one request, and pools of another size
+
+
+@pytest.mark.parametrize(("where", "is_new"), [("own", False), ("ends", True), ("stays", True)])
+def test_request_is_answered_in_this_thread_or_in_a_new_one_that_ends_or_stays(
+    perform: Perform, where: str, is_new: bool
+) -> None:
+    steps: tuple[Step, ...] = (*both("a"), *[("answer", "a", where, 0)] * 3, ("memory", "after"))
+    played = perform(Script(threads=(steps,)))
+    (hello,) = played.of("hello")
+    threads = [event["tid"] for event in played.of("begin", "serve", model="a", thread=0)]
+    assert len(threads) == len(played.of("end", "serve")) == 3
+    assert (set(threads) == {hello["pid"]}, hello["pid"] in threads) == (not is_new, not is_new)
+    ((_, _, os_threads),) = played.result.memory
+    assert (os_threads == 4) is (where == "stays")  # the kernel may still know the last one that has ended
+    assert played.result.outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize("where", ["own", "ends", "stays"])
+def test_request_that_fails_is_the_models_and_its_later_ones_are_left_out(perform: Perform, where: str) -> None:
+    steps: tuple[Step, ...] = (*both("a"), *[("answer", "a", where, 0)] * 3, *both("b"))
+    played = perform(Script(threads=(steps,)), a={"calls": {str(CALLS + 1): "raise_error"}})
+    assert played.outcomes == {"a": Outcome.RUNTIME_ERROR, "b": Outcome.COMPLETED}
+    assert [item.phase for item in played.result.models if item.failed] == ["serve"]
+    assert [len(played.of(ev, "serve")) for ev in ("begin", "end", "error")] == [2, 1, 1]
+
+
+def test_pool_that_reads_back_as_another_size_is_marked(perform: Perform) -> None:
+    threads = (("set_threads", 1), *both("a"), ("set_threads", 4), *both("b"))
+    played = perform(Script(threads=(threads,)))
+    (mark,) = (event for event in played.of("mark") if event["name"].startswith("intra_op_otherwise"))
+    assert (mark["name"], mark["data"]) == ("intra_op_otherwise:0", {"requested": 4, "read_back": 1})
 
 
 # failures
@@ -403,7 +440,7 @@ def test_step_that_a_forked_process_cannot_do_is_our_own_failure(perform: Perfor
 
 def test_cycles_read_the_memory_when_everything_is_gone(perform: Perform) -> None:
     played = perform(INITIALIZATIONS["reinit"].write(["a", "b", "c"], 2))
-    assert [label for label, _ in played.result.memory] == [f"cycle {index}" for index in range(REINIT_CYCLES)]
+    assert [label for label, *_ in played.result.memory] == [f"cycle {index}" for index in range(CYCLES)]
     here = 0
     for event in played.events:
         if event["ev"] == "end" and event.get("phase") in ("load", "drop"):

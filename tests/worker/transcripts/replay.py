@@ -24,6 +24,7 @@ from harness.environments.native import LibTorch, build_worker
 from harness.models.artifacts import artifact_of
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
+from harness.startup.larger_inputs import larger_inputs
 from harness.store import probe_files
 from harness.worker import wire
 
@@ -56,7 +57,14 @@ class Transcript:
             if name in missing:
                 artifact = replace(artifact, path="/nonexistent/absent.pt")
             schedule = tuple((input_set.name, self.data["calls"]) for input_set in artifact.input_sets)
-            runs.append(ModelRun(artifact=artifact, schedule=schedule, precision=self.data.get("precision")))
+            runs.append(
+                ModelRun(
+                    artifact=artifact,
+                    schedule=schedule,
+                    precision=self.data.get("precision"),
+                    larger_inputs=larger_inputs(artifact),
+                )
+            )
         pools = self.data.get("pools", {"intra_op": 1, "inter_op": 1})
         profile = ServingProfile(
             intra_op_threads=pools["intra_op"],

@@ -200,6 +200,29 @@ def counts():
     return Sample(Turns(1), example=(torch.arange(3.0),))
 
 
+class Seen(torch.nn.Module):
+    """Answers the sizes that it has been called with, and the sum of what it was given, so far."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("sizes", torch.zeros(0, dtype=torch.int64))
+        self.register_buffer("total", torch.zeros(1))
+
+    def forward(self, x: Tensor, names: Dict[str, Tensor]) -> Tuple[Tensor, Tensor]:
+        mask = names["mask"]
+        self.sizes = torch.cat([self.sizes, torch.tensor([x.size(0), x.size(1), mask.size(0)])])
+        self.total += (x.sum(1) * mask).sum()
+        return self.sizes, self.total.clone()
+
+
+@model("seen", how="script", tags=("serving",))
+def seen():
+    def inputs(rows):
+        return torch.arange(2.0 * rows).view(rows, 2), {"mask": torch.arange(1.0, rows + 1)}
+
+    return Sample(Seen(), example=inputs(2), larger=inputs(3))
+
+
 class Raises(torch.nn.Module):
     def forward(self, how: int, x: Tensor) -> Tensor:
         if how == 1:
