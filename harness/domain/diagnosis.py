@@ -1,5 +1,6 @@
 """What searches find about a red cell: settings that cure it, bisection, reduction, rewrites, attribution, issues."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -225,7 +226,7 @@ class Culprit:
         minimal: without any one of them the symptom was not seen; False: the search was ended before that was known.
         fails, runs: how often it showed in the new release, of how many runs.
         old, new: what became of it in either release, in words.
-        ratio: new over old of its call, for latency.
+        steady: new over old of its call, for latency.
     """
 
     place: Place = ()
@@ -238,7 +239,7 @@ class Culprit:
     runs: int = 1
     old: str = ""
     new: str = ""
-    ratio: float | None = None
+    steady: RatioEstimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -341,7 +342,7 @@ class Rewritten:
         artifact: the patched archive, relative to the run; empty unless it cures.
         loads_in_old: whether the old release loads it and answers with the golden values.
         cures: whether the new one does too, in each of ``repeats`` runs.
-        ratio: new (patched) over old (unpatched) of the steady call, None where not measured.
+        steady: new (patched) over old (unpatched) of the steady call, None where not measured.
         note: why not, in words.
     """
 
@@ -353,8 +354,13 @@ class Rewritten:
     loads_in_old: bool = False
     cures: bool = False
     repeats: int = 0
-    ratio: float | None = None
+    steady: RatioEstimate | None = None
     note: str = ""
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Sorts what cures to the front, the quickest first; what was not measured is the last of these."""
+        return not self.cures, self.steady.ratio if self.steady is not None else math.inf
 
 
 class BisectAnswer(StrEnum):

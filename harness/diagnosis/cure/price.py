@@ -109,10 +109,14 @@ def _benchmarked(
         )
         if measured.problems:
             problem = measured.problems[model]
-            failed = f"the {CURED} process" in problem or problem.startswith(f"{CURED}: ")
-            return [Bill(problem=f"under load: {problem}", failed=failed)] * len(sets)
+            return [Bill(problem=f"under load: {problem}", failed=_is_of(CURED, problem))] * len(sets)
         samples += measured.samples
     return [_bill(model, samples, arm) for arm in arms]
+
+
+def _is_of(arm: str, problem: str) -> bool:
+    """Whether what went wrong in a round is the doing of the process of ``arm``."""
+    return f"the {arm} process" in problem or problem.startswith(f"{arm}: ")
 
 
 def _bill(model: str, samples: Sequence[PairSample], arm: str) -> Bill:
@@ -156,6 +160,11 @@ def timed(
         runtime=timed_runtime(facts, effects),
         time=time,
     )
+
+
+def why_ill(measured: LatencyMeasurement) -> str:
+    """Return what went wrong in the new release while it was timed; a problem of another process is none of it."""
+    return f"under load: {measured.problem}" if _is_of("new", measured.problem) else ""
 
 
 def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Provisioned) -> str:

@@ -102,8 +102,8 @@ def test_the_executor_is_told_with_the_few_nodes_the_setting_and_the_rewrite() -
         ),
         rewrites=(
             Rewritten(rule="in vain", what="x", artifact="no.pt"),
-            Rewritten(rule="dear", what="y", artifact="dear.pt", cures=True, ratio=30.0),
-            Rewritten(rule="doubled", what="a + a by 2 * a", artifact="rewrites/m.pt", cures=True, ratio=1.004),
+            Rewritten(rule="dear", what="y", artifact="dear.pt", cures=True, steady=replace(ratio, ratio=30.0)),
+            Rewritten(rule="doubled", what="a + a by 2 * a", artifact="rewrites/m.pt", cures=True, steady=ratio),
         ),
         reproducers=(Reproducer(operator="n", folder="reproducers/1"), Reproducer(operator="n", note="none")),
     )
@@ -111,7 +111,7 @@ def test_the_executor_is_told_with_the_few_nodes_the_setting_and_the_rewrite() -
     assert told.lines == (
         ("reduced", "to aten::n0 + aten::n1, net.py:1"),
         ("cure", "profiling off: steady latency +1.0 % [0.0, +2.0]"),
-        ("rewrite", "doubled: a + a by 2 * a (+0.4 % latency); 1 more cure as well"),
+        ("rewrite", "doubled: a + a by 2 * a (steady latency +1.0 % [0.0, +2.0]); 1 more cure as well"),
     )
     assert told.paths == ("../other/rewrites/m.pt", "../other/reproducers/1/reproduce.py", "../other/bisect.json")
     alone = by_bisection(CELL, replace(FOUND, answer=BisectAnswer.EXECUTOR), folder="x")
