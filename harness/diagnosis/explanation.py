@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from harness.domain.diagnosis import BisectAnswer, Bisection, Cure, NodeFault, Rewritten, TracedNode
+from harness.domain.diagnosis import BisectAnswer, Bisection, Cure, Curing, NodeFault, Rewritten, TracedNode
 from harness.domain.findings import SEVERITY
 from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
 from harness.domain.outcome import Status
@@ -106,16 +106,17 @@ def _doubts(found: FirstBad) -> Iterator[str]:
         yield f"but {found.releases[-1]} fails with another error: there may be two breaks"
 
 
-def by_cures(cell: str, model: str, cures: Iterable[Cure], *, paths: Sequence[str], why: str = "") -> Explained:
-    """Return what a search for cures tells of ``cell``; ``why``: for what reason none was tried."""
-    lines = _cures(cures)
+def by_cures(cell: str, found: Curing, *, path: str) -> Explained:
+    """Return what a search for cures tells of ``cell``; ``path`` is of its file."""
+    lines = [*_cures(found.cures), *_rewrites(curing(found.rewrites))]
+    why = next(iter(found.notes), "") if not found.cures else ""
     return Explained(
         cell=cell,
-        model=model,
+        model=found.model,
         by="mitigate",
-        answer=lines[0][1] if lines else "no setting cures it",
+        answer=lines[0][1] if lines else "nothing that was tried cures it",
         lines=tuple(lines) or (("no cure", why or "none of the settings that mitigate tried"),),
-        paths=tuple(paths),
+        paths=(path,),
     )
 
 

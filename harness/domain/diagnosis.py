@@ -61,7 +61,10 @@ class Cure:
     Attributes:
         names: of the settings, as in ``harness/settings/table.py``.
         cures: applied and read back, the symptom gone in every repeat, outputs equal to the golden.
-        untestable: that could not be told: not there in this release, without effect, or the machine was too busy.
+        untestable: that could not be told: not there in this release, without effect, no time left, or the machine was
+            too busy.
+        unaffected: what is wrong is the same as without them: every answer has the same bits, or a slow call is not
+            quicker for sure.
         minimal: no smaller set of them cures; False where a smaller one could not be tested.
         repeats: how many clean runs say so.
         breaks: other models that fail under it.
@@ -73,6 +76,7 @@ class Cure:
     names: tuple[str, ...]
     cures: bool
     untestable: bool = False
+    unaffected: bool = False
     minimal: bool = True
     repeats: int = 1
     breaks: tuple[str, ...] = ()
@@ -88,42 +92,6 @@ class Cure:
     def price(self, quantity: str) -> Price | None:
         """Return what one quantity costs, None where it was not measured."""
         return next((price for price in self.prices if price.quantity == quantity), None)
-
-
-class CureAnswer(StrEnum):
-    """What the search for a cure came to."""
-
-    NOTHING = "nothing to cure"
-    CURED = "cured"
-    NOT_FOUND = "no cure found"
-    UNDECIDED = "undecided"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Curing:
-    """What ``mitigate`` found about one model.
-
-    Attributes:
-        old, new: names of the environments.
-        scenario: the cell in which it was looked for, e.g. ``"alone"``; ``words``: as a reader calls it.
-        symptom: the findings of the cell, one line each.
-        cures: every set that was tried, the curing ones first, cheapest first.
-        price_note: why there is no price, or none against the uncured new release; empty where there are both.
-        ended: why the search ended early, empty where it did not.
-        notes: what else a reader should know.
-    """
-
-    model: str
-    old: str
-    new: str
-    scenario: str
-    words: str
-    answer: CureAnswer
-    symptom: tuple[str, ...] = ()
-    cures: tuple[Cure, ...] = ()
-    price_note: str = ""
-    ended: str = ""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -361,6 +329,44 @@ class Rewritten:
     def rank(self) -> tuple[bool, float]:
         """Sorts what cures to the front, the quickest first; what was not measured is the last of these."""
         return not self.cures, self.steady.ratio if self.steady is not None else math.inf
+
+
+class CureAnswer(StrEnum):
+    """What the search for a cure came to."""
+
+    NOTHING = "nothing to cure"
+    CURED = "cured"
+    NOT_FOUND = "no cure found"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curing:
+    """What ``mitigate`` found about one model.
+
+    Attributes:
+        old, new: names of the environments.
+        scenario: the cell in which it was looked for, e.g. ``"alone"``; ``words``: as a reader calls it.
+        symptom: the findings of the cell, one line each.
+        cures: every set that was tried, the curing ones first, cheapest first.
+        rewrites: of the guilty operators: those that the run knows to cure, else what was tried where no setting cures.
+        price_note: why there is no price, or none against the uncured new release; empty where there are both.
+        ended: why the search ended early, empty where it did not.
+        notes: what else a reader should know.
+    """
+
+    model: str
+    old: str
+    new: str
+    scenario: str
+    words: str
+    answer: CureAnswer
+    symptom: tuple[str, ...] = ()
+    cures: tuple[Cure, ...] = ()
+    rewrites: tuple[Rewritten, ...] = ()
+    price_note: str = ""
+    ended: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class BisectAnswer(StrEnum):

@@ -8,6 +8,7 @@ from harness.domain.diagnosis import Cure, CureAnswer, Curing
 from harness.domain.measurement import RatioEstimate
 from harness.domain.text import counted, prose, visible
 from harness.report.text.grid import draw, filled
+from harness.report.text.rewrites import rewrite_lines
 from harness.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
 
 LABEL = 12
@@ -66,12 +67,13 @@ def render_curing(found: Curing, *, directory: str, width: int = 80) -> str:
     lines += ["", *_wrapped("", _legend(curing), width)] if curing else []
     if found.price_note:
         lines += _wrapped("", f"Note: {prose(found.price_note)}.", width)
-    rest = [*_rest(found), *(("note", prose(note)) for note in found.notes)]
+    rewrites = rewrite_lines(found.rewrites, old=found.old, new=found.new, directory=directory)
+    rest = [*rewrites, *_rest(found), *(("note", prose(note)) for note in found.notes)]
     if found.ended:
         rest.append(("ended early", prose(found.ended)))
     lines += [""] if curing and rest else []
     for label, text in rest:
-        lines += _wrapped(label, text, width)
+        lines += _wrapped(label or " ", text, width)
     for number, one in enumerate(curing, start=1):
         lines += ["", *_cured(number, one)]
     lines += [""] if curing else []
@@ -80,7 +82,7 @@ def render_curing(found: Curing, *, directory: str, width: int = 80) -> str:
 
 
 def _head(found: Curing) -> str:
-    curing = sum(one.cures for one in found.cures)
+    curing = sum(one.cures for one in found.cures) + sum(one.cures for one in found.rewrites)
     if found.answer is CureAnswer.CURED:
         return f"{counted(curing, 'cure')}"
     return found.answer.value

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 from harness.domain.diagnosis import Rewritten, TracedNode
 from harness.domain.text import counted, first_few, prose
@@ -27,7 +28,7 @@ def rewrite_lines(rewrites: Sequence[Rewritten], *, old: str, new: str, director
         if not item.cures:
             yield "", prose(item.note)
             continue
-        yield "patched", f"{directory}/{item.artifact}"
+        yield "patched", item.artifact if PurePath(item.artifact).is_absolute() else f"{directory}/{item.artifact}"
         if told:  # all that is to know of it beside the first one
             yield "", _cost(item, old) or "what it costs is not known"
             continue

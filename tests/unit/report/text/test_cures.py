@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.domain.diagnosis import Cure, CureAnswer, Curing, Price
+from harness.domain.diagnosis import Cure, CureAnswer, Curing, Price, Rewritten
 from harness.domain.measurement import RatioEstimate
 from harness.report.text.cures import cure_lines, render_curing
 from harness.settings.mitigations import MITIGATIONS
@@ -91,6 +91,18 @@ def test_long_form_has_costs_with_intervals_and_lines_to_paste() -> None:
     assert "  no way known: environment" in lines
     assert lines[-1] == "written     reports/x/mitigate.json"
     assert all(len(line) <= 80 for line in lines)
+
+
+def test_a_rewrite_is_a_cure_like_any_other() -> None:
+    rewrite = Rewritten(rule="sinh", what="sinh as expm1", artifact="rewrites/m.pt", cures=True, repeats=5)
+    found = replace(curing(*IN_VAIN), rewrites=(replace(rewrite, steady=ratio(0.2)),))
+    lines = render_curing(found, directory="reports/x", width=80).splitlines()
+    assert lines[0] == "m, torch 2.1.2 -> torch 2.6.0, alone: 1 cure"
+    assert "rewrite     sinh: cures: sinh as expm1" in lines
+    assert "patched     reports/x/rewrites/m.pt" in lines
+    assert "            against torch 2.1.2" in lines
+    elsewhere = replace(found, rewrites=(replace(rewrite, artifact="/run/m.pt"),))
+    assert "patched     /run/m.pt" in render_curing(elsewhere, directory="reports/x")
 
 
 def test_every_combination_fits_in_eighty_columns() -> None:
