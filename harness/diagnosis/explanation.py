@@ -187,7 +187,7 @@ def _rewrites(cured: Sequence[Rewritten]) -> list[tuple[str, str]]:
         return []
     more = f"; {len(cured) - 1} more cure as well" if len(cured) > 1 else ""
     steady = cured[0].steady
-    cost = f" (steady latency {steady.words})" if steady is not None else ""
+    cost = f" (latency {steady.words})" if steady is not None else ""
     return [("rewrite", f"{cured[0].rule}: {cured[0].what}{cost}{more}")]
 
 

@@ -114,7 +114,7 @@ def test_the_executor_is_told_with_the_few_nodes_the_setting_and_the_rewrite() -
     assert told.lines == (
         ("reduced", "to aten::n0 + aten::n1, net.py:1"),
         ("cure", "profiling off: steady latency +1.0 % [0.0, +2.0]"),
-        ("rewrite", "doubled: a + a by 2 * a (steady latency +1.0 % [0.0, +2.0]); 1 more cure as well"),
+        ("rewrite", "doubled: a + a by 2 * a (latency +1.0 % [0.0, +2.0]); 1 more cure as well"),
     )
     assert told.paths == ("../other/rewrites/m.pt", "../other/reproducers/1/reproduce.py", "../other/bisect.json")
     alone = by_bisection(CELL, replace(FOUND, answer=BisectAnswer.EXECUTOR), folder="x")
