@@ -76,11 +76,12 @@ def telling_ratio(
 
 
 def _agrees(gap: float, run: RatioEstimate) -> bool:
-    """Whether a gap is that of the run by the program's own scale: what is as slow as either says is bad by the other.
+    """Whether a gap is that of the run: within its interval, or so near that what is as slow as either is bad by both.
 
     Bad is what lies in the upper third of the gap's logarithm, see ``rated`` in ``harness/worker/reproduce/timing.py``.
     """
-    return run.low > 1 and run.high ** (2 / 3) <= gap <= run.low ** (3 / 2)
+    is_near = run.ratio ** (2 / 3) <= gap <= run.ratio ** (3 / 2)
+    return run.low > 1 and (is_near or run.low <= gap <= run.high)
 
 
 def confirms(symptom: Mapping[str, str], seen: Mapping[str, str]) -> bool:

@@ -75,6 +75,8 @@ def test_where_everything_slows_down_alike_nothing_tells() -> None:
         (4.0, 0.1, ratio(3.9, 4.1), True),
         (1.82, 0.1, ratio(1.04, 1.06), False),  # something else is slower than what the run timed
         (1.05, 0.05, ratio(1.04, 1.06), False),  # it is the reference that became quicker
+        (4.0, 0.1, ratio(1.1, 300.0, value=20.0), True),  # a busy machine: it speaks for nothing else
+        (4.0, 0.1, ratio(0.9, 300.0, value=20.0), False),
         (4.0, 0.1, ratio(0.0, math.inf, value=4.0, pairs=1), False),
         (4.0, 0.1, None, False),
     ],
