@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ MODELS = Path(__file__).with_name("reproduced")
 SYMPTOMS = {"slow": Symptom.LATENCY}
 
 
-def made(old: str, new: Path, reports: Path, models: str, **settings: str) -> tuple[dict[str, Reproducer], Path]:
+def made(old: str, new: Path, reports: Path, models: str, **settings: Any) -> tuple[dict[str, Reproducer], Path]:
     """Make a reproducer of each of ``models`` in one run; return them by model, and the run's folder."""
     with judged(MODELS, (old, new), reports, models, floor_s=1, calls=2, **settings) as (facts, effects):
         reproducers = {
