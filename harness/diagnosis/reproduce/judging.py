@@ -76,11 +76,12 @@ def telling_ratio(
 
 
 def _agrees(gap: float, run: RatioEstimate) -> bool:
-    """Whether a gap is that of the run: within its interval, or so near that what is as slow as either is bad by both.
+    """Whether a gap is that of the run: within its interval, or what is as slow as the other is nearer to bad than good.
 
-    Bad is what lies in the upper third of the gap's logarithm, see ``rated`` in ``harness/worker/reproduce/timing.py``.
+    That is by factors, as the program rates what it measures. A call of microseconds has another share of Python's own
+    work in the program than in the benchmark, so that the two may be apart by much where both are large.
     """
-    is_near = run.ratio ** (2 / 3) <= gap <= run.ratio ** (3 / 2)
+    is_near = run.ratio ** (1 / 2) <= gap <= run.ratio**2
     return run.low > 1 and (is_near or run.low <= gap <= run.high)
 
 
