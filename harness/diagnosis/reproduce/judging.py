@@ -76,7 +76,7 @@ def telling_ratio(
 
 
 def _agrees(gap: float, run: RatioEstimate) -> bool:
-    """Whether a gap is that of the run: within its interval, or what is as slow as the other is nearer to bad than good.
+    """Whether a gap is that of the run: in its interval, or what is as slow as the other is nearer to bad than to good.
 
     That is by factors, as the program rates what it measures. A call of microseconds has another share of Python's own
     work in the program than in the benchmark, so that the two may be apart by much where both are large.
