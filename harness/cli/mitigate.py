@@ -11,7 +11,7 @@ from harness.scenarios import CELL_SCENARIOS
 
 HELP = CommandHelp(
     "Find the smallest sets of settings that cure a red cell, what each costs against the old release, and the "
-    "lines to paste for Python, C++, Triton or the environment.",
+    "lines to paste for Python, C++, Triton or the environment; where none does, rewrites of the guilty operators.",
     (
         ("--artifact ranker.pt --old 2.1.2 --new 2.6.0", "what cures it, what it costs, and lines to paste"),
         ("--cell CELL_ID", "the same for a red cell of the last run"),

@@ -28,7 +28,7 @@ from harness.latency.judging import common_words, is_shared, quantity_words
 from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
 from harness.static.judging import CHANGED, deciding
-from harness.static.semantics import SemanticChange, changes_between
+from harness.static.semantics import SemanticChange, changes_between, names_operator
 
 KINDS = {
     "operator": "the release lacks an operator or a class, or takes other arguments: the artifact does not load",
@@ -293,15 +293,10 @@ def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | N
         return Key("culprit", f"culprit-{'+'.join(map(_slug, named))}", _cut(f"{', '.join(named)}: named by bisect"))
     for change in changed:
         predicted = any(known.subject == change.operator and known.kind == CHANGED for known in _static(item))
-        if change.operator in named or _says(finding, change.operator) or (predicted and finding.kind not in RAISED):
+        said = names_operator(finding.message, change.operator)
+        if change.operator in named or said or (predicted and finding.kind not in RAISED):
             return Key("semantics", f"semantics-{change.operator}", f"known change of {change.operator} in {release}")
     return None
-
-
-def _says(finding: Finding, operator: str) -> bool:
-    """Whether the text of an error names an operator."""
-    short = re.escape(operator.rpartition("::")[2])
-    return re.search(rf"(?<!\w){short}(?!\w)", finding.message) is not None
 
 
 def _key_of_refusal(item: _Red, finding: Finding, release: str) -> Key | None:

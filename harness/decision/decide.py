@@ -242,7 +242,7 @@ def _mitigation(rows: Sequence[RowVerdict], accepted: Sequence[str]) -> str:
     parts = [f"{name}, accepted by the policy" for name in accepted]
     for name, cured in _cured_by(failed).items():
         highest = _highest_price(name, cured)
-        parts.append(f"{name}, {highest.centre} latency" if highest is not None else f"{name}, price not measured")
+        parts.append(f"{name}, latency {highest.words}" if highest is not None else f"{name}, price not measured")
     return "; ".join(parts)
 
 

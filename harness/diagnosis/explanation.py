@@ -1,13 +1,11 @@
 """From what a search found to what a red cell says of it, and which red cells are worth a search; pure."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from harness.domain.diagnosis import BisectAnswer, Bisection, Cure, NodeFault, Rewritten, TracedNode
+from harness.domain.diagnosis import BisectAnswer, Bisection, Cure, Curing, NodeFault, Rewritten, TracedNode
 from harness.domain.findings import SEVERITY
 from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
-from harness.domain.measurement import FACTORS_FROM, signed_percent
 from harness.domain.outcome import Status
 from harness.domain.report import Explained
 from harness.domain.text import first_few
@@ -41,7 +39,7 @@ def _gravity(cell: CellVerdict) -> int:
 
 def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0.0) -> Explained:
     """Return what ``found`` tells of ``cell``; ``folder`` is where its files lie, as ``Explained.paths`` has it."""
-    cured = sorted((item for item in found.rewrites if item.cures), key=lambda item: item.ratio or math.inf)
+    cured = curing(found.rewrites)
     lines = [*_culprits(found), *_cures(found.cures), *_rewrites(cured)]
     lines += [("refused", text) for text in found.refusals[:MOST]]
     if not lines:
@@ -108,22 +106,28 @@ def _doubts(found: FirstBad) -> Iterator[str]:
         yield f"but {found.releases[-1]} fails with another error: there may be two breaks"
 
 
-def by_cures(cell: str, model: str, cures: Iterable[Cure], *, paths: Sequence[str], why: str = "") -> Explained:
-    """Return what a search for cures tells of ``cell``; ``why``: for what reason none was tried."""
-    lines = _cures(cures)
+def by_cures(cell: str, found: Curing, *, path: str) -> Explained:
+    """Return what a search for cures tells of ``cell``; ``path`` is of its file."""
+    lines = [*_cures(found.cures), *_rewrites(curing(found.rewrites))]
+    why = next(iter(found.notes), "") if not found.cures else ""
     return Explained(
         cell=cell,
-        model=model,
+        model=found.model,
         by="mitigate",
-        answer=lines[0][1] if lines else "no setting cures it",
+        answer=lines[0][1] if lines else "nothing that was tried cures it",
         lines=tuple(lines) or (("no cure", why or "none of the settings that mitigate tried"),),
-        paths=tuple(paths),
+        paths=(path,),
     )
 
 
 def with_later(before: Sequence[Explained], later: Sequence[Explained]) -> tuple[Explained, ...]:
     """Return all that was found, of the same command about the same cell the later one."""
     return tuple({(item.cell, item.by): item for item in (*before, *later)}.values())
+
+
+def curing(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
+    """Return the rewrites that cure, the quickest first."""
+    return sorted((item for item in rewrites if item.cures), key=lambda item: item.rank)
 
 
 def _answer(found: Bisection) -> str:
@@ -182,15 +186,9 @@ def _rewrites(cured: Sequence[Rewritten]) -> list[tuple[str, str]]:
     if not cured:
         return []
     more = f"; {len(cured) - 1} more cure as well" if len(cured) > 1 else ""
-    return [("rewrite", f"{cured[0].rule}: {cured[0].what}{_cost(cured[0])}{more}")]
-
-
-def _cost(item: Rewritten) -> str:
-    if item.ratio is None:
-        return ""
-    return (
-        f" (latency x{item.ratio:.1f})" if item.ratio >= FACTORS_FROM else f" ({signed_percent(item.ratio)} % latency)"
-    )
+    steady = cured[0].steady
+    cost = f" (latency {steady.words})" if steady is not None else ""
+    return [("rewrite", f"{cured[0].rule}: {cured[0].what}{cost}{more}")]
 
 
 def _within(folder: str, path: str) -> str:

@@ -1,5 +1,6 @@
 """What searches find about a red cell: settings that cure it, bisection, reduction, rewrites, attribution, issues."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -60,7 +61,10 @@ class Cure:
     Attributes:
         names: of the settings, as in ``harness/settings/table.py``.
         cures: applied and read back, the symptom gone in every repeat, outputs equal to the golden.
-        untestable: that could not be told: not there in this release, without effect, or the machine was too busy.
+        untestable: that could not be told: not there in this release, without effect, no time left, or the machine was
+            too busy.
+        unaffected: what is wrong is the same as without them: every answer has the same bits, or a slow call is not
+            quicker for sure.
         minimal: no smaller set of them cures; False where a smaller one could not be tested.
         repeats: how many clean runs say so.
         breaks: other models that fail under it.
@@ -72,6 +76,7 @@ class Cure:
     names: tuple[str, ...]
     cures: bool
     untestable: bool = False
+    unaffected: bool = False
     minimal: bool = True
     repeats: int = 1
     breaks: tuple[str, ...] = ()
@@ -87,42 +92,6 @@ class Cure:
     def price(self, quantity: str) -> Price | None:
         """Return what one quantity costs, None where it was not measured."""
         return next((price for price in self.prices if price.quantity == quantity), None)
-
-
-class CureAnswer(StrEnum):
-    """What the search for a cure came to."""
-
-    NOTHING = "nothing to cure"
-    CURED = "cured"
-    NOT_FOUND = "no cure found"
-    UNDECIDED = "undecided"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Curing:
-    """What ``mitigate`` found about one model.
-
-    Attributes:
-        old, new: names of the environments.
-        scenario: the cell in which it was looked for, e.g. ``"alone"``; ``words``: as a reader calls it.
-        symptom: the findings of the cell, one line each.
-        cures: every set that was tried, the curing ones first, cheapest first.
-        price_note: why there is no price, or none against the uncured new release; empty where there are both.
-        ended: why the search ended early, empty where it did not.
-        notes: what else a reader should know.
-    """
-
-    model: str
-    old: str
-    new: str
-    scenario: str
-    words: str
-    answer: CureAnswer
-    symptom: tuple[str, ...] = ()
-    cures: tuple[Cure, ...] = ()
-    price_note: str = ""
-    ended: str = ""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -225,7 +194,7 @@ class Culprit:
         minimal: without any one of them the symptom was not seen; False: the search was ended before that was known.
         fails, runs: how often it showed in the new release, of how many runs.
         old, new: what became of it in either release, in words.
-        ratio: new over old of its call, for latency.
+        steady: new over old of its call, for latency.
     """
 
     place: Place = ()
@@ -238,7 +207,7 @@ class Culprit:
     runs: int = 1
     old: str = ""
     new: str = ""
-    ratio: float | None = None
+    steady: RatioEstimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -341,7 +310,7 @@ class Rewritten:
         artifact: the patched archive, relative to the run; empty unless it cures.
         loads_in_old: whether the old release loads it and answers with the golden values.
         cures: whether the new one does too, in each of ``repeats`` runs.
-        ratio: new (patched) over old (unpatched) of the steady call, None where not measured.
+        steady: new (patched) over old (unpatched) of the steady call, None where not measured.
         note: why not, in words.
     """
 
@@ -353,8 +322,51 @@ class Rewritten:
     loads_in_old: bool = False
     cures: bool = False
     repeats: int = 0
-    ratio: float | None = None
+    steady: RatioEstimate | None = None
     note: str = ""
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Sorts what cures to the front, the quickest first; what was not measured is the last of these."""
+        return not self.cures, self.steady.ratio if self.steady is not None else math.inf
+
+
+class CureAnswer(StrEnum):
+    """What the search for a cure came to."""
+
+    NOTHING = "nothing to cure"
+    CURED = "cured"
+    NOT_FOUND = "no cure found"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curing:
+    """What ``mitigate`` found about one model.
+
+    Attributes:
+        old, new: names of the environments.
+        scenario: the cell in which it was looked for, e.g. ``"alone"``; ``words``: as a reader calls it.
+        symptom: the findings of the cell, one line each.
+        cures: every set that was tried, the curing ones first, cheapest first.
+        rewrites: of the guilty operators: those that the run knows to cure, else what was tried where no setting cures.
+        price_note: why there is no price, or none against the uncured new release; empty where there are both.
+        ended: why the search ended early, empty where it did not.
+        notes: what else a reader should know.
+    """
+
+    model: str
+    old: str
+    new: str
+    scenario: str
+    words: str
+    answer: CureAnswer
+    symptom: tuple[str, ...] = ()
+    cures: tuple[Cure, ...] = ()
+    rewrites: tuple[Rewritten, ...] = ()
+    price_note: str = ""
+    ended: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class BisectAnswer(StrEnum):

@@ -168,7 +168,7 @@ class PlantedDefectResult:
 class Judgement:
     """The whole run: the decision, why, and what stands behind it.
 
-    ``mitigation`` is what is to be set, and its price, in a few words: ``"profiling off, +1.0 % latency"``; empty
+    ``mitigation`` is what is to be set and its price: ``"profiling off, latency +1.0 % [-0.2, +2.2]"``; empty
     unless the decision is OK_WITH_MITIGATION. ``vacuous`` is why the run cannot be green whatever its rows say, or
     empty; ``left_out``: what it was told to leave out, which a green decision says; ``of_cell``: it repeated one cell,
     so there are no planted defects and it says nothing about an upgrade. ``findings`` are of the run and of no single

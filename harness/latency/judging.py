@@ -432,7 +432,7 @@ def below_floor(measurement: LatencyMeasurement, budget: LatencyBudget) -> str:
     more_s = (shown.ratio - 1) * calls[0]
     if more_s >= budget.floor_s:
         return ""
-    return f"{shown.centre}, {amount(more_s, 's')} per call: below the floor of {amount(budget.floor_s, 's')}"
+    return f"{shown.words}, {amount(more_s, 's')} per call: below the floor of {amount(budget.floor_s, 's')}"
 
 
 def tolerated_words(measurement: LatencyMeasurement, budget: LatencyBudget) -> str:

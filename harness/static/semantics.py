@@ -4,6 +4,7 @@ The entries are the documented breaks in ``fixtures/breaks``, which are run and 
 entry; the change lies somewhere after the first and no later than the second. It is no complete list.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -78,6 +79,11 @@ CHANGES = (
         ("structure",),
     ),
 )
+
+
+def names_operator(text: str, operator: str) -> bool:
+    """Whether the text of an error names an operator."""
+    return re.search(rf"(?<!\w){re.escape(operator.rpartition('::')[2])}(?!\w)", text) is not None
 
 
 def changes_between(old: str, new: str) -> Iterator[tuple[SemanticChange, bool]]:

@@ -1,5 +1,6 @@
 """Settings cure what they can, and nothing else: a real runaway fusion, and operators spoilt in the new release."""
 
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,6 +17,8 @@ from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from harness.settings.paste_lines import TRITON
 from tests.integration.judging import judged
 from tests.integration.spoiling import spoilt
+from tests.programs import stub
+from tests.programs.cli import finish, started
 
 pytestmark = pytest.mark.integration
 
@@ -106,3 +109,32 @@ def test_a_start_up_one_after_another_cures_what_fails_only_beside_others(
         assert curing(start) == [("serialized loading", "serialized first calls")]
         assert search("healthy", facts, effects, scenario="concurrent").cell is None
         assert search("crowded_calls", facts, effects, scenario="alone").cell is None
+
+
+SLOW = ("--fixtures", "fixtures/breaks", "--model", "crossed_buckets")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("verb", "first"),
+    [("mitigate", "prices/*/round-1.json"), ("bisect", "benchmark/round-3.json")],
+)
+def test_a_killed_search_of_a_slow_cell_goes_on_with_its_rounds_and_ends_in_its_time(
+    old_python: str, new_python: str, tmp_path: Path, verb: str, first: str
+) -> None:
+    def rounds() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/**/round-*.json")}
+
+    slow = ("--latency", "quick") if verb == "bisect" else ("--scenario", "latency")
+    sides = ("--env", f"old={old_python}", "--env", f"new={new_python}", "--old", "old", "--new", "new")
+    command = [sys.executable, "-m", "harness", verb, "--out", str(tmp_path)]
+    process = started([*command, *SLOW, *slow, *sides])
+    assert stub.eventually(lambda: bool([*tmp_path.glob(f"*/{first}")]) or process.poll() is not None, within_s=240)
+    process.kill()
+    finish(process)
+    kept = rounds()
+    assert kept
+    done = finish(started([*command, "--resume", "last"]), within_s=600)
+    assert done.returncode in (1, 4), done.stderr
+    assert {path: rounds()[path] for path in kept} == kept
+    assert "crossed_buckets" in done.stdout

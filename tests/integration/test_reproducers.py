@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,9 @@ MODELS = Path(__file__).with_name("reproduced")
 SYMPTOMS = {"slow": Symptom.LATENCY}
 
 
-def made(old: str, new: Path, reports: Path, models: str) -> tuple[dict[str, Reproducer], Path]:
+def made(old: str, new: Path, reports: Path, models: str, **settings: Any) -> tuple[dict[str, Reproducer], Path]:
     """Make a reproducer of each of ``models`` in one run; return them by model, and the run's folder."""
-    with judged(MODELS, (old, new), reports, models, floor_s=1, calls=2) as (facts, effects):
+    with judged(MODELS, (old, new), reports, models, floor_s=1, calls=2, **settings) as (facts, effects):
         reproducers = {
             model.name: reproduce_whole(model.name, facts, effects, index=index, symptom=SYMPTOMS.get(model.name))
             for index, model in enumerate(facts.plan.models)
@@ -102,9 +103,8 @@ def test_values_of_every_kind_are_made_anew_and_compared(old_python: str, new_py
 def test_a_slow_release_is_reported_by_a_reference_in_the_same_process(
     old_python: str, new_python: str, tmp_path: Path
 ) -> None:
-    found, _ = made(
-        old_python, spoilt(new_python, MODELS / "spoilt.py", tmp_path / "spoilt"), tmp_path / "runs", "slow"
-    )
+    new = spoilt(new_python, MODELS / "spoilt.py", tmp_path / "spoilt")
+    found, _ = made(old_python, new, tmp_path / "runs", "slow", latency="quick", runtime="python")
     assert found["slow"].old.endswith("(exit code 0)")
     assert found["slow"].new.startswith("the call takes ")
     assert found["slow"].new.endswith("(exit code 1)")

@@ -105,8 +105,8 @@ def fences_cure_a_fused_program_that_hangs(facts: Attributed, effects: Effects) 
     fused = [node for node in nodes_of("rotations", facts, effects) if node.kind.startswith("aten::")]
     best, *others = rewrite("rotations", [fused], facts, effects, repeats=2)
     assert (best.rule, best.cures, best.loads_in_old, best.repeats) == ("fence", True, True, 2)
-    assert best.ratio is not None
-    assert all(item.ratio is None or item.ratio >= best.ratio for item in others if item.cures)
+    assert best.steady is not None and best.steady.pairs > 1, "no cost without an interval"
+    assert all(item.rank >= best.rank for item in others if item.cures)
 
 
 def what_is_refused_is_found_and_pruned(facts: Attributed, effects: Effects) -> None:

@@ -77,7 +77,8 @@ def bisect(
     if cell.scenario in INITIALIZATIONS:
         return _beside(cell, search)
     found = _alone(search)
-    return with_reproducer(found, facts, effects) if reproduce else found
+    symptom = Symptom.LATENCY if cell.scenario == "latency" else None
+    return with_reproducer(found, facts, effects, symptom=symptom) if reproduce else found
 
 
 def _alone(search: ProgramSearch) -> Bisection:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from harness.domain.diagnosis import Cure, CureAnswer, Curing
+from harness.domain.diagnosis import Cure, CureAnswer, Curing, Rewritten
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict
 from harness.errors import ExitCode
@@ -10,16 +10,18 @@ from harness.errors import ExitCode
 WELL = (Status.PASS, Status.XPASS)
 
 
-def answer_of(cell: CellVerdict | None, cures: Iterable[Cure], *, searched: bool) -> tuple[CureAnswer, str]:
+def answer_of(
+    cell: CellVerdict | None, cures: Iterable[Cure], *, searched: bool, rewrites: Iterable[Rewritten] = ()
+) -> tuple[CureAnswer, str]:
     """Return the answer, and why there was nothing to search for, in words; empty where there was.
 
     Args:
         cell: the one that was asked about; None: there is none.
-        searched: whether it is red, so that settings were tried.
+        searched: whether it is red, so that settings were tried; ``rewrites``: and these.
     """
     if searched:
         tried = tuple(cures)
-        if any(found.cures for found in tried):
+        if any(found.cures for found in tried) or any(item.cures for item in rewrites):
             return CureAnswer.CURED, ""
         undecided = any(found.untestable and not found.cures for found in tried) and not _any_told(tried)
         return (CureAnswer.UNDECIDED if undecided else CureAnswer.NOT_FOUND), ""

@@ -18,6 +18,7 @@ from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_la
 from harness.latency.statistics import between, measure
 from harness.probing.facts import Effects, Probed, Provisioned, WithWorker, new_profile
 from harness.store import codec
+from harness.system import clock
 
 # In the order in which they are shown; the first one ranks.
 PRICED = ("steady", "request", "request_cpu", "first_calls", "load", "peak_rss", "device_memory")
@@ -25,6 +26,9 @@ OLD, UNCURED = "old", "uncured"
 # Processes of one benchmark: more of them would cost more memory than they save imports of torch.
 MOST_ARMS = 8
 CURED = "cured"
+# With less there is no interval.
+FEWEST_ROUNDS = 2
+NOT_TIMED = "not timed: the time is over"
 # Of a benchmark of one set of settings, or of one artifact, with the old release.
 TWO_ARMS = {"old": "old", "new": "new"}
 # What is slow for sure shows in a few rounds; the rest is measured as long as it takes.
@@ -57,9 +61,14 @@ def bills(
     All of them are alive at once, as many as the machine can be asked to hold, so that they are compared under the same
     conditions. Where that fails, each is measured without the others: one of them may answer alone only. What fails
     beside the uncured release is measured without that too: it is sick, and now and then fails under load.
+
+    Where the search has an end, nothing further is begun after it; what has begun is measured as often as an interval
+    needs.
     """
 
     def billed(sets: Sequence[Sequence[Setting]], *, uncured: bool) -> list[Bill]:
+        if is_late(effects):
+            return [Bill(problem=NOT_TIMED)] * len(sets)
         together = _benchmarked(model, sets, facts, effects, budget=budget, uncured=uncured)
         if not any(bill.problem for bill in together):
             return together
@@ -94,6 +103,8 @@ def _benchmarked(
     samples: list[PairSample] = []
     rounds = budget.looks[0]
     for number in range(rounds):
+        if number >= FEWEST_ROUNDS and is_late(effects):
+            break
         what = f"time under {len(sets)} set{'s' * (len(sets) > 1)} of settings"
         effects.progress.stage(f"{what}, round {number + 1} of {rounds}", 1)
         measured = measured_round(
@@ -109,10 +120,19 @@ def _benchmarked(
         )
         if measured.problems:
             problem = measured.problems[model]
-            failed = f"the {CURED} process" in problem or problem.startswith(f"{CURED}: ")
-            return [Bill(problem=f"under load: {problem}", failed=failed)] * len(sets)
+            return [Bill(problem=f"under load: {problem}", failed=_is_of(CURED, problem))] * len(sets)
         samples += measured.samples
     return [_bill(model, samples, arm) for arm in arms]
+
+
+def is_late(effects: Effects) -> bool:
+    """Whether the search has an end, and that is over."""
+    return effects.end_ns is not None and clock.monotonic_ns() > effects.end_ns
+
+
+def _is_of(arm: str, problem: str) -> bool:
+    """Whether what went wrong in a round is the doing of the process of ``arm``."""
+    return f"the {arm} process" in problem or problem.startswith(f"{arm}: ")
 
 
 def _bill(model: str, samples: Sequence[PairSample], arm: str) -> Bill:
@@ -141,8 +161,10 @@ def timed(
     Args:
         contestants: name -> (artifact of the old release, artifact of the new one).
         budget: the plan's by default.
-        time: what is left of it; as much as the rounds need by default.
+        time: what is left of it; by default what is left until the end of the search, if it has one.
     """
+    if time is None and effects.end_ns is not None:
+        time = Time(left_s=max(0.0, (effects.end_ns - clock.monotonic_ns()) * 1e-9))
     return contest(
         contestants,
         facts,
@@ -156,6 +178,11 @@ def timed(
         runtime=timed_runtime(facts, effects),
         time=time,
     )
+
+
+def why_ill(measured: LatencyMeasurement) -> str:
+    """Return what went wrong in the new release while it was timed; a problem of another process is none of it."""
+    return f"under load: {measured.problem}" if _is_of("new", measured.problem) else ""
 
 
 def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Provisioned) -> str:

@@ -3,13 +3,16 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from harness.diagnosis.cure.price import (
+    NOT_TIMED,
     PRICED,
     SCREENING,
     Bill,
     answers_uncured,
     bills,
+    is_late,
     is_slow,
     timed,
     why_still_slow,
@@ -35,6 +38,7 @@ from harness.scenarios import INITIALIZATIONS
 from harness.search.budget import Stop
 from harness.search.minimal_sets import Indices, minimal_sets
 from harness.settings.mitigations import JIT_SWITCHES, candidates, get_along
+from harness.static.semantics import changes_between, names_operator
 from harness.system import clock, pool
 
 # Where no setting cures alone: so many sets, and so long for those of two. What hangs under most of them costs seconds
@@ -43,6 +47,9 @@ MOST_SETS = 200
 PAIRS_S = 300.0
 # For benchmarks of single sets whose time one benchmark of all did not decide; each takes about half a minute.
 DECIDING_S = 120.0
+# For all settings of a slow cell, each of which is timed in fresh processes; and for the JIT switches alone.
+SLOW_S, SLOW_QUICK_S = 180.0, 60.0
+NOT_TRIED = "not tried: the time is over"
 QUICK = LatencyBudget(looks=(2,), blocks=5, model_s=5.0)
 
 
@@ -93,6 +100,8 @@ def search(
         why = f"no setting of a server changes this: {past}" if past else unproven
         return CureSearch(cell=cell, notes=(why,))
     settings = JIT_SWITCHES if not everything else _candidates(model, cell, facts)
+    if is_slow(cell):
+        effects = replace(effects, end_ns=effects.end_within(SLOW_S if everything else SLOW_QUICK_S))
     if everything and settings and cell.scenario == "alone" and seen == ONCE:
         seen = how_often(cell, facts, effects)
     trial = Trial(
@@ -102,16 +111,17 @@ def search(
         initializations=(cell.scenario,) if cell.scenario in INITIALIZATIONS else (),
         group=everything,
     )
-    sets = _Sets(trial, settings, facts, effects, decide=everything)
-    size = 2 if everything else 1
+    known = known_change(cell, facts)
+    sets = _Sets(trial, settings, facts, effects, decide=everything, every_pair=pairs)
+    size = 2 if everything and (pairs or not known) else 1
     found = minimal_sets(
         len(settings),
         sets.ask,
         budget=MOST_SETS,
         size=size,
         all_sizes=pairs,
-        together=sets.get_along,
-        stop=_after(PAIRS_S),
+        together=sets.may_cure,
+        stop=_after(PAIRS_S, effects),
     )
     tried = {
         indices: replace(sets.results[indices], minimal=found.is_minimal(indices))
@@ -122,6 +132,8 @@ def search(
     in_vain, untold = larger.count(Said.FAILS), larger.count(Said.UNTESTABLE)
     counts = {"pairs of the others do not cure either": in_vain, "pairs could not be tested": untold}
     notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
+    if everything and not any(cure.cures for cure in tried.values()):
+        notes += ((known,) if known else ()) or sets.left_out()
     priced, note = _priced(model, tried, sets, facts, effects, everything=everything)
     return CureSearch(cell=cell, cures=priced, price_note=note, ended=found.ended, notes=notes)
 
@@ -130,7 +142,14 @@ class _Sets:
     """The red cell under one set of settings after another; ``results`` keeps what became of it."""
 
     def __init__(
-        self, trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects, *, decide: bool
+        self,
+        trial: Trial,
+        settings: Sequence[Setting],
+        facts: Attributed,
+        effects: Effects,
+        *,
+        decide: bool,
+        every_pair: bool,
     ) -> None:
         self.results: dict[Indices, Cure] = {}
         self._trial = trial
@@ -139,12 +158,26 @@ class _Sets:
         self._facts = facts
         self._effects = effects
         self._decide = decide
+        self._every_pair = every_pair
 
     def chosen(self, indices: Indices) -> tuple[Setting, ...]:
         return tuple(self._settings[index] for index in indices)
 
-    def get_along(self, indices: Indices) -> bool:
-        return get_along(self.chosen(indices))
+    def may_cure(self, indices: Indices) -> bool:
+        """Whether a set makes sense, and one of its settings alone changes something about what is wrong."""
+        return get_along(self.chosen(indices)) and (self._every_pair or not self._changes_nothing(indices))
+
+    def left_out(self) -> tuple[str, ...]:
+        """Return how many pairs were not tried because neither of their settings changes anything, in words."""
+        pairs = combinations([index for (index, *more) in self.results if not more], 2)
+        left = [pair for pair in pairs if pair not in self.results and get_along(self.chosen(pair))]
+        count = sum(map(self._changes_nothing, left))
+        why = "neither setting makes the call quicker" if is_slow(self._cell) else "neither setting changes a bit"
+        return (f"{count} pairs were not tried: {why}",) if count else ()
+
+    def _changes_nothing(self, indices: Indices) -> bool:
+        singles = [self.results.get((index,)) for index in indices]
+        return len(indices) > 1 and all(found is not None and found.unaffected for found in singles)
 
     def ask(self, sets: Sequence[Indices]) -> list[Said]:
         """Return what each set says; PASSES: the symptom is gone."""
@@ -161,6 +194,9 @@ class _Sets:
         ]
 
     def _ask(self, indices: Indices) -> Cure:
+        if is_late(self._effects):
+            names = tuple(setting.name for setting in self.chosen(indices))
+            return Cure(names=names, cures=False, untestable=True, note=NOT_TRIED)
         found = try_settings(self._trial, self.chosen(indices), self._facts, self._effects)
         well = "answers, not timed yet" if is_slow(self._cell) else "cures"
         self._effects.progress.step(f"{found.name}: {well if found.cures else 'does not cure'}")
@@ -177,7 +213,7 @@ class _Sets:
             self._cell.model, [self.chosen(indices) for indices in sets], self._facts, self._effects, budget=budget
         )
         timed = {}
-        end_ns = clock.monotonic_ns() + int(DECIDING_S * 1e9)
+        end_ns = self._effects.end_within(DECIDING_S)
         for indices, bill in sorted(zip(sets, screened, strict=True), key=lambda pair: _steady(pair[1])):
             measured = bill.measured
             if self._decide and _open(measured, budget.limit) and clock.monotonic_ns() < end_ns:
@@ -185,7 +221,14 @@ class _Sets:
             why = why_still_slow(self._cell, measured, self._facts) if measured is not None else bill.problem
             undecided = bool(why) and _open(measured, budget.limit) and not bill.failed
             before = results[indices]
-            timed[indices] = replace(before, cures=not why, untestable=undecided, note=why or before.note)
+            timed[indices] = replace(
+                before,
+                cures=not why,
+                untestable=undecided or bill.problem == NOT_TIMED,
+                unaffected=bool(why) and _is_no_quicker(bill),
+                prices=bill.prices,
+                note=why or before.note,
+            )
         return timed
 
     def _alone_timed(self, name: str, settings: Sequence[Setting]) -> LatencyMeasurement:
@@ -195,13 +238,13 @@ class _Sets:
         return timed({model: (artifact, artifact)}, self._facts, self._effects, profile=profile, label=label)[model]
 
 
-def _after(limit_s: float) -> Stop:
-    """Return what says, so many seconds after it was first asked, that a search should end."""
-    began: list[int] = []
+def _after(limit_s: float, effects: Effects) -> Stop:
+    """Return what says, so many seconds after it was first asked, or after its end, that a search should end."""
+    ends: list[int] = []
 
     def stop(_: int) -> bool:
-        began.append(clock.monotonic_ns())
-        return began[-1] - began[0] > limit_s * 1e9
+        ends.append(effects.end_within(limit_s))
+        return clock.monotonic_ns() > ends[0]
 
     return stop
 
@@ -246,6 +289,8 @@ def _with_bill(found: Cure, bill: Bill) -> Cure:
     """Return a cure with its price; it is none where the model does not answer under load."""
     if bill.failed:
         return replace(found, cures=False, paste={}, note=bill.problem)
+    if bill.problem == NOT_TIMED and found.prices:  # by the screening of a slow cell
+        return found
     return replace(found, prices=bill.prices, note="; ".join(filter(None, [found.note, bill.problem])))
 
 
@@ -265,6 +310,26 @@ def _cost(found: Cure) -> tuple[bool, tuple[float, ...], int]:
 def _steady(bill: Bill) -> float:
     measured = bill.measured
     return measured.steady.ratio if measured is not None and measured.steady is not None else math.inf
+
+
+def _is_no_quicker(bill: Bill) -> bool:
+    """Whether the steady call was timed against the uncured new release, and is not quicker for sure."""
+    to_new = next((price.to_new for price in bill.prices if price.quantity == PRICED[0]), None)
+    return to_new is not None and to_new.high >= 1
+
+
+def known_change(cell: CellVerdict, facts: Probed) -> str:
+    """Return which known change of an operator explains the cell, in words; empty where none does."""
+    artifact = facts.exports[cell.model].artifact
+    operators = {name.partition(".")[0] for name in artifact.operators} if artifact is not None else set[str]()
+    for change, _ in changes_between(*facts.pair):
+        for finding in cell.findings:
+            raised = finding.kind == "call_error"  # its text names the operator
+            if change.operator not in operators or finding.kind not in change.shows_as:
+                continue
+            if not raised or names_operator(finding.message, change.operator):
+                return f"known change of {change.operator}, which no setting undoes: {change.what} ({change.source})"
+    return ""
 
 
 def _open(measured: LatencyMeasurement | None, limit: float) -> bool:

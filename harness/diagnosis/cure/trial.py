@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.correctness.compare import compare_model, worst_comparison
+from harness.correctness.outputs import same_answers
 from harness.decision.cells import judge_alone
 from harness.decision.judge import judge_initialized
 from harness.domain.diagnosis import Cure, Setting
@@ -11,7 +12,8 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Deadline, ProbeResult, ServingProfile
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import patient
-from harness.probing.facts import Answered, Attributed, Effects, Judged, Provisioned, new_profile
+from harness.probing.facts import Answered, Attributed, Effects, Judged, Probed, Provisioned, new_profile
+from harness.probing.verification import legible_outputs
 from harness.scenarios import INITIALIZATIONS
 from harness.search.repeated import chance_of_missing, repeats_needed
 from harness.settings.mitigations import NOT_CURABLE, applied
@@ -88,7 +90,7 @@ def how_often(cell: CellVerdict, facts: Answered, effects: Effects) -> tuple[int
     repeat = 0
     while fails < FAILS_THAT_TELL_A_RATE and repeat < RUNS_FOR_A_RATE:
         repeat += 1
-        verdict, _ = _verdict_under(trial, (), facts, effects, repeat=repeat)
+        verdict, _, _ = _verdict_under(trial, (), facts, effects, repeat=repeat)
         fails += verdict.status is Status.FAIL
         judged += verdict.status in (Status.FAIL, Status.PASS)
         effects.progress.step(f"{fails} of {judged}")
@@ -100,15 +102,18 @@ def profile_with(facts: Provisioned, settings: Sequence[Setting]) -> ServingProf
     return applied(new_profile(facts.plan), settings)
 
 
-def _alone(trial: Trial, settings: Sequence[Setting], facts: Answered, effects: Effects) -> Cure:
+def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
     found = Cure(names=tuple(setting.name for setting in settings), cures=False)
     repeats, rarely = clean_repeats_alone(trial.seen) if trial.cell.scenario == "alone" else (1, "")
     for repeat in range(repeats):
-        verdict, without_effect = _verdict_under(trial, settings, facts, effects, repeat=repeat)
+        verdict, probe, without_effect = _verdict_under(trial, settings, facts, effects, repeat=repeat)
         if without_effect:
             return replace(found, untestable=True, note=without_effect)
         if verdict.status is not Status.PASS:
-            return replace(found, untestable=verdict.status is not Status.FAIL, note=_still(verdict, trial.cell))
+            as_uncured = _as_uncured(trial, probe, facts)
+            note = f"{_still(verdict, trial.cell)}{', every bit as without it' if as_uncured else ''}"
+            untestable = verdict.status is not Status.FAIL
+            return replace(found, untestable=untestable, unaffected=as_uncured, note=note)
     return replace(found, cures=True, repeats=repeats, note=rarely)
 
 
@@ -139,8 +144,8 @@ def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Attri
 
 def _verdict_under(
     trial: Trial, settings: Sequence[Setting], facts: Answered, effects: Effects, *, repeat: int
-) -> tuple[CellVerdict, str]:
-    """Return the verdict on the model alone under the settings, and why they are not in effect, empty if they are."""
+) -> tuple[CellVerdict, ProbeResult, str]:
+    """Return (verdict on the model alone under the settings, its probe, why they are not in effect or empty)."""
     model = trial.cell.model
     profile = profile_with(facts, settings)
     request = facts.requests.run("new", [facts.artifact(model)], trial.deadline, profile=profile, repeat=repeat)
@@ -155,7 +160,16 @@ def _verdict_under(
         new_name=effects.environments["new"].name,
         exit_detail=probe.exit_detail,
     )
-    return verdict, _without_effect(probe, settings, effects)
+    return verdict, probe, _without_effect(probe, settings, effects)
+
+
+def _as_uncured(trial: Trial, probe: ProbeResult, facts: Probed) -> bool:
+    """Whether every answer has the same bits as without settings, in a model that fails every time."""
+    model, (fails, judged) = trial.cell.model, trial.seen
+    uncured = facts.alone.get(model)
+    if uncured is None or fails < judged or {*probe.outcomes, *uncured.outcomes} != {Outcome.COMPLETED}:
+        return False
+    return same_answers(*(legible_outputs(one.directory, model) for one in (probe, uncured)))
 
 
 def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:

@@ -11,9 +11,11 @@ from harness.diagnosis.bisect.judging import differs, failing_findings
 from harness.diagnosis.reduce.extract import with_artifact
 from harness.diagnosis.reduce.judging import ending_words, milliseconds, slowest_ns, symptom_of, way_of
 from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Symptom, Trial
+from harness.domain.measurement import RatioEstimate
 from harness.domain.models import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Deadline, ModelResult, ProbeResult, model_of
+from harness.latency.statistics import interval, logarithm
 from harness.probing.facts import Effects, WithWorker, profile_of
 from harness.probing.verification import legible_outputs
 from harness.scenarios import Scenario
@@ -52,7 +54,7 @@ class Oracle(Protocol):
     def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
         """Return whether it shows the symptom in the new release, and does not in the old one."""
 
-    def words(self, artifact: Artifact) -> tuple[str, str, float | None]:
+    def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what became of it in the old and in the new release, and new over old of its time."""
 
 
@@ -113,7 +115,7 @@ class ByOutcome:
             return UNTESTABLE
         return SearchAnswer(said=Said.FAILS, outcome=way_of(result))
 
-    def words(self, artifact: Artifact) -> tuple[str, str, float | None]:
+    def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
         old, new = self.sides.run("old", artifact), self.sides.run("new", artifact, repeat_that_shows(self, artifact))
         return ending_words(old), ending_words(new), None
@@ -143,7 +145,7 @@ class ByValues:
             return UNTESTABLE
         return SearchAnswer(said=Said.FAILS, outcome="values") if self.findings(artifact, repeat) else PASSES
 
-    def words(self, artifact: Artifact) -> tuple[str, str, float | None]:
+    def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
         old = ending_words(self.sides.run("old", artifact))
         found = self.findings(artifact, repeat_that_shows(self, artifact))
@@ -197,11 +199,12 @@ class ByTime:
             return SearchAnswer(said=Said.FAILS, outcome="latency")
         return PASSES if max(excesses) < half else UNTESTABLE
 
-    def words(self, artifact: Artifact) -> tuple[str, str, float | None]:
+    def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
         pairs = [pair for (part, _), pair in self.known.items() if part == _part(artifact) and pair is not None]
         old, new = median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
-        return f"{milliseconds(old)} a call", f"{milliseconds(new)} a call", new / old
+        steady = interval([logarithm(after) - logarithm(before) for before, after in pairs])
+        return f"{milliseconds(old)} a call", f"{milliseconds(new)} a call", steady
 
     def excesses(self, artifact: Artifact, repeat: int) -> list[float]:
         """Return how much longer a call takes in the new release, in ns: one number for each pair of processes."""
@@ -271,7 +274,7 @@ class ByLaunch:
             return said
         return said if self._answer("old", artifact, 0).said is Said.PASSES else UNTESTABLE
 
-    def words(self, artifact: Artifact) -> tuple[str, str, float | None]:
+    def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
         shown = repeat_that_shows(self, artifact)
         return self._words("old", artifact, 0), self._words("new", artifact, shown), None

@@ -198,7 +198,7 @@ class _Block:
     def culprit(self, group: Group) -> Culprit:
         artifact = self.archive(group.items)
         assert isinstance(artifact, Artifact)  # it was seen to fail
-        old, new, ratio = self.search.oracle.words(artifact)
+        old, new, steady = self.search.oracle.words(artifact)
         tally, shown = self.repeated.tally(group.items), self.search.effects.shown
         return Culprit(
             place=self.place,
@@ -211,5 +211,5 @@ class _Block:
             runs=tally.judged,
             old=old,
             new=new,
-            ratio=ratio,
+            steady=steady,
         )

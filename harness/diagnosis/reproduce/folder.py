@@ -2,6 +2,7 @@
 
 import json
 import re
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from harness.diagnosis.reproduce.judging import confirms, telling_ratio
 from harness.diagnosis.reproduce.snippet import operator_snippet, snippet
 from harness.domain.diagnosis import Issue, Reproducer
 from harness.domain.environment import EnvSpec, Fingerprint
+from harness.domain.measurement import RatioEstimate
 from harness.domain.probe import Failure, ProbeResult, ServingProfile
 from harness.probing.facts import Effects, Provisioned, profile_of
 from harness.probing.requests import worker_limits
@@ -35,11 +37,14 @@ ENVIRONMENTS = "environments.json"
 SHOWN = ("torch", "git_revision", "cuda", "cudnn", "gpu", "driver", "python", "cpu", "isa", "glibc", "libraries")
 # Where a folder is run elsewhere a slower machine must not look like a hang.
 ELSEWHERE_S = 30.0
+# Of the releases, for the ratio that a program of a slow call remembers. Processes differ, and one more checks it.
+TURNS = 2
 # Of what shows now and then; the search has asked the old release by itself.
 CLEAN_RUNS = 5
 MEASURED = re.compile(r"^measured (\{.*\})$", re.MULTILINE)
 SIDES = ("old", "new")
 WORDS = {True: "on", False: "off"}
+NOT_SLOWER = "timed by itself it does not show the slowdown that the run measured"
 NOT_TOLD = "it does not tell the two releases apart on the machine where it was made"
 # The old release under the new one's settings: whether the release makes it, or what it is set to.
 CROSSED = "crossed"
@@ -77,6 +82,7 @@ class Draft:
         issue: all but what the program said.
         silent: settings that the recorded run could not make, by side: they are left out.
         concurrency: how the program brings it up; such a folder is kept only if it tells the two releases apart.
+        steady: how much slower the run measured the call to be; likewise.
     """
 
     kind: str
@@ -90,6 +96,7 @@ class Draft:
     runs: int = 1
     silent: Mapping[str, frozenset[str]] = field(default_factory=dict)
     concurrency: Concurrency | None = None
+    steady: RatioEstimate | None = None
 
 
 def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) -> Reproducer:
@@ -113,16 +120,19 @@ def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) 
     environments = {side: facts.fingerprints[side] for side in SIDES}
     versions = {side: {name: getattr(found, name) for name in SHOWN} for side, found in environments.items()}
     effects.run_dir.write(f"{name}/{ENVIRONMENTS}", codec.pretty(versions))
-    said = _said(draft, case, folder, facts, effects)
-    if concurrency is not None and not _tells(said):
+    program = _Program(draft=draft, case=case, folder=folder, facts=facts, effects=effects)
+    slow = case["symptom"] == {"what": "latency"}
+    if slow:
+        case["latency"] = telling_ratio(*program.measured(), draft.steady)
+        if case["latency"] is None:
+            remove_reproducer(folder)
+            run = f" ({draft.steady.words})" if draft.steady is not None else ""
+            return Reproducer(operator=draft.label, note=f"{NOT_SLOWER}{run}")
+        effects.run_dir.write(f"{name}/{CASE}", codec.pretty(case))
+    said = program.said(jobs=1 if slow else facts.plan.settings.jobs)
+    if (slow or concurrency is not None) and not _tells(said):
         remove_reproducer(folder)
         return Reproducer(operator=draft.label, old=said["old"][1], new=said["new"][1], note=NOT_TOLD)
-    if case["symptom"] == {"what": "latency"}:
-        reference = telling_ratio(_measured(said["old"]), _measured(said["new"]))
-        if reference is not None:
-            case["latency"] = reference
-            effects.run_dir.write(f"{name}/{CASE}", codec.pretty(case))
-            said = _said(draft, case, folder, facts, effects)
     note = _note(said)
     text = ""
     if said["new"][0] == 1 and concurrency is None:
@@ -185,34 +195,54 @@ def not_made(probe: ProbeResult | None) -> frozenset[str]:
     )
 
 
-def _said(
-    draft: Draft, case: Mapping[str, Any], folder: Path, facts: Provisioned, effects: Effects
-) -> dict[str, tuple[int | None, str, str]]:
-    """Return what the program says: (exit code, in words, all of it) by side, crossed where the settings differ."""
-    profiles, settings = case["profiles"], facts.plan.settings
-    limits = worker_limits(settings.limits, "run")
-    combinations = {"old": ("old", "old"), "new": ("new", "new")}
-    if profiles["old"] != profiles["new"]:
-        combinations[CROSSED] = ("old", "new")
+@dataclass(frozen=True, kw_only=True)
+class _Program:
+    """Runs the program of a reproducer in either release."""
 
-    def run(name: str) -> tuple[int | None, str, str]:
-        side, profile = combinations[name]
-        environment = effects.environments[side]
-        runs = draft.runs if name == "new" else min(draft.runs, CLEAN_RUNS)
+    draft: Draft
+    case: Mapping[str, Any]
+    folder: Path
+    facts: Provisioned
+    effects: Effects
+
+    def said(self, *, jobs: int) -> dict[str, tuple[int | None, str, str]]:
+        """Return what it says: (exit code, in words, all of it) by side, crossed where the settings differ."""
+        combinations = {"old": ("old", "old"), "new": ("new", "new")}
+        if self.case["profiles"]["old"] != self.case["profiles"]["new"]:
+            combinations[CROSSED] = ("old", "new")
+        runs = {name: self.draft.runs if name == "new" else min(self.draft.runs, CLEAN_RUNS) for name in combinations}
+
+        def run(name: str) -> tuple[int | None, str, str]:
+            return self._run(*combinations[name], runs[name])
+
+        return dict(zip(runs, pool.each(run, list(runs), jobs=jobs), strict=True))
+
+    def measured(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the seconds that it measures in the old and in the new release; empty where it measured none.
+
+        The releases take turns, nobody beside them: what slows the machine down for a while slows both.
+        """
+        taken: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
+        for _ in range(TURNS):
+            for side in SIDES:
+                _, _, text = self._run(side, side, 1)
+                found = MEASURED.search(text)
+                taken[side].append(json.loads(found[1]) if found else {})
+        old, new = (
+            {name: statistics.geometric_mean(turn[name] for turn in turns) for name in turns[0]} if all(turns) else {}
+            for turns in taken.values()
+        )
+        return old, new
+
+    def _run(self, side: str, profile: str, runs: int) -> tuple[int | None, str, str]:
+        draft, environment = self.draft, self.effects.environments[side]
         arguments = ["--profile", profile, "--deadline", f"{draft.wait_s:g}", "--runs", str(runs)]
         for library in environment.spec.libraries:
             arguments += ["--library", library] if _is_file(library) else []
         arguments += ["--artifact", str(draft.outside)] if draft.outside is not None else []
         limit_s = START_S + draft.runs * max(ELSEWHERE_S, 4 * draft.wait_s)
-        return run_reproducer(folder, environment.interpreter, arguments, limits=limits, limit_s=limit_s)
-
-    names = list(combinations)
-    return dict(zip(names, pool.each(run, names, jobs=settings.jobs), strict=True))
-
-
-def _measured(said: tuple[int | None, str, str]) -> dict[str, float]:
-    found = MEASURED.search(said[2])
-    return json.loads(found[1]) if found else {}
+        limits = worker_limits(self.facts.plan.settings.limits, "run")
+        return run_reproducer(self.folder, environment.interpreter, arguments, limits=limits, limit_s=limit_s)
 
 
 def _note(said: Mapping[str, tuple[int | None, str, str]]) -> str:

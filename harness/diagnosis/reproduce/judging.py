@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from harness.domain.diagnosis import NodeFault, Symptom
+from harness.domain.measurement import RatioEstimate
 from harness.domain.probe import Failure
 from harness.domain.text import error_line
 
@@ -50,20 +51,38 @@ def looked_for_in(fault: NodeFault) -> dict[str, str]:
     return looked_for(Symptom.ERROR, known)
 
 
-def telling_ratio(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, str | float] | None:
+def telling_ratio(
+    old: Mapping[str, float], new: Mapping[str, float], run: RatioEstimate | None
+) -> dict[str, str | float] | None:
     """Return which reference, timed in the same process, tells a slow release from a fast one; None: none does.
+
+    The call, and the call by the reference, are as much slower as the run measured, else the program shows another
+    thing than the run did.
 
     Args:
         old, new: seconds by what was measured; ``"call"`` is the call, all others are references.
+        run: what the run says of the call, new over old.
     """
     best: dict[str, str | float] | None = None
     widest = LEAST_GAP
+    if run is None or not old or not new or not _agrees(new[CALL] / old[CALL], run):
+        return None
     for name in sorted(old.keys() & new.keys() - {CALL}):
         good, bad = old[CALL] / old[name], new[CALL] / new[name]
-        if bad / good >= widest:
+        if bad / good >= widest and _agrees(bad / good, run):
             widest = bad / good
             best = {"reference": name, "good": float(f"{good:.3g}"), "bad": float(f"{bad:.3g}")}
     return best
+
+
+def _agrees(gap: float, run: RatioEstimate) -> bool:
+    """Whether a gap is that of the run: in its interval, or what is as slow as the other is nearer to bad than to good.
+
+    That is by factors, as the program rates what it measures. A call of microseconds has another share of Python's own
+    work in the program than in the benchmark, so that the two may be apart by much where both are large.
+    """
+    is_near = run.ratio ** (1 / 2) <= gap <= run.ratio**2
+    return run.low > 1 and (is_near or run.low <= gap <= run.high)
 
 
 def confirms(symptom: Mapping[str, str], seen: Mapping[str, str]) -> bool:

@@ -27,12 +27,13 @@ from harness.domain.diagnosis import (
     Symptom,
     TracedNode,
 )
+from harness.domain.measurement import RatioEstimate
 from harness.domain.models import Artifact, InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeResult
 from harness.domain.text import first_few
 from harness.models.artifacts import archive_code, archive_fields, inputs_digest
-from harness.probing.facts import Effects, Exported, Provisioned, Started, WithWorker
+from harness.probing.facts import Effects, Exported, Provisioned, Started, Timed, WithWorker
 from harness.probing.requests import worker_limits
 from harness.probing.verification import legible_outputs
 from harness.scenarios import Scenario
@@ -81,6 +82,7 @@ def reproduce_program(
         runs=clean_runs(culprit),
         cures=_curing(cures),
         concurrency=concurrency,
+        steady=culprit.steady,
         remarks=() if culprit.minimal else ("The search ended before it was known whether each node is needed.",),
     )
     return _made(subject, facts, effects, index)
@@ -100,7 +102,7 @@ def reproduce_load(culprit: Culprit, facts: WithWorker, effects: Effects, *, mod
 
 def reproduce_whole(
     model: str,
-    facts: WithWorker,
+    facts: Timed,
     effects: Effects,
     *,
     index: int = 0,
@@ -119,7 +121,7 @@ def reproduce_whole(
     if artifact is None or model not in facts.alone:
         return Reproducer(operator="the whole artifact", note="there is no artifact to reproduce it with")
     probe = facts.alone[model]
-    baseline = facts.baselines.get(model)
+    baseline, measured = facts.baselines.get(model), facts.latency.get(model)
     subject = _Subject(
         artifact=artifact,
         symptom=symptom or _symptom(probe.models[0]),
@@ -129,6 +131,7 @@ def reproduce_whole(
         concurrency=concurrency,
         precision=precision_of(model, facts),
         remarks=(why,) if why else (),
+        steady=measured.shown if measured is not None else None,
         probe=probe,
         golden=baseline.golden if baseline is not None else None,
         baseline=baseline.results if baseline is not None else (),
@@ -136,14 +139,18 @@ def reproduce_whole(
     return _made(subject, facts, effects, index)
 
 
-def with_reproducer(found: Bisection, facts: WithWorker, effects: Effects) -> Bisection:
-    """Return an answer with a reproducer of the whole artifact, where no smaller one could be made."""
+def with_reproducer(found: Bisection, facts: Timed, effects: Effects, *, symptom: Symptom | None = None) -> Bisection:
+    """Return an answer with a reproducer of the whole artifact, where no smaller one could be made.
+
+    Args:
+        symptom: see ``reproduce_whole``.
+    """
     if any(made.folder for made in found.reproducers):
         return found
     effects.progress.stage("reproducers", 1)
     why = "; ".join(made.note for made in found.reproducers if made.note)
     index = len(found.reproducers)
-    whole = reproduce_whole(found.model, facts, effects, index=index, cures=found.cures, why=why)
+    whole = reproduce_whole(found.model, facts, effects, index=index, symptom=symptom, cures=found.cures, why=why)
     return replace(found, reproducers=(*found.reproducers, whole))
 
 
@@ -176,6 +183,7 @@ class _Subject:
     golden: Outputs | None = None
     baseline: tuple[ModelResult, ...] = ()
     concurrency: Concurrency | None = None
+    steady: RatioEstimate | None = None
 
 
 def _made(subject: _Subject, facts: WithWorker, effects: Effects, index: int = 0) -> Reproducer:
@@ -222,6 +230,7 @@ def _made(subject: _Subject, facts: WithWorker, effects: Effects, index: int = 0
         ),
         runs=max(subject.runs, concurrency.runs) if concurrency is not None else subject.runs,
         concurrency=concurrency,
+        steady=subject.steady,
         issue=_issue(subject, facts, slowest_s, failure),
         silent={"old": not_made(old), "new": not_made(new)},
     )
@@ -336,7 +345,7 @@ def _after(golden: Outputs, name: str, calls: int, tensors: Tensors) -> list[dic
 
 
 def with_reproducer_beside(
-    found: Bisection, symptom: Symptom, facts: Started, effects: Effects, *, scenario: Scenario, needs: Attribution
+    found: Bisection, symptom: Symptom, facts: Timed, effects: Effects, *, scenario: Scenario, needs: Attribution
 ) -> Bisection:
     """Return an answer with a program that shows it in both releases as it was found, else with a note why not."""
     why = no_way(found.model, scenario, needs)

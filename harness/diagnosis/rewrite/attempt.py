@@ -1,25 +1,17 @@
 """One rewrite of an artifact at a time: the old release makes it, and both releases are asked about it."""
 
-from dataclasses import replace
-from statistics import median
-
 from harness.correctness.compare import compare_alone
 from harness.decision.alone import judge_one
 from harness.diagnosis.reduce.extract import why_not_made, with_artifact
-from harness.diagnosis.reduce.judging import ending_words
 from harness.domain.diagnosis import RewriteReport
 from harness.domain.models import Artifact
-from harness.domain.outcome import UNCLEAR, Outcome, Status
-from harness.domain.probe import ModelRun, ProbeResult, RewriteOrder
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import ProbeResult, RewriteOrder
 from harness.domain.verdict import CellVerdict
 from harness.models.artifacts import rewrite_report, rewritten_artifact
 from harness.probing.alone import patient
-from harness.probing.facts import Answered, Attributed, Effects, Provisioned, profile_of
+from harness.probing.facts import Attributed, Effects, Provisioned, profile_of
 from harness.probing.requests import floor_deadline
-
-# Calls that come before those that are timed, with compilation over (docs/evidence.md#first-calls).
-UNSTEADY = 4
-TIMED_S, FEWEST, MOST = 1.0, 8, 60
 
 
 def ask(
@@ -68,31 +60,3 @@ def why_not(verdict: CellVerdict) -> str:
     if verdict.status is Status.PASS:
         return ""
     return verdict.findings[0].message if verdict.findings else verdict.note or str(verdict.status)
-
-
-def ratio_of(
-    model: str, patched: Artifact, facts: Answered, effects: Effects, *, method: str
-) -> tuple[float | None, str]:
-    """Return new over old of the median steady call: patched, and as it was; and how the patched one ends, if ill.
-
-    One process of each release. It makes more calls than any that judges: what shows only then is still there.
-    """
-    artifact = facts.artifact(model)
-    named = [item.name for item in artifact.input_sets if item.method == method]
-    (timed_set, *_) = [*named, *(item.name for item in artifact.input_sets), ""]
-    calls = [call for result in facts.baselines[model].results for call in result.calls]
-    before = [call.duration_ns for call in calls if call.input_set == timed_set]
-    if not before:
-        return None, ""
-    count = max(FEWEST, min(MOST, int(TIMED_S * 1e9 / max(1.0, median(before))))) + UNSTEADY
-    times = []
-    for side, timed in (("old", artifact), ("new", patched)):
-        run = ModelRun(artifact=timed, schedule=((timed_set, count),))
-        request = facts.requests.run(side, [timed], patient(model, facts), profile=profile_of(side, facts.plan))
-        probe = effects.runner(replace(request, runs=(run,)))
-        (result,) = probe.models
-        if result.outcome is not Outcome.COMPLETED:
-            ill = side == "new" and result.outcome not in UNCLEAR
-            return None, f"it {ending_words(probe)}, asked {count} times in a row" if ill else ""
-        times.append(median(call.duration_ns for call in result.calls[UNSTEADY:]))
-    return times[1] / times[0], ""

@@ -1,14 +1,14 @@
 """Writes guilty nodes in other operators, and asks both releases whether the patched artifact answers as the golden."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.diagnosis.bisect.judging import failing_call
-from harness.diagnosis.cure.price import SCREENING, is_slow, timed, why_still_slow
-from harness.diagnosis.rewrite.attempt import ask, ratio_of, verdict_on, why_not
+from harness.diagnosis.cure.price import SCREENING, is_slow, timed, why_ill, why_still_slow
+from harness.diagnosis.rewrite.attempt import ask, verdict_on, why_not
 from harness.diagnosis.rewrite.rules import attempts
 from harness.domain.diagnosis import Edit, Rewritten, RuleWords, TracedNode
+from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import Artifact
 from harness.domain.probe import RewriteOrder
 from harness.models.artifacts import keep_rewritten
@@ -76,9 +76,9 @@ class _Trial:
             order = RewriteOrder(method=method, edits=edits)
             found.append(self.one(order, words))
             self.effects.progress.step(f"{found[-1].rule}: {'cures' if found[-1].cures else 'does not cure'}")
-            if found[-1].cures and (found[-1].ratio is None or found[-1].ratio <= CHEAP):
+            if found[-1].cures and (found[-1].steady is None or found[-1].steady.ratio <= CHEAP):
                 break
-        return tuple(sorted(found, key=lambda item: (not item.cures, item.ratio or math.inf)))
+        return tuple(sorted(found, key=lambda item: item.rank))
 
     def one(self, order: RewriteOrder, words: Rewritten) -> Rewritten:
         said, patched, problem = ask(self.facts.artifact(self.model), order, self.facts, self.effects)
@@ -108,25 +108,29 @@ def verified(
         new, _ = verdict_on(model, patched, "new", facts, effects, repeat=repeat)
         if problem := why_not(new):
             return replace(found, repeats=repeat, note=problem)
+    measured = _timed(model, patched, slug(words.rule), facts, effects, method=method)
+    found = replace(found, repeats=repeats, steady=None if measured.problem else measured.steady)
     slow = next((cell for cell in facts.verdicts[model] if is_slow(cell)), None)
-    if slow is None:
-        ratio, problem = ratio_of(model, patched, facts, effects, method=method)
-    else:
-        latency = facts.plan.settings.latency
-        measured = timed(
-            {model: (facts.artifact(model), patched)},
-            facts,
-            effects,
-            profile=new_profile(facts.plan),
-            label=f"time of {slug(words.rule)}",
-            budget=replace(SCREENING, pin=latency.pin, limit=latency.limit),
-        )[model]
-        ratio = measured.steady.ratio if measured.steady is not None else None
-        problem = why_still_slow(slow, measured, facts)
-    if problem:
-        return replace(found, repeats=repeats, ratio=ratio, note=problem)
+    if problem := why_still_slow(slow, measured, facts) if slow is not None else why_ill(measured):
+        return replace(found, note=problem)
     path = keep_rewritten(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}")
-    return replace(found, cures=True, repeats=repeats, ratio=ratio, artifact=effects.shown(path))
+    return replace(found, cures=True, artifact=effects.shown(path))
+
+
+def _timed(
+    model: str, patched: Artifact, name: str, facts: Attributed, effects: Effects, *, method: str
+) -> LatencyMeasurement:
+    """Return how long a call of ``method`` takes, patched in the new release against as it was in the old one."""
+    latency, artifact = facts.plan.settings.latency, facts.artifact(model)
+    first = sorted(artifact.input_sets, key=lambda item: item.method != method)  # the benchmark times the first set
+    return timed(
+        {model: (replace(artifact, input_sets=tuple(first)), replace(patched, input_sets=tuple(first)))},
+        facts,
+        effects,
+        profile=new_profile(facts.plan),
+        label=f"time of {name} {patched.digest[:8]}",
+        budget=replace(SCREENING, pin=latency.pin, limit=latency.limit),
+    )[model]
 
 
 def described(edits: Sequence[Edit], rules: Mapping[str, RuleWords]) -> Rewritten:

@@ -342,7 +342,7 @@ def _news(report: RunReport, models: Sequence[ModelExcess]) -> Iterator[NewsView
         "faster",
         GOOD,
         [
-            (f"{shorten(visible(item.model), _NAME_LIMIT)} {item.ratio.centre}", f"#{anchor(item.model)}")
+            (f"{shorten(visible(item.model), _NAME_LIMIT)} {item.ratio.words}", f"#{anchor(item.model)}")
             for item in faster
         ],
         "nothing is clearly faster" if timed else "no latency was measured",

@@ -1,7 +1,5 @@
 """What ``bisect`` found, as text for a terminal, and a culprit as an issue to paste."""
 
-import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
@@ -13,13 +11,13 @@ from harness.domain.diagnosis import (
     NodeFault,
     Reduction,
     Reproducer,
-    Rewritten,
     Symptom,
     TracedNode,
 )
 from harness.domain.text import counted, first_few, prose, visible
 from harness.report.text.cures import cure_lines
 from harness.report.text.grid import filled
+from harness.report.text.rewrites import nodes_words, rewrite_lines
 
 MOST_NAMED = 5
 
@@ -75,19 +73,9 @@ def culprit_lines(culprit: Culprit, found: Bisection, directory: str) -> Iterato
         yield "", f"within a block, at {'.'.join(map(str, culprit.place))}"
     yield "alone", f"{found.old}: {prose(culprit.old)}"
     often = f", {culprit.fails} of {culprit.runs} times" if culprit.runs > 1 else ""
-    ratio = f" (x {culprit.ratio:.2f})" if culprit.ratio is not None else ""
+    ratio = f" ({culprit.steady.words})" if culprit.steady is not None else ""
     yield "", f"{found.new}: {prose(culprit.new)}{ratio}{often}"
     yield "archive", culprit.artifact if PurePath(culprit.artifact).is_absolute() else f"{directory}/{culprit.artifact}"
-
-
-def nodes_words(nodes: Sequence[TracedNode], most: int) -> str:
-    """Return ``aten::cos``, or ``38 nodes: aten::add.Tensor 13, aten::cos 13, aten::sin 12``: ``most`` kinds."""
-    if len(nodes) == 1:
-        return nodes[0].operator
-    often = Counter(node.operator for node in nodes).most_common()
-    told = [f"{name} {count}" if count > 1 else name for name, count in often]
-    kinds = {0: "", 1: " kind"}.get(max(len(often) - most, 0), " kinds")
-    return f"{len(nodes)} nodes: {first_few(told, most)}{kinds}"
 
 
 def _places(nodes: Sequence[TracedNode]) -> Iterator[tuple[str, str]]:
@@ -101,60 +89,6 @@ def _places(nodes: Sequence[TracedNode]) -> Iterator[tuple[str, str]]:
         yield "source", " to ".join(sources)
     for code in dict.fromkeys(node.code for node in ends if node.code):
         yield "code", code
-
-
-MOST_REWRITES_NAMED = 4
-
-
-def rewrite_lines(rewrites: Sequence[Rewritten], *, old: str, new: str, directory: str) -> Iterator[tuple[str, str]]:
-    """Yield what each rewrite does and whether it cures, in their order; of one rule only the best.
-
-    Args:
-        old, new: names of the releases.
-        directory: of the run, as a reader types it.
-    """
-    told = False
-    for item in _best_of_each(rewrites):
-        if not item.rule:
-            yield "rewrite", prose(f"{item.what}: {item.note}" if item.note else item.what)
-            continue
-        yield "rewrite", prose(f"{item.rule}: {'cures' if item.cures else 'does not cure'}: {item.what}")
-        if item.nodes:
-            yield "", f"at {_nodes(item.nodes)}"
-        if not item.cures:
-            yield "", prose(item.note)
-            continue
-        yield "patched", f"{directory}/{item.artifact}"
-        if told:  # all that is to know of it beside the first one
-            yield "", _price(item, old) or "its time is not known"
-            continue
-        told = True
-        yield "", f"{old}: loads it and answers as before"
-        yield "", "; ".join(filter(None, [f"{new}: passes in {counted(item.repeats, 'run')}", _price(item, old)]))
-        if item.needs:
-            yield "", f"needs: {prose(item.needs)}"
-
-
-def _best_of_each(rewrites: Sequence[Rewritten]) -> list[Rewritten]:
-    """Return of each rule the quickest that cures, else its first one; what has no rule stays."""
-    best: dict[str, Rewritten] = {}
-    for item in rewrites:
-        best[item.rule] = min(best.get(item.rule, item), item, key=_rank)
-    return [item for item in rewrites if not item.rule or item is best[item.rule]]
-
-
-def _rank(item: Rewritten) -> tuple[bool, float]:
-    return not item.cures, math.inf if item.ratio is None else item.ratio
-
-
-def _price(item: Rewritten, old: str) -> str:
-    return "" if item.ratio is None else f"a steady call takes x {item.ratio:.2f} of the time in {old}"
-
-
-def _nodes(nodes: Sequence[TracedNode]) -> str:
-    """Return ``aten::gelu (model.py:12)``, or how many of which operators."""
-    source = f" ({nodes[0].source})" if len(nodes) == 1 and nodes[0].source else ""
-    return f"{nodes_words(nodes, MOST_REWRITES_NAMED)}{source}"
 
 
 LABEL = 12

@@ -375,10 +375,11 @@ def _red_cell(cell: RedCell, width: int, paint: Callable[[str], str]) -> list[st
 def _decision(report: RunReport, paint: Callable[[str], str]) -> str:
     """Return the last line: the decision, on which condition, and what its exit code means; short for any log."""
     word = report.judgement.decision.value
-    condition, meaning = visible(headline(report).removeprefix(word)), decision_words(report)
-    if condition and len(word) + len(condition) + len(meaning) + 4 > _LEAST_WIDTH:
-        code = report.judgement.exit_code
-        meaning = f"exit code {code}{' until accepted' if code else ''}"
+    condition, code = visible(headline(report).removeprefix(word)), report.judgement.exit_code
+    short = f"exit code {code}"
+    meanings = [decision_words(report)] if not condition else [decision_words(report), f"{short} until accepted", short]
+    fitting = [words for words in meanings if len(word) + len(condition) + len(words) + 4 <= _LEAST_WIDTH]
+    meaning = next(iter(fitting), meanings[-1])
     room = _LEAST_WIDTH - len(word) - len(meaning) - 4
     return f"{paint(word)}{shorten(condition, room)}  ({meaning})"
 

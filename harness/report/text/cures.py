@@ -1,31 +1,32 @@
-"""Settings that were tried on a red cell: a table of cures and their cost, what does not help, and lines to paste."""
+"""What cures a red cell: settings with their costs and lines to paste, rewrites, and what does not help."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from harness.domain.diagnosis import Cure, CureAnswer, Curing, Price
+from harness.domain.diagnosis import Cure, CureAnswer, Curing
 from harness.domain.measurement import RatioEstimate
 from harness.domain.text import counted, prose, visible
 from harness.report.text.grid import draw, filled
-from harness.report.words.phrases import percent, shorten
+from harness.report.text.rewrites import rewrite_lines
 from harness.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
 
 LABEL = 12
-# Quantity -> the two lines of its head; throughput is the inverse of the time per request.
-COLUMNS: Mapping[str, tuple[str, str]] = {
-    "steady": ("", "latency"),
-    "request": ("through-", "put"),
-    "request_cpu": ("CPU per", "request"),
-    "first_calls": ("first", "calls"),
-    "peak_rss": ("", "memory"),
+# Quantity -> its words; throughput is the inverse of the time per request.
+COSTS: Mapping[str, str] = {
+    "steady": "latency",
+    "request": "throughput",
+    "request_cpu": "CPU per request",
+    "first_calls": "first calls",
+    "peak_rss": "memory",
 }
-BRIEF = {"steady": "latency", "request": "time per request", "first_calls": "first calls", "peak_rss": "memory"}
+BRIEF = ("steady", "request", "first_calls", "peak_rss")
 WAYS = {
     PYTHON: "Python",
     CPP: "C++",
     TRITON: "Triton, config.pbtxt",
     ENVIRONMENT: "environment",
 }
-LONGEST_NAME = 24
 UNKNOWN = "-"
 
 
@@ -34,8 +35,8 @@ def cure_lines(cures: Sequence[Cure]) -> Iterator[tuple[str, str]]:
     for found in cures:
         if found.cures:
             priced = ", ".join(
-                f"{words} {price.to_old.words if name == 'steady' else percent(price.to_old.ratio)}"
-                for name, words in BRIEF.items()
+                f"{COSTS[name]} {_change(name, price.to_old)}"
+                for name in BRIEF
                 if (price := found.price(name)) is not None and price.to_old is not None
             )
             note = f" ({prose(found.note)})" if found.note else ""
@@ -63,26 +64,25 @@ def render_curing(found: Curing, *, directory: str, width: int = 80) -> str:
     curing = [one for one in found.cures if one.cures]
     for text in found.symptom[:3]:
         lines += _wrapped("symptom", prose(text), width)
-    if curing:
-        lines += ["", *_table(curing), ""]
-        lines += _wrapped("", _legend(curing), width)
+    lines += ["", *_wrapped("", _legend(curing), width)] if curing else []
     if found.price_note:
         lines += _wrapped("", f"Note: {prose(found.price_note)}.", width)
-    rest = [*_rest(found), *(("note", prose(note)) for note in found.notes)]
+    rewrites = rewrite_lines(found.rewrites, old=found.old, new=found.new, directory=directory)
+    rest = [*rewrites, *_rest(found), *(("note", prose(note)) for note in found.notes)]
     if found.ended:
         rest.append(("ended early", prose(found.ended)))
     lines += [""] if curing and rest else []
     for label, text in rest:
-        lines += _wrapped(label, text, width)
+        lines += _wrapped(label or " ", text, width)
     for number, one in enumerate(curing, start=1):
-        lines += ["", *_paste(number, one)]
+        lines += ["", *_cured(number, one)]
     lines += [""] if curing else []
     lines += _wrapped("written", f"{directory}/mitigate.json", width)
     return "\n".join(lines) + "\n"
 
 
 def _head(found: Curing) -> str:
-    curing = sum(one.cures for one in found.cures)
+    curing = sum(one.cures for one in found.cures) + sum(one.cures for one in found.rewrites)
     if found.answer is CureAnswer.CURED:
         return f"{counted(curing, 'cure')}"
     return found.answer.value
@@ -97,49 +97,23 @@ def _rest(found: Curing) -> Iterator[tuple[str, str]]:
             yield "note", f"{one.name}: a smaller set may do, which could not be tested"
 
 
-def _table(curing: Sequence[Cure]) -> list[str]:
-    heads = [("", "", *(head for head, _ in COLUMNS.values())), ("cure", "to", *(word for _, word in COLUMNS.values()))]
-    rows: list[tuple[str, ...]] = []
-    for number, one in enumerate(curing, start=1):
-        names = [shorten(visible(name), LONGEST_NAME) for name in one.names]
-        names = [f"{number} {names[0]}", *(f"+ {name}" for name in names[1:])]
-        figures = [_figures(one, "to_old"), _figures(one, "to_new")]
-        shown = [(side, cells) for side, cells in zip(("old", "new"), figures, strict=True) if set(cells) != {UNKNOWN}]
-        for index in range(max(len(names), len(shown), 1)):
-            name = names[index] if index < len(names) else ""
-            side, cells = shown[index] if index < len(shown) else ("", ("",) * len(COLUMNS))
-            rows.append((name, side, *cells))
-    return draw([*heads, *rows], heads=2, gap=2, right=range(2, 2 + len(COLUMNS))).splitlines()
-
-
-def _figures(one: Cure, side: str) -> tuple[str, ...]:
-    return tuple(_figure(name, one.price(name), side) for name in COLUMNS)
-
-
-def _figure(name: str, price: Price | None, side: str) -> str:
-    ratio: RatioEstimate | None = getattr(price, side) if price is not None else None
-    if ratio is None:
-        return UNKNOWN
-    unsure = "~" if ratio.low <= 1 <= ratio.high else ""
-    return unsure + percent(1 / ratio.ratio if name == "request" else ratio.ratio)
-
-
 def _legend(curing: Sequence[Cure]) -> str:
-    """Return how sure the table is: the interval of the first latency, and how many processes."""
-    price = curing[0].price("steady")
-    if price is None or price.to_old is None:
+    """Return what the costs are changes of, and how many processes told them."""
+    pairs = [price.to_old.pairs for one in curing for price in one.prices if price.to_old is not None]
+    if not pairs:
         return "No price was measured."
-    pairs = counted(price.to_old.pairs, "pair")
-    uncured = ", to new: against the uncured new one" if price.to_new is not None else ""
     return (
-        f"To old: change against the old release{uncured}; means of {pairs} of fresh processes. ~: its interval does "
-        f"not exclude that nothing changes. Latency of the first: {price.to_old.words}. More is in mitigate.json."
+        f"Costs are changes against the old release, and against the new one without the cure where that answers; "
+        f"means of {counted(min(pairs), 'pair')} of fresh processes with their 95 % intervals. More is in "
+        "mitigate.json."
     )
 
 
-def _paste(number: int, one: Cure) -> Iterator[str]:
+def _cured(number: int, one: Cure) -> Iterator[str]:
+    """Yield the number of a cure, what it costs, and what to paste."""
     times = f", {one.repeats} clean runs" if one.repeats > 1 else ""
     yield f"{number} {visible(one.name)}{times}"
+    yield from _costs(one)
     for way, words in WAYS.items():
         if way in one.paste:
             yield f"  {words}:"
@@ -147,6 +121,24 @@ def _paste(number: int, one: Cure) -> Iterator[str]:
     without = [words for way, words in WAYS.items() if way not in one.paste]
     if without and ENVIRONMENT not in one.paste:  # which every server has
         yield f"  no way known: {', '.join(without)}"
+
+
+def _costs(one: Cure) -> Iterator[str]:
+    prices = [(name, price) for name in COSTS if (price := one.price(name)) is not None]
+    rows = [(COSTS[name], _change(name, price.to_old), _change(name, price.to_new)) for name, price in prices]
+    if rows:
+        table = draw([("cost", "to old", "to new"), *rows], heads=1, gap=2, right=())
+        yield from (f"  {line}" for line in table.splitlines())
+
+
+def _change(name: str, ratio: RatioEstimate | None) -> str:
+    """Return a cost with its interval."""
+    if ratio is None:
+        return UNKNOWN
+    if name != "request":
+        return ratio.words
+    low, high = (1 / bound if bound > 0 else math.inf for bound in (ratio.high, ratio.low))
+    return replace(ratio, ratio=1 / ratio.ratio, low=low, high=high).words
 
 
 def _wrapped(label: str, text: str, width: int) -> list[str]:

@@ -213,12 +213,13 @@ def _cause(report: RunReport, cell: CellVerdict) -> list[Line]:
 def _explained(found: Sequence[Explained], *, known: Sequence[Line]) -> list[Line]:
     """Return what searches about the cell say; ``known``: lines that stand above, whose labels say the rest."""
     static = any(label == "static" for label, _ in known)  # the same refusals, from the same file
-    return [
+    lines = [
         (shorten(prose(label), LABEL_LIMIT), text)  # whoever has written the file
         for item in found
         for label, text in item.lines
         if label != SINCE and not (static and label == "refused")
     ]
+    return list(dict.fromkeys(lines))  # mitigate tells the rewrites of bisect as well
 
 
 def _place(directory: str, path: str) -> str:

@@ -23,7 +23,7 @@ from harness.run.cell.own_run import (
     searching,
     timed,
 )
-from harness.run.cell.selected import SelectedCell, keep_explanation, refuse_changed
+from harness.run.cell.selected import BISECTION, SelectedCell, keep_explanation, refuse_changed
 from harness.run.files import read_report
 from harness.run.options import Options
 from harness.run.plan import make_plan
@@ -33,7 +33,7 @@ from harness.store import codec
 from harness.store.run_folder import RunDir
 from harness.system.progress import Progress
 
-RESULT = "bisect.json"
+RESULT = BISECTION
 IN_VAIN = "none of the switches that the run tried cures it"
 
 

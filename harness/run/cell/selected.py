@@ -1,5 +1,6 @@
 """One cell of a finished run, as a command that searches takes it: RUN and CELL_ID, or ``--cell KEY``."""
 
+import contextlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +9,8 @@ from pathlib import Path
 from harness.config import command_words
 from harness.config.load import SHORT_OPTIONS
 from harness.config.selection import CELL_PARTS, find_model, listed, parse_cell_id
+from harness.diagnosis.explanation import curing
+from harness.domain.diagnosis import Bisection, Rewritten
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Status
 from harness.domain.plan import Cell, Plan
@@ -24,6 +27,7 @@ from harness.store.run_folder import LAST, RunDir, find_run, require_own
 from harness.system.progress import Progress
 
 SELECTED = "asked.json"
+BISECTION = "bisect.json"
 MOST_NAMED = 4
 OWN = "a cell has the releases, the models and the profile of its run"
 
@@ -150,6 +154,18 @@ def keep_explanation(
             codec.write_atomically(folder / name, data)
     except RunDirError as error:
         progress.note(f"the report of {selected.folder.name} will not tell of it: {error.message}")
+
+
+def verified_rewrites(selected: SelectedCell) -> tuple[Rewritten, ...]:
+    """Return the rewrites that ``bisect`` or ``--explain`` has seen to cure the cell, and whose archives are there."""
+    told = [one for one in explanations.kept(selected.folder) if (one.cell, one.by) == (selected.cell.id, "bisect")]
+    found: list[Rewritten] = []
+    for path in (path for one in told for path in one.paths if Path(path).name == BISECTION):
+        folder = (selected.folder / path).parent.absolute()
+        with contextlib.suppress(RunDirError):
+            verified = curing(codec.read_json(folder / BISECTION, Bisection).rewrites)
+            found += [replace(item, artifact=str(folder / item.artifact)) for item in verified]
+    return tuple(item for item in found if Path(item.artifact).is_file())
 
 
 def save_selected_cell(run_dir: RunDir, selected: SelectedCell | None) -> None:

@@ -88,16 +88,28 @@ class Program:
 
     def ready(self, request):
         """Bring a stateful model to its start, seed the generators; return the method and fresh arguments."""
-        if self.case["reset"]:
+        self.start()
+        return self.method(request["method"]), self.given.value(request["arguments"])
+
+    @property
+    def has_state(self):
+        """Whether a call depends on those before it."""
+        return bool(self.case["reset"])
+
+    def start(self):
+        if self.has_state:
             self.method(self.case["reset"])()
         self.torch.manual_seed(self.case["seed"])
-        return self.method(request["method"]), self.given.value(request["arguments"])
+        self.settle()
 
     def call(self, method, arguments):
         output = method(*arguments)
+        self.settle()
+        return output
+
+    def settle(self):
         if self.case["device"] == "cuda":
             self.torch.cuda.synchronize()
-        return output
 
     def differences(self, request, index, found, arguments):
         """Return what a call answered otherwise than the good release, and what it did otherwise to its arguments."""

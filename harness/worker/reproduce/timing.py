@@ -37,44 +37,51 @@ def duration(seconds):
 
 def measure(torch, case, report, program):
     """Return the median seconds of the call, of the same call without the optimiser, and of a fixed piece of work."""
-    request = case["requests"][0]
-    plain = program.again()
+    request, plain = case["requests"][0], program.again()
+    values = torch.full((YARDSTICK_ELEMENTS,), 1.5)
 
     def unoptimised():
         with torch.jit.optimized_execution(False):
-            once(plain, request)
-
-    values = torch.full((YARDSTICK_ELEMENTS,), 1.5)
+            return calls(plain, request)
 
     def yardstick():
         for _ in range(YARDSTICK_STEPS):
             torch.add(torch.mul(values, 0.5), 0.75)
 
-    variants = {"call": lambda: once(program, request), "unoptimised call": unoptimised, "yardstick": yardstick}
-    blocks = {name: [] for name in variants}
+    variants = {
+        "call": lambda: calls(program, request),
+        "unoptimised call": unoptimised,
+        "yardstick": lambda: block(yardstick),
+    }
+    names = list(variants)
+    blocks = {name: [] for name in names}
     began = time.perf_counter()
     for index in range(-1, ROUNDS):
         if index > 2 and time.perf_counter() - began > MOST_S:
             break
-        for name, once_more in variants.items():
+        first = index % len(names)  # nobody is always the one that finds the caches of the same other
+        for name in names[first:] + names[:first]:
             report.phase("a timed %s" % name)
-            taken = block(once_more)
+            taken = variants[name]()
             if index >= 0:  # the first one compiles
                 blocks[name].append(taken)
     return {name: statistics.median(taken) for name, taken in blocks.items()}
 
 
-def once(program, request):
+def calls(program, request):
+    """Return the seconds of a call; its arguments are made before, as they are where a release is benchmarked."""
     method, arguments = program.ready(request)
-    program.call(method, arguments)
+    program.settle()
+    return block(lambda: program.call(method, arguments), program.start if program.has_state else None)
 
 
-def block(once_more):
-    """Return the seconds of one call, from as many as a block takes."""
-    calls, began = 0, time.perf_counter()
-    while True:
-        once_more()
-        calls += 1
-        taken = time.perf_counter() - began
-        if taken >= BLOCK_S:
-            return taken / calls
+def block(once, before_each=None):
+    """Return the median seconds of a call, of as many as a block takes; ``before_each`` is not timed."""
+    taken, began = [], time.perf_counter()
+    while not taken or time.perf_counter() - began < BLOCK_S:
+        if before_each is not None:
+            before_each()
+        start = time.perf_counter()
+        once()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)

@@ -74,7 +74,7 @@ def causes(behind: dict[str, list[CellVerdict]]) -> tuple[Cause, ...]:
             behind[SLOWER],
             excess=6.3,
             evidence=(("measured", "+19.0 % [+18.0, +20.0] over 3 process pairs, limit +3 %"),),
-            cure="profiling off cures 30 of 33 (+1.0 % latency)",
+            cure="profiling off cures 30 of 33; steady latency +1.0 % [-0.2, +2.2]",
         ),
         _cause(
             SETTING,

@@ -582,7 +582,7 @@ def explained() -> tuple[Explained, ...]:
         lines=(
             ("culprit", "aten::softmax.int in ranker.heads.1, models/recommender.py:118: output[0]: off by 0.041"),
             ("code", "return torch.softmax(scores, dim=-1)"),
-            ("rewrite", "softmax_by_parts: exp and sum (+0.4 % latency)"),
+            ("rewrite", "softmax_by_parts: exp and sum (latency +0.4 % [-0.8, +1.6])"),
         ),
         paths=(f"{place}/rewrites/1/recommender_v2.pt", f"{place}/bisect.json"),
         seconds=4.2,
@@ -710,7 +710,7 @@ def mitigated() -> RunReport:
     judgement = Judgement(
         decision=Decision.OK_WITH_MITIGATION,
         reason="1 of 2 models fails, and a verified switch cures it",
-        mitigation="profiling off, +0.9 % latency",
+        mitigation="profiling off, latency +0.9 % [-0.3, +2.1]",
         exit_code=1,
         rows=(row, passed("detector")),
         planted_defects=PLANTED_DEFECTS,

@@ -148,15 +148,15 @@ def test_failures_that_are_all_cured_are_ok_with_mitigation_at_its_price() -> No
     )
     assert outcome(result) == (Decision.OK_WITH_MITIGATION, 1)
     assert result.reason == "fuser off cures m, n, steady latency +10.0 % [+8.0, +12.0]"
-    assert result.mitigation == "fuser off, +10.0 % latency"
+    assert result.mitigation == "fuser off, latency +10.0 % [+8.0, +12.0]"
 
 
 def test_of_cures_that_cure_as_many_the_cheapest_is_reported_and_without_prices_the_first_one() -> None:
     cheap, dear = ratio(0.97, 0.99), ratio(1.78, 1.82)
     both = (cure("fuser off", price=dear), cure("profiling off", price=cheap))
-    assert judged(row(Status.FAIL, "m", *both)).mitigation == "profiling off, -2.0 % latency"
+    assert judged(row(Status.FAIL, "m", *both)).mitigation == "profiling off, latency -2.0 % [-3.0, -1.0]"
     more = judged(row(Status.FAIL, "m", *both), row(Status.FAIL, "n", cure("fuser off", "n", price=dear)))
-    assert more.mitigation == "fuser off, +80.0 % latency"  # it cures both
+    assert more.mitigation == "fuser off, latency +80.0 % [+78.0, +82.0]"  # it cures both
     unpriced = row(Status.FAIL, "m", cure("profiling off"), cure("fuser off"))
     assert judged(unpriced).mitigation == "profiling off, price not measured"
 

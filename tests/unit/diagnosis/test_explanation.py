@@ -1,6 +1,7 @@
 """What a red cell says of a search, and which red cells are worth one."""
 
 from dataclasses import replace
+from typing import Any
 
 from harness.diagnosis.explanation import by_bisection, by_cures, by_first_bad, with_later, worth_explaining
 from harness.domain.diagnosis import (
@@ -8,6 +9,8 @@ from harness.domain.diagnosis import (
     Bisection,
     Culprit,
     Cure,
+    CureAnswer,
+    Curing,
     Divergence,
     NodeFault,
     Price,
@@ -102,8 +105,8 @@ def test_the_executor_is_told_with_the_few_nodes_the_setting_and_the_rewrite() -
         ),
         rewrites=(
             Rewritten(rule="in vain", what="x", artifact="no.pt"),
-            Rewritten(rule="dear", what="y", artifact="dear.pt", cures=True, ratio=30.0),
-            Rewritten(rule="doubled", what="a + a by 2 * a", artifact="rewrites/m.pt", cures=True, ratio=1.004),
+            Rewritten(rule="dear", what="y", artifact="dear.pt", cures=True, steady=replace(ratio, ratio=30.0)),
+            Rewritten(rule="doubled", what="a + a by 2 * a", artifact="rewrites/m.pt", cures=True, steady=ratio),
         ),
         reproducers=(Reproducer(operator="n", folder="reproducers/1"), Reproducer(operator="n", note="none")),
     )
@@ -111,7 +114,7 @@ def test_the_executor_is_told_with_the_few_nodes_the_setting_and_the_rewrite() -
     assert told.lines == (
         ("reduced", "to aten::n0 + aten::n1, net.py:1"),
         ("cure", "profiling off: steady latency +1.0 % [0.0, +2.0]"),
-        ("rewrite", "doubled: a + a by 2 * a (+0.4 % latency); 1 more cure as well"),
+        ("rewrite", "doubled: a + a by 2 * a (latency +1.0 % [0.0, +2.0]); 1 more cure as well"),
     )
     assert told.paths == ("../other/rewrites/m.pt", "../other/reproducers/1/reproduce.py", "../other/bisect.json")
     alone = by_bisection(CELL, replace(FOUND, answer=BisectAnswer.EXECUTOR), folder="x")
@@ -187,12 +190,19 @@ def test_the_smallest_archive_that_is_refused_is_named() -> None:
 
 
 def test_cures_are_told_with_what_they_break() -> None:
-    told = by_cures(CELL, "m", [Cure(names=("a", "b"), cures=True, breaks=("n",))], paths=("p",))
-    assert told.lines == (("cure", "a + b; but breaks n"),)
-    none = by_cures(CELL, "m", [Cure(names=("a",), cures=False)], paths=())
-    assert none.answer == "no setting cures it"
+    told = cured(Cure(names=("a", "b"), cures=True, breaks=("n",)))
+    assert (told.lines, told.paths) == ((("cure", "a + b; but breaks n"),), ("p",))
+    none = cured(Cure(names=("a",), cures=False))
+    assert none.answer == "nothing that was tried cures it"
     assert none.lines == (("no cure", "none of the settings that mitigate tried"),)
-    assert by_cures(CELL, "m", [], paths=(), why="it passes").lines == (("no cure", "it passes"),)
+    assert cured(notes=("it passes",)).lines == (("no cure", "it passes"),)
+    rewritten = Rewritten(rule="doubled", what="a + a by 2 * a", cures=True)
+    assert cured(notes=("load error",), rewrites=(rewritten,)).lines == (("rewrite", "doubled: a + a by 2 * a"),)
+
+
+def cured(*cures: Cure, **more: Any) -> Explained:
+    words = {"scenario": "alone", "words": "alone", "answer": CureAnswer.NOT_FOUND}
+    return by_cures(CELL, Curing(model="m", old="o", new="n", cures=cures, **{**words, **more}), path="p")
 
 
 def test_a_later_search_by_the_same_command_replaces_the_earlier_one() -> None:

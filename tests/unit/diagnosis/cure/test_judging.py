@@ -3,7 +3,7 @@
 import pytest
 
 from harness.diagnosis.cure.judging import answer_of, exit_code
-from harness.domain.diagnosis import Cure, CureAnswer, Curing
+from harness.domain.diagnosis import Cure, CureAnswer, Curing, Rewritten
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict
 from harness.errors import ExitCode
@@ -29,6 +29,8 @@ def cell(status: Status) -> CellVerdict:
 )
 def test_what_was_tried_decides_where_the_cell_is_red(cures: tuple[Cure, ...], answer: CureAnswer) -> None:
     assert answer_of(cell(Status.FAIL), cures, searched=True) == (answer, "")
+    rewritten = (Rewritten(rule="sinh", what="expm1", cures=True),)
+    assert answer_of(cell(Status.FAIL), cures, searched=True, rewrites=rewritten) == (CureAnswer.CURED, "")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """Prices: who is asked beside whom, and what is told where one of them does not answer."""
 
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from harness.diagnosis.cure import price
-from harness.diagnosis.cure.price import MOST_ARMS, Bill, bills
+from harness.diagnosis.cure.price import FEWEST_ROUNDS, MOST_ARMS, NOT_TIMED, Bill, bills
 from harness.domain.measurement import PairSample
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget
@@ -14,6 +16,7 @@ from harness.domain.probe import ProbeRequest
 from harness.latency.rounds import MeasuredRound
 from harness.probing.facts import Decided
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
+from harness.system import clock
 from tests.unit.builders.stages import effects, facts_of, probed, result
 from tests.unit.builders.tensors import near, pair_sample
 
@@ -91,6 +94,18 @@ def test_an_uncured_release_that_dies_under_load_does_not_count_against_a_cure(m
     (bill,) = asked(facts_of("m"), SETS[:1])
     assert (steady(bill), bill.problem) == ((near(4.0), None), "")
     assert benchmark.arms == [["old", "uncured", "cured"], *[["old", "cured"]] * 2]
+
+
+def test_a_search_whose_end_is_over_begins_no_further_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = Benchmark(monkeypatch)
+    many = [[MITIGATIONS["profiling off"], *one] for one in SETS[1:]] * 2
+    ticks = itertools.count()
+    monkeypatch.setattr(clock, "monotonic_ns", lambda: next(ticks))
+    found = bills("m", many, facts_of("m"), replace(effects(), end_ns=0), budget=replace(BUDGET, looks=(5,)))
+    assert len(benchmark.rounds) == FEWEST_ROUNDS, "as many as make an interval"
+    first = MOST_ARMS - 2
+    assert all(bill.prices for bill in found[:first])
+    assert {(bill.problem, bill.failed) for bill in found[first:]} == {(NOT_TIMED, False)}
 
 
 def test_no_more_processes_are_alive_than_a_machine_can_be_asked_to_hold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,6 +162,69 @@ def test_two_settings_are_found_where_none_cures_alone(tmp_path: Path, monkeypat
     assert found.notes == ("4 pairs of the others do not cure either",)  # freeze with optimize makes no sense
 
 
+def wrong(folder: Path) -> Decided:
+    """Return facts in which ``m`` answers 2 where it is to answer 1."""
+    facts = red("values")
+    return replace(facts, alone={**facts.alone, "m": ended({"m": 2}, folder / "uncured")})
+
+
+def off_by_one(request: ProbeRequest, model: str) -> int:
+    """Return what a release answers that is off by one, whatever is set; by two with oneDNN off."""
+    if request.side == "old" or model != "m":
+        return 1
+    return 3 if _holds("oneDNN off", request) else 2
+
+
+@pytest.mark.parametrize(
+    ("forced", "expected"),
+    [
+        (False, ("3 pairs of the others do not cure either", "3 pairs were not tried: neither setting changes a bit")),
+        (True, ("6 pairs of the others do not cure either",)),
+    ],
+)
+def test_pairs_of_settings_that_change_no_bit_are_not_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forced: bool, expected: tuple[str, ...]
+) -> None:
+    table(monkeypatch, "profiling off", "fuser off", "deterministic", "oneDNN off")
+    facts, world = wrong(tmp_path), effects(release(tmp_path, off_by_one))
+    found = search("m", facts, world, pairs=forced)
+    assert {one.name for one in found.cures if not one.unaffected} == {"oneDNN off"}
+    assert all(one.note.endswith(", every bit as without it") == one.unaffected for one in found.cures)
+    assert found.notes == expected
+
+
+def test_answers_that_are_wrong_now_and_then_say_nothing_of_what_a_setting_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(monkeypatch, "profiling off", "fuser off")
+    world = effects(release(tmp_path, off_by_one))
+    found = search("m", wrong(tmp_path), world, seen=(3, 10))
+    assert found.notes == ("1 pairs of the others do not cure either",)
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind", "known"),
+    [
+        ("aten::upsample_bicubic2d.vec", "values", True),
+        ("aten::upsample_bicubic2d.vec", "nan_placement", False),  # it shows as other numbers
+        ("aten::adaptive_avg_pool2d", "call_error", False),  # the error names another operator
+        ("aten::add.Tensor", "values", False),
+    ],
+)
+def test_of_a_known_change_of_an_operator_no_pairs_are_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operator: str, kind: str, known: bool
+) -> None:
+    table(monkeypatch, "profiling off", "oneDNN off")
+    facts = red(kind)
+    own = replace(facts.exports["m"], artifact=replace(facts.artifact("m"), operators=(operator,)))
+    found = search("m", replace(facts, exports={**facts.exports, "m": own}), effects(release(tmp_path, off_by_one)))
+    assert len(found.cures) == 2
+    assert [note for note in found.notes if note.startswith("known change of aten::upsample_bicubic2d")] == (
+        [*found.notes] if known else []
+    )
+    assert ("pairs of the others" in "".join(found.notes)) != known
+
+
 @pytest.mark.parametrize(("pairs", "expected"), [(False, 1), (True, 2)])
 def test_pairs_beside_a_single_cure_are_tried_on_demand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairs: bool, expected: int
@@ -316,6 +379,34 @@ def test_a_slow_model_is_cured_by_time_alone(
     (tried,) = search("m", slow(status), effects(release(tmp_path, only_under())), scenario="latency").cures
     assert (tried.cures, tried.untestable, tried.note) == expected
     assert contests == ([] if measured is None else ["time under fuser off"])
+
+
+def test_a_slow_cell_is_searched_for_a_stated_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off", "profiling off")
+    monkeypatch.setattr(cure_search, "SLOW_S", -1.0)
+    runner = release(tmp_path, only_under())
+    found = search("m", slow(), effects(runner), scenario="latency")
+    assert {(one.untestable, one.note) for one in found.cures} == {(True, "not tried: the time is over")}
+    assert runner.asked == []
+
+
+@pytest.mark.parametrize(("high", "tried"), [(1.05, 0), (0.9, 1)], ids=["no setting is quicker", "one is"])
+def test_pairs_are_timed_where_one_of_them_is_quicker_than_the_uncured_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, high: float, tried: int
+) -> None:
+    table(monkeypatch, "fuser off", "profiling off")
+
+    def bills_of(_: str, sets: Sequence[Sequence[Setting]], *__: object, **___: object) -> list[Bill]:
+        to_new = RatioEstimate(ratio=0.85, low=0.8, high=high, pairs=3, detectable=1.02)
+        bill = Bill(
+            measured=took(1.4, 1.5), prices=(Price(quantity="steady", to_old=took(1.4, 1.5).steady, to_new=to_new),)
+        )
+        return [bill] * len(sets)
+
+    monkeypatch.setattr(cure_search, "bills", bills_of)
+    found = search("m", slow(), effects(release(tmp_path, only_under())), scenario="latency")
+    notes = "1 pairs of the others do not cure either", "1 pairs were not tried: neither setting makes the call quicker"
+    assert found.notes == (notes[0] if tried else notes[1],)
 
 
 def test_what_is_left_undecided_when_the_time_is_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

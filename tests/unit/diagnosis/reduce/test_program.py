@@ -11,6 +11,7 @@ from harness.diagnosis.bisect.judging import CallInQuestion
 from harness.diagnosis.bisect.traces import Trace
 from harness.diagnosis.reduce import program
 from harness.domain.diagnosis import Place, Reduction, Said, SearchAnswer, Symptom, TracedNode
+from harness.domain.measurement import RatioEstimate
 from harness.domain.models import Artifact
 from harness.domain.probe import ExtractOrder
 from tests.unit.builders.stages import Runner, artifact, effects, facts_of, probed, result
@@ -50,7 +51,7 @@ class Planted:
             return SearchAnswer(said=Said.FAILS, outcome=self.outcome(place))
         return SearchAnswer(said=Said.PASSES)
 
-    def words(self, part: Artifact) -> tuple[str, str, float | None]:
+    def words(self, part: Artifact) -> tuple[str, str, RatioEstimate | None]:
         return "completes", "hangs", None
 
 

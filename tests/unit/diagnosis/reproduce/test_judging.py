@@ -1,10 +1,14 @@
 """What a reproducer looks for, and which reference tells a slow release from a fast one."""
 
+import math
+
 import pytest
 
 from harness.diagnosis.reproduce.judging import confirms, looked_for, looked_for_in, telling_ratio
 from harness.domain.diagnosis import NodeFault, Symptom, TracedNode
+from harness.domain.measurement import RatioEstimate
 from harness.domain.probe import Failure
+from tests.unit.builders.verdicts import ratio
 
 ERROR = Failure(type="ValueError", message="The following operation failed\nRuntimeError: no", phase="call 1 of a")
 
@@ -54,14 +58,34 @@ def test_an_operators_reproducer_looks_for_what_was_found_of_it(
 def test_the_reference_that_tells_most_is_taken() -> None:
     old = {"call": 1.0, "unoptimised call": 2.0, "yardstick": 0.1}
     new = {"call": 4.0, "unoptimised call": 2.0, "yardstick": 0.2}
-    assert telling_ratio(old, new) == {"reference": "unoptimised call", "good": 0.5, "bad": 2.0}
+    assert telling_ratio(old, new, ratio(3.5, 4.5)) == {"reference": "unoptimised call", "good": 0.5, "bad": 2.0}
 
 
 def test_where_everything_slows_down_alike_nothing_tells() -> None:
     old = {"call": 1.0, "unoptimised call": 2.0, "yardstick": 0.1}
-    assert telling_ratio(old, {name: 3 * seconds for name, seconds in old.items()}) is None
-    assert telling_ratio(old, {}) is None
-    assert telling_ratio({}, {}) is None
+    run = ratio(2.9, 3.1)
+    assert telling_ratio(old, {name: 3 * seconds for name, seconds in old.items()}, run) is None
+    assert telling_ratio(old, {}, run) is None
+    assert telling_ratio({}, {}, run) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "yardstick", "run", "tells"),
+    [
+        (4.0, 0.1, ratio(3.9, 4.1), True),
+        (1.82, 0.1, ratio(1.04, 1.06), False),  # something else is slower than what the run timed
+        (1.05, 0.05, ratio(1.04, 1.06), False),  # it is the reference that became quicker
+        (4.0, 0.1, ratio(1.1, 300.0, value=20.0), True),  # a busy machine: it speaks for nothing else
+        (4.0, 0.1, ratio(0.9, 300.0, value=20.0), False),
+        (4.0, 0.1, ratio(0.0, math.inf, value=4.0, pairs=1), False),
+        (4.0, 0.1, None, False),
+    ],
+)
+def test_a_ratio_tells_only_where_it_is_that_of_the_run(
+    call: float, yardstick: float, run: RatioEstimate | None, tells: bool
+) -> None:
+    old = {"call": 1.0, "yardstick": 0.1}
+    assert (telling_ratio(old, {"call": call, "yardstick": yardstick}, run) is not None) == tells
 
 
 LOADING = {"what": "error", "phase": "load", "type": "RuntimeError", "text": "no file /a/b"}

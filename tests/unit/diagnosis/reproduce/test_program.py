@@ -22,6 +22,7 @@ from harness.diagnosis.reproduce.program import (
 )
 from harness.domain.diagnosis import BisectAnswer, Bisection, Culprit, Cure, Reproducer, Symptom, TracedNode
 from harness.domain.environment import Environment, EnvSpec
+from harness.domain.measurement import RatioEstimate
 from harness.domain.models import InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeRequest, ProbeResult, ServingProfile
@@ -31,6 +32,7 @@ from harness.store.run_folder import RunDir
 from harness.tensors.outputs import Outputs, SideEffects
 from tests.unit.builders.stages import Runner, artifact, effects, facts_of, probed, result
 from tests.unit.builders.stub_torch import stub_interpreter
+from tests.unit.builders.verdicts import measured, ratio
 
 GOOD = "return 2 * x"
 REFUSES = "raise RuntimeError('Unknown builtin op: aten::gone.')"
@@ -295,11 +297,43 @@ def test_what_is_refused_is_only_loaded_and_by_its_words(tmp_path: Path) -> None
     assert world.text(made, "issue.md").startswith(title)
 
 
+@pytest.fixture
+def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the program time a few blocks only."""
+    whole = files.script_of("program")
+    assert "\nROUNDS, BLOCK_S" in whole
+    text = whole.replace("\nROUNDS, BLOCK_S, MOST_S = 15,", "\nROUNDS, BLOCK_S, MOST_S = 3,")
+    monkeypatch.setattr(files, "script_of", lambda kind: text)
+
+
+def slow_world(folder: Path, steady: RatioEstimate, *, call_s: tuple[float, float], load: str = "pass") -> Any:
+    """Return a world whose calls take so long in either release, and its facts: what the run measured is ``steady``."""
+    world = World(folder, bodies=tuple(f"time.sleep({s}); return 2 * x" for s in call_s), loads=("pass", load))  # type: ignore[arg-type]
+    return world, world.facts(latency={"m": measured(steady)})
+
+
+@pytest.mark.usefixtures("few_blocks")
 def test_a_slow_release_is_told_by_a_reference_in_the_same_process(tmp_path: Path) -> None:
-    world = World(tmp_path, bodies=(GOOD, "time.sleep(0.002); return 2 * x"))
-    made = reproduce_whole("m", world.facts(), world.effects(), symptom=Symptom.LATENCY)
+    world, facts = slow_world(tmp_path, ratio(3.7, 4.1), call_s=(0.002, 0.008))
+    made = reproduce_whole("m", facts, world.effects(), symptom=Symptom.LATENCY)
     assert (made.old[-2:], made.new[-2:]) == ("0)", "1)")
     assert world.case(made)["latency"]["reference"] == "yardstick"
+
+
+SLOW_TO_PREPARE = "global manual_seed; manual_seed = lambda seed: time.sleep(0.01)"
+
+
+@pytest.mark.usefixtures("few_blocks")
+@pytest.mark.parametrize(
+    ("call_s", "load"),
+    [((0.002, 0.002), SLOW_TO_PREPARE), ((0.002, 0.004), "pass")],
+    ids=["only the arguments take longer to make", "another slowdown than that of the run"],
+)
+def test_a_gap_that_is_not_the_runs_makes_no_reproducer(tmp_path: Path, call_s: tuple[float, float], load: str) -> None:
+    world, facts = slow_world(tmp_path, ratio(1.04, 1.06), call_s=call_s, load=load)
+    made = reproduce_whole("m", facts, world.effects(), symptom=Symptom.LATENCY)
+    assert (made.folder, list(world.run.glob("reproducers/*"))) == ("", [])
+    assert made.note.endswith("does not show the slowdown that the run measured (+5.0 % [+4.0, +6.0])")
 
 
 @pytest.mark.parametrize(("fails", "runs", "clean"), [(1, 1, 1), (4, 4, 1), (1, 3, 13), (3, 10, 11)])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from harness.domain.diagnosis import BisectAnswer, Bisection, Culprit, Divergence, Reduction, Symptom, TracedNode
 from harness.report.text.bisection import render_bisection
+from tests.unit.builders.reports import ratio
 
 NODES = tuple(
     TracedNode(place=(index,), kind=kind, source=f"waves.py:{index}", code=f"x = f({index})", module="encoder.waves")
@@ -89,9 +90,9 @@ def test_what_is_proven_did_not_end_early_only_the_search_of_the_rest_did() -> N
 
 
 def test_a_slower_part_is_reported_with_its_ratio() -> None:
-    slow = replace(ONE, old="1 ms a call", new="3 ms a call", ratio=3.0, runs=1, fails=1)
+    slow = replace(ONE, old="1 ms a call", new="3 ms a call", steady=ratio(3.0), runs=1, fails=1)
     said = text(replace(FOUND, symptom=Symptom.LATENCY, culprits=(slow,)), BisectAnswer.NODES)
-    assert "torch 2.6.0: 3 ms a call (x 3.00)\n" in said
+    assert "torch 2.6.0: 3 ms a call (+200 % [+199, +201])\n" in said
     assert "said to hang" not in said
 
 

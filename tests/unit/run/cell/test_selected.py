@@ -1,5 +1,6 @@
 """A cell of a finished run: how it may be named, what is refused with what to type instead, and what is kept for it."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ import pytest
 
 from harness import cli
 from harness.cli.parser import parser
+from harness.diagnosis.explanation import by_bisection
+from harness.domain.diagnosis import BisectAnswer, Bisection, Rewritten
 from harness.domain.outcome import Status
 from harness.domain.report import Explained
 from harness.errors import ConfigError, RunDirError, SelectionError
@@ -19,11 +22,13 @@ from harness.run.cell.selected import (
     read_selected_cell,
     save_selected_cell,
     selected_cell,
+    verified_rewrites,
 )
 from harness.run.cell.rerun import rerun
 from harness.run.files import read_report
 from harness.run.options import Options
 from harness.run.plan import make_plan
+from harness.store import codec
 from harness.store.run_folder import REPORT, RunDir
 from harness.system import clock
 from harness.system.progress import Progress
@@ -147,6 +152,28 @@ def test_what_was_found_later_is_in_the_report_of_the_run(tmp_path: Path, capsys
     for form in ("console", "markdown", "junit", "json"):
         cli.main(["report", folder.name, "--out", str(tmp_path), "--format", form, "--verbose"])
         assert "aten::planted" in capsys.readouterr().out, form
+
+
+def test_rewrites_that_the_run_has_verified_are_known(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    asked = ask(tmp_path, key=CELL)
+    assert asked is not None
+    assert verified_rewrites(asked) == ()
+    there, gone, in_vain = (
+        Rewritten(rule=rule, what=rule, artifact=f"rewrites/{rule}.pt", cures=rule != "in vain")
+        for rule in ("there", "gone", "in vain")
+    )
+    search = tmp_path / "search"
+    (search / "rewrites").mkdir(parents=True)
+    for item in (there, in_vain):
+        (search / item.artifact).write_bytes(b"PK")
+    found = Bisection(model="dlrm", old="o", new="n", answer=BisectAnswer.OPERATOR, rewrites=(in_vain, gone, there))
+    (search / "bisect.json").write_bytes(codec.pretty(found))
+    keep_explanation(asked, by_bisection(CELL, found, folder=os.path.relpath(search, folder)), QUIET)
+    (known,) = verified_rewrites(asked)
+    assert (known.rule, Path(known.artifact).read_bytes()) == ("there", b"PK")
+    (search / "bisect.json").write_bytes(b"[[[")
+    assert verified_rewrites(asked) == ()
 
 
 def test_a_run_that_cannot_be_written_costs_only_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
