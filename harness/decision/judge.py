@@ -199,6 +199,7 @@ def _judge_failing(
         exit_detail=failing.exit_detail if failing is not None else item.new.exit_detail,
         evidence=effects.evidence(failing.directory if failing is not None else item.new.directory),
         seen=failing.evidence if failing is not None else item.new.evidence,
+        old_alone=facts.baselines[alone.model].results,
     )
 
 
