@@ -96,7 +96,7 @@ class Vocabulary(nn.Module):
         for text in texts:
             for word in text.split(","):
                 found.append(self.weights[self.words.get(word, 0)])
-        return found
+        return found[::1000]
 
 
 @model("vocabulary", tags=("loads",), timed=False)

@@ -138,7 +138,7 @@ class Convolutions(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(*(nn.Conv2d(48, 48, 3, padding=1) for _ in range(24)))
+        self.layers = nn.Sequential(*(nn.Conv2d(48, 48, 3, padding=1) for _ in range(8)))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x)
