@@ -41,7 +41,7 @@ def judge_alone(
     new_finding = None
     if new.outcome is not Outcome.COMPLETED:
         new_finding = failure_finding(
-            new, new_name, stage="alone", exit_detail=exit_detail, evidence=evidence, seen=seen
+            new, new_name, stage="alone", exit_detail=exit_detail, evidence=evidence, seen=seen, old=old
         )
     if broken_before and len(broken_before) < len(old):
         message = f"{old_name} completes it only {len(old) - len(broken_before)} of {len(old)} times"

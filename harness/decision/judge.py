@@ -149,7 +149,7 @@ def judge_initialized(
     comparison: OutputComparison | None,
     draws: bool = False,
     found: Attribution | None = None,
-    facts: Exported,
+    facts: Answered,
     effects: Effects,
 ) -> CellVerdict:
     """Return the verdict on one model in one initialization of its server group, over all rounds.
@@ -181,10 +181,11 @@ def _judge_failing(
     *,
     draws: bool,
     found: Attribution | None,
-    facts: Exported,
+    facts: Answered,
     effects: Effects,
 ) -> CellVerdict:
     new, old = _initialization_result(item.new, failing), _old_result(item.old, failing)
+    baseline = facts.baselines.get(alone.model)
     return judge_initialization(
         facts.plan.cell(alone.model, scenario).id,
         scenario=scenario,
@@ -202,6 +203,7 @@ def _judge_failing(
         exit_detail=failing.exit_detail if failing is not None else item.new.exit_detail,
         evidence=effects.evidence(failing.directory if failing is not None else item.new.directory),
         seen=failing.evidence if failing is not None else item.new.evidence,
+        old_alone=baseline.results if baseline is not None else (),
     )
 
 

@@ -49,6 +49,8 @@ class HangProof:
         silent_s: seconds since the last event that counts as progress.
         window_s: length of the window in which the threads were sampled.
         io_bytes: what the process read and wrote in the window.
+        own_s: seconds that the first phase past its deadline had taken, without those in which others had the CPUs; 0
+            where no deadline of a phase ended it.
         note: what the proof could not see (no schedstat, say), in words.
     """
 
@@ -57,6 +59,7 @@ class HangProof:
     window_s: float
     threads: tuple[ThreadActivity, ...] = ()
     io_bytes: int = 0
+    own_s: float = 0.0
     note: str = ""
 
 

@@ -157,7 +157,8 @@ class ScenarioSide:
         rounds: initializations that say something about the release; ``failed``: those in which some model hung,
             crashed or raised.
         ready: how many models came through every round.
-        init_s: first load to last warm-up call, median over the rounds that nothing ended early; None without one.
+        init_s: first load to last warm-up call, median over the rounds that nothing ended early; None without one, and
+            where a process brings the group up in cycles.
         load_overlap: CPU time of the loading threads over the wall time of loading; above 1 loads truly overlapped.
         growth_bytes: growth of resident memory per cycle, update, new thread, change or new size: of what the scenario
             has; None where it has none of those.

@@ -80,7 +80,8 @@ def _threads(record: GoldenRecord) -> str:
 
 def _only_in(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, str]:
     """Return the operators that only one of the two has."""
-    return _some(sorted(set(old) - set(new))), _some(sorted(set(new) - set(old)))
+    both = {*old} & {*new} | {""}  # older records hold it for all nodes without a schema
+    return _some(sorted({*old} - both)), _some(sorted({*new} - both))
 
 
 def _some(names: list[str]) -> str:

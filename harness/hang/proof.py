@@ -429,7 +429,9 @@ class History:
             return None
         since_ns = max(min(progress.since_ns(phase) for phase in late), now_ns - int(1e9 * KEPT_S))
         window = self._window(progress, since_ns, now_ns)
-        return self._finding(self._kind(window, late, progress, now_ns), progress, tuple(late), window, now_ns)
+        own_s = 1e-9 * self._own_ns(progress, late[0], now_ns)
+        kind = self._kind(window, late, progress, now_ns)
+        return self._finding(kind, progress, tuple(late), window, now_ns, own_s=own_s)
 
     def _spent(self, progress: Progress, now_ns: int) -> Finding | None:
         watched_ns = now_ns - self._begin_ns
@@ -491,6 +493,8 @@ class History:
         blamed: Sequence[OpenPhase],
         window: Window | None,
         now_ns: int,
+        *,
+        own_s: float = 0.0,
     ) -> Finding:
         notes = set(window.notes) if window is not None else {"the process could not be looked at"}
         if any(phase.tid == 0 for phase in blamed):
@@ -501,6 +505,7 @@ class History:
             window_s=1e-9 * window.span_ns if window is not None else 0.0,
             threads=threads_of(window, progress.phases) if window is not None else (),
             io_bytes=(window.io_bytes or 0) if window is not None else 0,
+            own_s=own_s,
             note="; ".join(sorted(notes)),
         )
         return Finding(proof=proof, blamed=tuple(blamed))

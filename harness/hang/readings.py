@@ -223,6 +223,7 @@ _PLAN = r"(getPlanFor|GraphExecutorImpl::getOrCompile\w*|GraphFunction::(get_exe
 _COMPILE = r"(getOptimizedPlanFor|GraphExecutorImpl::compileSpec)$"
 # The fused expression as a tree: walking, copying, rewriting or destroying it recurses, the passes around it do not.
 _NNC_TREE = r"jit::tensorexpr::(?!TensorExprKernel|LoopNest)"
+_NNC_INTERPRETER = r"jit::tensorexpr::SimpleIREvaluator"
 
 
 def _waiting_for_a_plan(process: HungProcess) -> list[ThreadStack]:
@@ -235,6 +236,8 @@ def _waiting_for_a_plan(process: HungProcess) -> list[ThreadStack]:
 
 def _fuser_runs_away(process: HungProcess) -> Reading | None:
     for stack in process.stacks:
+        if has(stack, _NNC_INTERPRETER):
+            continue  # it has been compiled
         inside = sum(1 for frame in stack.frames if re.search(_NNC_TREE, short(frame.function)))
         if not (inside >= 8 or (inside and process.runs(stack))) or not has(
             stack, r"tensorexpr::(TensorExprKernel|LoopNest)|createTensorExprOp|" + _COMPILE
@@ -255,6 +258,21 @@ def _fuser_runs_away(process: HungProcess) -> Reading | None:
             ),
             source="https://github.com/pytorch/pytorch/issues/75903",
         )
+    return None
+
+
+def _fuser_interprets(process: HungProcess) -> Reading | None:
+    for stack in process.stacks:
+        if process.runs(stack) and has(stack, _NNC_INTERPRETER):
+            return Reading(
+                words=(
+                    f"{who(stack, process.proof)} is inside the interpreter of fused code, which torch uses where it "
+                    "was built without LLVM, as its wheels are: it walks the fused expression for every element. Its "
+                    "loops are bounded, so this is slow, hundreds of times as slow as without fusion, and not endless. "
+                    "Profiling off, the legacy executor, the fuser off or fusion depth 0 each avoid it"
+                ),
+                source="https://github.com/pytorch/pytorch/blob/v2.6.0/torch/csrc/jit/tensorexpr/eval.cpp",
+            )
     return None
 
 
@@ -448,6 +466,7 @@ def only_want_the_gil(stacks: Iterable[ThreadStack]) -> frozenset[int]:
 
 SIGNATURES: Final[tuple[Signature, ...]] = (
     _fuser_runs_away,
+    _fuser_interprets,
     _compile_blocks_others,
     _inter_op_pool_exhausted,
     _inter_op_pool_after_fork,

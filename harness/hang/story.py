@@ -1,10 +1,13 @@
 """What the report says of a process that hung or crashed: threads, what they do, and what it means where known."""
 
+import math
+from collections.abc import Sequence
+
 from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult
-from harness.domain.text import error_line, marked_expression
+from harness.domain.text import amount, error_line, marked_expression
 from harness.domain.verdict import Finding
 from harness.hang.readings import reading
 from harness.hang.stack_words import interesting, threads_in_words, who
@@ -21,8 +24,16 @@ KIND_WORDS = {
 }
 
 
-def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
-    """Return labelled lines for the red cell: meaning, proof, threads, frames, and what could not be seen."""
+# How much longer a reader is advised to wait who wants to know whether a slow call ends.
+MORE_PATIENCE = 10
+
+
+def hang_story(seen: Evidence, before_s: float | None = None) -> tuple[tuple[str, str], ...]:
+    """Return labelled lines for the red cell: meaning, proof, threads, frames, and what could not be seen.
+
+    Args:
+        before_s: what the phase took in the old release at most, where that is known.
+    """
     proof = seen.proof
     known = reading(seen.stacks, proof)
     lines: list[tuple[str, str]] = []
@@ -30,7 +41,8 @@ def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
         lines.append(("meaning", f"{known.words} ({known.source})"))
     if proof is not None:
         words = KIND_WORDS[proof.kind].format(window=proof.window_s, silent=proof.silent_s)
-        lines.append(("proof", f"{proof.kind.value}: {words}" + (f"; {proof.note}" if proof.note else "")))
+        said = (words, _not_done_words(proof, before_s), proof.note)
+        lines.append(("proof", f"{proof.kind.value}: {'; '.join(filter(None, said))}"))
     if seen.signal:
         lines.append(("proof", _crash_words(seen)))
     # A crash proves no hang, but what its threads were doing is described in the same words.
@@ -41,6 +53,29 @@ def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
     lines.extend(("frames", f"{item.title}: {' < '.join(item.lines[:MOST_FRAMES])}") for item in shown)
     lines.extend(("seen", remark) for remark in seen.remarks)
     return tuple(lines)
+
+
+def _not_done_words(proof: HangProof, before_s: float | None) -> str:
+    """Return what a deadline alone has shown: inside one call nobody can tell an endless loop from a slow one."""
+    if not proof.own_s or proof.kind is not HangKind.BUSY:
+        return ""
+    known = f"not done after {amount(proof.own_s, 's')}, waits for other programs left out"
+    if before_s:
+        times = math.floor(proof.own_s / before_s)
+        before = f"the old release took {amount(before_s, 's')} at most"
+        known += f"; {before}: an endless loop, or more than {times} times as slow"
+    return f"{known}. --deadline {math.ceil(MORE_PATIENCE * proof.own_s)} waits longer"
+
+
+def _before_s(phase: str, old: Sequence[ModelResult]) -> float | None:
+    """Return what a load or a call took in the old release at most, in seconds; None where it is not known."""
+    if any(result.failed for result in old):
+        return None
+    kind = phase.split(" ", maxsplit=1)[0]
+    loads = [result.load_ns for result in old if result.load_ns is not None]
+    calls = [call.duration_ns for result in old for call in result.calls]
+    known = {wire.LOAD: loads, wire.CALL: calls}.get(kind)
+    return 1e-9 * max(known) if known else None
 
 
 def _crash_words(seen: Evidence) -> str:
@@ -63,6 +98,7 @@ def failure_finding(
     exit_detail: str = "",
     evidence: str = "",
     seen: Evidence | None = None,
+    old: Sequence[ModelResult] = (),
 ) -> Finding:
     """Return the finding for a model that did not complete, in words a reader can act on.
 
@@ -70,6 +106,7 @@ def failure_finding(
         release: name of the environment it happened in.
         stage: ``"alone"`` or ``"in concurrent init"``.
         evidence: path in the run's folder; ``seen``: what was found in the process before it was ended.
+        old: how the model did alone in the old release, where that is known.
     """
     kind = OUTCOME_KIND[result.outcome]
     proof = seen.proof if seen is not None else None
@@ -98,7 +135,7 @@ def failure_finding(
         message=f"{what} in {release}, {stage}{why}",
         where=phase,
         evidence=evidence,
-        story=hang_story(seen) if seen is not None and SEVERITY[kind] is Severity.FAIL else (),
+        story=hang_story(seen, _before_s(phase, old)) if seen is not None and SEVERITY[kind] is Severity.FAIL else (),
     )
 
 

@@ -70,6 +70,7 @@ def judge_initialization(
     exit_detail: str = "",
     evidence: str = "",
     seen: Evidence | None = None,
+    old_alone: Sequence[ModelResult] = (),
 ) -> CellVerdict:
     """Return the verdict on a model initialized beside the others of its server group.
 
@@ -84,6 +85,7 @@ def judge_initialization(
         found: what it needs in order to fail and how often it does in either release, which decides in place of the
             rounds; None where nobody asked.
         old_differs: whether the old release, too, answers otherwise there than alone.
+        old_alone: how the model did alone in the old release.
     """
 
     def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
@@ -99,7 +101,13 @@ def judge_initialization(
 
     if new.result.outcome is not Outcome.COMPLETED:
         finding = failure_finding(
-            new.result, new_name, stage=f"in {words}", exit_detail=exit_detail, evidence=evidence, seen=seen
+            new.result,
+            new_name,
+            stage=f"in {words}",
+            exit_detail=exit_detail,
+            evidence=evidence,
+            seen=seen,
+            old=old_alone,
         )
         note = f"in {times_of(new.failed_rounds, new.rounds)}" if new.rounds > 1 and new.failed_rounds else ""
         finding = _of_its_own_kind(finding, new.result, alone)

@@ -29,7 +29,12 @@ def is_undisturbed(probe: ProbeResult) -> bool:
 
 
 def init_s(run: GroupRun) -> float | None:
-    """Return the seconds from the first load to the last warm-up call, median over rounds; None without a whole one."""
+    """Return the seconds from the first load to the last warm-up call, median over rounds; None without a whole one.
+
+    Nor is there one where a process brings the group up again and again: its cycles are no start.
+    """
+    if INITIALIZATIONS[run.scenario].rounds > 1:
+        return None
     return median([spent for probe in undisturbed(run) if (spent := wall_s(probe.spans, BRINGING_UP)) is not None])
 
 

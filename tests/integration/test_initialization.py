@@ -65,6 +65,13 @@ def test_models_that_need_neighbours_to_fail_are_healthy_alone(known: Known) -> 
     assert {cell(facts, name, "alone").status for name in healthy} == {Status.PASS}
 
 
+def test_operators_of_an_artifact_name_what_it_forks_and_nothing_without_a_name(known: Known) -> None:
+    facts, _ = known
+    operators = facts.artifact("fork_join").operators
+    assert {"prim::fork", "aten::wait"} <= set(operators)
+    assert all("::" in name for name in operators), operators
+
+
 @pytest.mark.parametrize("twin", ["straight", "other_straight"])
 def test_pool_exhausted_by_fork_and_wait_is_blocked_and_neighbours_are_not_blamed(known: Known, twin: str) -> None:
     facts, _ = known

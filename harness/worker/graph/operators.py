@@ -9,7 +9,7 @@ import torch
 
 
 def names(artifact):
-    """Return the operators of every method and submodule, as ``name.overload`` where a schema is known, sorted."""
+    """Return the operators of every method and submodule, as ``name.overload``, and ``prim::fork``, sorted."""
     found = set()
     _visit_module(artifact._c, found)
     return sorted(found)
@@ -28,14 +28,13 @@ def _visit_graph(graph, found):
     pending = list(graph.nodes())
     while pending:
         node = pending.pop()
-        found.add(_name(node))
         for block in node.blocks():
             pending.extend(block.nodes())
-        for attribute in node.attributeNames():
-            if node.kindOf(attribute) == "g":
-                _visit_graph(node.g(attribute), found)
-
-
-def _name(node):
-    schema = node.schema()
-    return schema.split("(", 1)[0] if "(" in schema else node.kind()
+        graphs = [node.g(attribute) for attribute in node.attributeNames() if node.kindOf(attribute) == "g"]
+        for own in graphs:
+            _visit_graph(own, found)
+        # Most nodes without a schema build a container or choose a block. One that runs a graph of its own counts like
+        # an operator: prim::fork.
+        name = node.schema().split("(", 1)[0] or (node.kind() if graphs else "")
+        if name:
+            found.add(name)

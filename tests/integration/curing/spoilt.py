@@ -6,8 +6,9 @@ import threading
 import time
 
 _kept = []
-# Long enough for every thread that starts from the same barrier to meet the others, whoever of them loads first.
-CALL_S = 0.05
+# Enough for every thread that starts from the same barrier to meet the others, whoever of them loads first. On a loaded
+# machine each short sleep lasts as much longer as the others need to come.
+CALL_SLEEPS, SLEEP_S = 50, 0.001
 LOAD_S = 0.01
 
 
@@ -44,10 +45,10 @@ def plant():
     def alone_among(answer, *crowds):
         def kernel(x):
             with calls:
-                for wait_s in (0.0, CALL_S):
-                    time.sleep(wait_s)
+                for _ in range(CALL_SLEEPS):
                     if sum(crowd.inside for crowd in crowds) > 1:
                         raise RuntimeError("somebody else is at work")
+                    time.sleep(SLEEP_S)
                 return x.clone().apply_(answer)
 
         return kernel

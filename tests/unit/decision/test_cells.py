@@ -11,7 +11,7 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity, status_of
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import Failure, ModelResult
+from harness.domain.probe import CallRecord, Failure, ModelResult
 from harness.domain.text import error_line
 from harness.domain.verdict import CellVerdict
 from harness.hang.story import failure_finding
@@ -226,6 +226,29 @@ def test_hang_says_what_the_proof_has_found(kind: HangKind, words: str) -> None:
     found = failure_finding(result(Outcome.HANG, phase="load"), NEW, stage="alone", seen=seen)
     assert found.message.startswith(words)
     assert any("gdb is missing" in text for _, text in found.story)
+
+
+CALLS = tuple(CallRecord(input_set="example", call=n, duration_ns=ns) for n, ns in enumerate((4_000_000, 20_000_000)))
+
+
+@pytest.mark.parametrize(
+    ("phase", "old", "words"),
+    [
+        ("call 1 of example", [result(calls=CALLS)], "20 ms at most: an endless loop, or more than 607 times as"),
+        ("load", [result(load_ns=1_500_000_000)], "1.5 s at most: an endless loop, or more than 8 times as slow"),
+        ("call 1 of example", [], "left out. --deadline 122 waits longer"),
+        ("call 1 of example", [result(calls=CALLS), result(Outcome.HANG)], "left out. --deadline 122 waits longer"),
+    ],
+)
+def test_deadline_of_a_busy_call_says_what_is_known_and_how_to_wait_longer(
+    phase: str, old: list[ModelResult], words: str
+) -> None:
+    seen = Evidence(proof=HangProof(kind=HangKind.BUSY, silent_s=14.0, window_s=1.0, own_s=12.15))
+    found = failure_finding(result(Outcome.HANG, phase=phase), NEW, stage="alone", seen=seen, old=old)
+    said = dict(found.story)["proof"]
+    assert said.startswith("busy without progress: computing for 14.0 s without progress; not done after 12.2 s")
+    assert words in said
+    assert said.endswith("--deadline 122 waits longer")
 
 
 def test_process_that_waited_for_the_cpu_is_not_the_models_fault() -> None:

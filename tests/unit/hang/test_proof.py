@@ -393,6 +393,7 @@ def test_call_and_load_have_deadlines_of_their_own() -> None:
     assert load is not None
     assert [call[0], load[0]] == pytest.approx([1.0, 2.0])
     assert (kind(call), kind(load)) == (HangKind.BUSY, HangKind.BUSY)
+    assert [call[1].proof.own_s, load[1].proof.own_s] == pytest.approx([1.0, 2.0])
 
 
 def test_deadline_of_a_planted_is_met() -> None:
@@ -491,6 +492,7 @@ def test_time_in_which_others_had_the_cpu_does_not_count() -> None:
     found = Film([starving], [opened()], deadline=BRIEF).run(20)
     assert found is not None
     assert found[0] == pytest.approx(5.0, abs=1.1)  # a fifth of it is its own: five times the deadline of 1 s
+    assert found[1].proof.own_s == pytest.approx(1.0, abs=0.21)
     assert kind(found) is HangKind.BUSY
 
 

@@ -26,6 +26,7 @@ EXPECTED = {
     "fuser_shared_pystack": "pytorch/issues/75903",
     "fuser_shared_in_1_13": "pytorch/issues/75903",
     "fuser_shared_py_spy": "pytorch/issues/75903",
+    "fuser_interprets": "tensorexpr/eval.cpp",
     "inter_op_pool": "pytorch/issues/109782",
     "inter_op_pool_pystack": "pytorch/issues/109782",
     "inter_op_pool_after_fork": "pytorch/issues/17199",

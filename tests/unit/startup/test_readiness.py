@@ -1,5 +1,7 @@
 """How long a server group takes to get ready, and each of its models."""
 
+import pytest
+
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
 from harness.startup.readiness import init_s, own_s
@@ -21,6 +23,11 @@ def test_a_group_takes_the_median_of_its_rounds_and_a_model_what_all_its_copies_
     assert init_s(run) == 20.0
     assert own_s(run, "a") == 21.0
     assert own_s(run, "c") == 0.0
+
+
+@pytest.mark.parametrize("scenario", ["reinit", "rolling"])
+def test_cycles_of_a_server_that_lives_on_are_no_time_of_its_start(scenario: str) -> None:
+    assert init_s(group_run([probed(result("a"), spans=(took(9.0),))], scenario=scenario)) is None
 
 
 def test_a_round_that_something_ended_early_has_no_time() -> None:
