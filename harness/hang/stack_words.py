@@ -60,7 +60,7 @@ class Folded:
 @lru_cache(maxsize=4096)
 def short(function: str) -> str:
     """Return a C++ name without arguments, template arguments and return type."""
-    name = re.sub(r"?\w[\w.]*$|\.(constprop|part|isra|cold)[.\d]*$|\[clone [^]]*\]", "", function).strip()
+    name = re.sub(r"@@?\w[\w.]*$|\.(constprop|part|isra|cold)[.\d]*$|\[clone [^]]*\]", "", function).strip()
     name = name.replace("(anonymous namespace)::", "").replace("operator()", "operator\0")
     name = (
         name.replace("operator<<", "operator\1").replace("operator->", "operator\2").replace("operator<", "operator\3")
