@@ -19,6 +19,7 @@ from harness.domain.probe import ProbeResult, model_of
 from harness.probing.facts import Answered, Effects, Probed, WithWorker
 from harness.settings.mitigations import MITIGATIONS
 from harness.startup.native import build_workers
+from harness.store import probe_files
 from harness.worker import wire
 from tests.integration.servers import answered, launcher, planned, provisioned
 
@@ -119,6 +120,6 @@ def _is_told(case: Case, probe: ProbeResult) -> bool:
 
 def _since_last_event_s(probe: ProbeResult) -> float:
     now_ns = time.monotonic_ns()
-    lines = (Path(probe.directory) / wire.EVENTS).read_text().splitlines()
-    last_ns = max(int(json.loads(line)["ns"]) for line in lines if '"beat"' not in line)
+    lines = probe_files.read(Path(probe.directory), wire.EVENTS).splitlines()
+    last_ns = max(int(json.loads(line)["ns"]) for line in lines if b'"beat"' not in line)
     return 1e-9 * (now_ns - last_ns)

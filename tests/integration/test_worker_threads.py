@@ -19,6 +19,7 @@ from harness.models.fixture_folders import read_fixtures
 from harness.probing.processes import BOOTSTRAP
 from harness.probing.requests import wire_request
 from harness.probing.runner import ZygoteRunner
+from harness.store import probe_files
 from harness.worker import wire
 from tests.worker.transcripts import replay
 
@@ -52,7 +53,7 @@ class Bench:
 
 
 def events_of(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / wire.EVENTS).read_text().splitlines()]
+    return [json.loads(line) for line in probe_files.read(folder, wire.EVENTS).splitlines()]
 
 
 @pytest.fixture(scope="module")

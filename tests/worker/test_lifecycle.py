@@ -22,6 +22,7 @@ from harness.latency.processes import BenchmarkProcess
 from harness.probing import processes
 from harness.probing.runner import ZygoteRunner
 from harness.scenarios import INITIALIZATIONS, CYCLES, copies
+from harness.store import probe_files
 from harness.worker import wire
 from tests.programs import stub
 
@@ -43,7 +44,7 @@ def runner(tmp_path: Path, environment: Environment) -> Iterator[ZygoteRunner]:
 
 
 def events_of(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / wire.EVENTS).read_text().splitlines()]
+    return [json.loads(line) for line in probe_files.read(folder, wire.EVENTS).splitlines()]
 
 
 def work_in(folder: Path, environment: Environment, **request: object) -> "subprocess.CompletedProcess[bytes]":
@@ -61,7 +62,7 @@ def test_probe_begins_with_hello_and_ends_with_bye(runner: ZygoteRunner, tmp_pat
     assert events[-1]["ev"] == "bye"
     assert [event["ns"] for event in events] == sorted(event["ns"] for event in events)
     assert result.outcome is Outcome.COMPLETED
-    recorded = Path(result.directory, wire.OUTPUTS, wire.TENSORS_INDEX).read_text().splitlines()
+    recorded = probe_files.read(Path(result.directory), f"{wire.OUTPUTS}/{wire.TENSORS_INDEX}").splitlines()
     assert [json.loads(line)["tree"] for line in recorded] == [["list", [["int", 1], ["str", "a"], ["none", None]]]] * 3
 
 

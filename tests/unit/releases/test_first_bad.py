@@ -29,6 +29,10 @@ if [ "$1" = venv ]; then
     printf 'home = {home}\\ninclude-system-site-packages = false\\n' > "$folder/pyvenv.cfg"
     exit 0
 fi
+if [ "$6" = --dry-run ]; then
+    if grep -qx "${{9#torch==}}" "{folder}/missing"; then echo "error: no wheel of $9"; exit 1; fi
+    exit 0
+fi
 folder=$(dirname "$(dirname "$5")")
 site="$folder/lib/python{minor}/site-packages"
 version=${{6#torch==}}

@@ -16,6 +16,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelRun, ProbeRequest, ProbeResult, Script, ServingProfile, Step
 from harness.probing.runner import ZygoteRunner
 from harness.scenarios import INITIALIZATIONS, CYCLES, copies
+from harness.store import probe_files
 from harness.worker import wire
 from tests.programs import stub
 
@@ -38,7 +39,7 @@ class Played:
 
     def __init__(self, result: ProbeResult) -> None:
         self.result = result
-        lines = Path(result.directory, wire.EVENTS).read_text().splitlines()
+        lines = probe_files.read(Path(result.directory), wire.EVENTS).splitlines()
         self.events: list[dict[str, Any]] = [json.loads(line) for line in lines]
 
     @property
@@ -160,7 +161,7 @@ def test_every_phase_tells_the_cpu_time_of_its_thread(perform: Perform) -> None:
 def test_every_answer_is_recorded_under_the_name_of_its_copy(perform: Perform) -> None:
     script = INITIALIZATIONS["same_file"].write(["a"], 2)
     played = perform(script, **{"a": {"answer": 1}, "a#1": {"answer": 2}})
-    lines = Path(played.result.directory, wire.OUTPUTS, wire.TENSORS_INDEX).read_text().splitlines()
+    lines = probe_files.read(Path(played.result.directory), f"{wire.OUTPUTS}/{wire.TENSORS_INDEX}").splitlines()
     recorded = [json.loads(line) for line in lines]
     assert Counter((item["model"], item["tree"][1]) for item in recorded) == {("a", 1): CALLS, ("a#1", 2): CALLS}
 
@@ -249,7 +250,7 @@ def test_server_answers_until_the_latch_is_open_and_shows_that_it_lives(perform:
     times = [event["ns"] for event in beats]
     assert all(later - before >= wire.BEAT_S * 0.9e9 for before, later in itertools.pairwise(times))
     assert played.outcomes == dict.fromkeys("abc", Outcome.COMPLETED)
-    recorded = Path(played.result.directory, wire.OUTPUTS, wire.TENSORS_INDEX).read_text().splitlines()
+    recorded = probe_files.read(Path(played.result.directory), f"{wire.OUTPUTS}/{wire.TENSORS_INDEX}").splitlines()
     assert len(recorded) == 3 * CALLS  # what was answered to requests is dropped
 
 

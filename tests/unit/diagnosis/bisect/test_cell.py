@@ -59,7 +59,7 @@ class Searches:
         monkeypatch.setattr(reproduce, "reproduce_program", self.brought_up)
         monkeypatch.setattr(reproduce, "reproduce_whole", self.brought_up)
         monkeypatch.setattr(bisect_cell, "refused", self.refused)
-        monkeypatch.setattr(bisect_cell, "with_reproducer", lambda found, *_: found)
+        monkeypatch.setattr(bisect_cell, "with_reproducer", lambda found, *_, **__: found)
 
     @property
     def names(self) -> list[str]:

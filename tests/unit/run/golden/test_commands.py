@@ -405,7 +405,7 @@ def stored(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fi
             {name: StoredBaseline(artifact=found, directory=name) for name, found in finished.artifacts.items()}
         )
     monkeypatch.setattr(golden, "read_report", lambda *_: finished.report())
-    monkeypatch.setattr(golden, "read_outputs", lambda _, model: finished.outputs[model])
+    monkeypatch.setattr(golden, "legible_outputs", lambda _, model: finished.outputs[model])
     return finished
 
 

@@ -34,6 +34,8 @@ if words[0] == "venv":
     (folder / "bin/python").symlink_to({python!r})
     (folder / "pyvenv.cfg").write_text("home = {home}\\ninclude-system-site-packages = false\\n")
     sys.exit()
+if "--dry-run" in words:  # it is only asked whether that could be installed
+    sys.exit(any(word in (here / "missing").read_text().split() for word in words))
 site = pathlib.Path(words[words.index("--python") + 1]).parent.parent / "lib/python{minor}/site-packages"
 wanted = [word for word in words if "==" in word]
 for word in wanted:
