@@ -54,6 +54,8 @@ CHECKS = {
     "denormals flushed": "5e-310 * one == 0.0",
     "fusion on the CPU": "torch._C._jit_can_fuse_on_cpu()",
 }
+# These say in comments what only the server's own code can do.
+COMMENTS = {"join threads before exit"}
 # One import of torch; each setting has a fork of it, as nothing has run an operator before.
 PROGRAM = """
 import io, json, os, sys, threading
@@ -127,7 +129,7 @@ CPP_CHECKS = {
 
 def pasted(way: str) -> dict[str, str]:
     found = {name: lines_to_paste([setting]).get(way) for name, setting in SETTINGS.items()}
-    return {name: text for name, text in found.items() if text is not None}
+    return {name: text for name, text in found.items() if text is not None and name not in COMMENTS}
 
 
 def run_python(python: str, folder: Path, lines: Mapping[str, str]) -> dict[str, str]:
@@ -153,6 +155,9 @@ def test_every_setting_has_a_way_and_every_way_is_checked() -> None:
     assert used == {row.name for kind in (Kind.SWITCH, Kind.NUMERICS) for row in of_kind(kind)}
     assert set(pasted(PYTHON)) == set(CHECKS)
     assert set(pasted(CPP)) == set(CPP_CHECKS)
+    for way, mark in ((PYTHON, "#"), (CPP, "//")):
+        for name in COMMENTS:
+            assert lines_to_paste([SETTINGS[name]])[way].splitlines()[-1].startswith(mark)
 
 
 @pytest.mark.parametrize("release", ["old_python", "new_python"])

@@ -99,7 +99,10 @@ def verified(
     repeats: int,
     method: str,
 ) -> Rewritten:
-    """Return what both releases say of a patched artifact, whose ``method`` is timed; kept in the run if it cures."""
+    """Return what both releases say of a patched artifact, kept in the run if it cures.
+
+    Its ``method`` is timed in a run that times, and where it is slow.
+    """
     old, _ = verdict_on(model, patched, "old", facts, effects)
     if problem := why_not(old):
         return replace(words, note=f"it is not the same in {effects.environments['old'].name}: {problem}")
@@ -108,11 +111,13 @@ def verified(
         new, _ = verdict_on(model, patched, "new", facts, effects, repeat=repeat)
         if problem := why_not(new):
             return replace(found, repeats=repeat, note=problem)
-    measured = _timed(model, patched, slug(words.rule), facts, effects, method=method)
-    found = replace(found, repeats=repeats, steady=None if measured.problem else measured.steady)
+    found = replace(found, repeats=repeats)
     slow = next((cell for cell in facts.verdicts[model] if is_slow(cell)), None)
-    if problem := why_still_slow(slow, measured, facts) if slow is not None else why_ill(measured):
-        return replace(found, note=problem)
+    if slow is not None or facts.plan.is_timed:
+        measured = _timed(model, patched, slug(words.rule), facts, effects, method=method)
+        found = replace(found, steady=None if measured.problem else measured.steady)
+        if problem := why_still_slow(slow, measured, facts) if slow is not None else why_ill(measured):
+            return replace(found, note=problem)
     path = keep_rewritten(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}")
     return replace(found, cures=True, artifact=effects.shown(path))
 

@@ -18,7 +18,7 @@ KINDS: Mapping[str, tuple[str, Outcome]] = {
 
 _HEAD = '''"""Written by tests/integration/concurrency/storm.py."""
 
-from typing import Any, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import torch
 from torch import nn
