@@ -127,7 +127,8 @@ class Line:
         self.project.mkdir()
         self.models = folder / "models"
         self.models.mkdir()
-        (self.models / "models.py").write_text(MODELS.replace("{note!r}", repr(str(folder / "count"))))
+        (folder / "beside").mkdir()  # a worker makes no files in the folders above the store
+        (self.models / "models.py").write_text(MODELS.replace("{note!r}", repr(str(folder / "beside" / "count"))))
         self.releases: Mapping[str, str] = {
             f"r{place}": stub.make_environment(
                 folder / f"r{place}", version=f"2.{place}.0", on_import="exit_at_once" if place in broken else None

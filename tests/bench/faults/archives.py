@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
+from packaging.version import Version
+
 from harness.archive.members import END, ENTRY, LOCAL, SERIALIZATION_ID
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.prediction import Prediction
@@ -62,7 +64,9 @@ def attack(count: int, seed: int) -> list[str]:
         for release in EXPORTERS:
             made = Path(folder) / release
             python = environments[release].interpreter
-            wanted = [item for item in declarations if item.requires is None or item.requires <= release]
+            wanted = [
+                item for item in declarations if item.requires is None or Version(item.requires) <= Version(release)
+            ]
             genuine += sorted(torch_answers(python, made, wanted, []))
         loaders = {side: environments[release] for side, release in zip(("old", "new"), LOADERS, strict=True)}
         artifacts = [Path(path).read_bytes() for path in genuine]
