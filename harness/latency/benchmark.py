@@ -155,8 +155,8 @@ def expected_s(facts: Compared, effects: Effects) -> float | None:
     if not contestants:
         return None
     models = {name: _open(BenchmarkState(budget), *pair) for name, pair in contestants.items()}
-    left_s = _time_left(contestants, facts, effects, budget, new_profile(facts.plan)).seconds(models)
-    return facts.plan.more_s or min(left_s, total_s(budget, len(_healthy(facts))))
+    time_left = _time_left(contestants, facts, effects, budget, new_profile(facts.plan))
+    return facts.plan.more_s or min(time_left.seconds(models), total_s(budget, len(_healthy(facts)), time_left.lanes))
 
 
 def _time(
@@ -168,8 +168,9 @@ def _time(
         ConfigError: what somebody asked for is not enough for one round of one model.
     """
     plan, budget = facts.plan, facts.plan.settings.latency
-    time = Time(left_s=plan.more_s or total_s(budget, len(contestants) - len(planted)), is_more=plan.more_s > 0)
     time_left = _time_left(contestants, facts, effects, budget, new_profile(facts.plan))
+    allowed_s = total_s(budget, len(contestants) - len(planted), time_left.lanes)
+    time = Time(left_s=plan.more_s or allowed_s, is_more=plan.more_s > 0)
     cost_s = {name: time_left.cost_s(name, is_first=True) for name in contestants}
     cheapest = min((name for name in contestants if name not in planted), key=lambda name: cost_s[name])
     needed_s = time_left.start_s + side_by_side([cost_s[name] for name in (*planted, cheapest)], time_left.lanes)

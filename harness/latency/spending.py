@@ -10,6 +10,10 @@ from harness.domain.plan import LatencyBudget
 # Seconds for all models together, and for each where that is more.
 TOTAL_S = {"quick": (90.0, 7.0), "thorough": (600.0, 46.0)}
 
+# Two lanes need so much of the time of one: callers at the same time are alone, and each lane starts its processes
+# (docs/hand-bench.md).
+IN_TWO_LANES = 0.67
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
@@ -32,12 +36,12 @@ class Candidate:
     decided_in_s: float = 0.0
 
 
-def total_s(budget: LatencyBudget, models: int) -> float:
-    """Return how long the benchmark of so many models may take."""
+def total_s(budget: LatencyBudget, models: int, lanes: int = 1) -> float:
+    """Return how long the benchmark of so many models may take, in so many lanes."""
     if budget.total_s is not None:
         return budget.total_s
     whole_s, model_s = TOTAL_S.get(budget.budget, TOTAL_S["quick"])
-    return max(whole_s, model_s * models)
+    return max(whole_s, model_s * models * (IN_TWO_LANES if lanes > 1 else 1.0))
 
 
 def next_round(
