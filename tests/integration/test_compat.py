@@ -222,6 +222,7 @@ def test_run_that_ends_before_timing_says_so_and_keeps_its_whole_plan(tmp_path: 
     assert again.returncode == 0 and "not asked for: timing" in again.stdout
 
 
+@pytest.mark.slow
 def test_busy_hang_of_a_call_that_was_fast_is_told_and_one_that_ends_late_is_none(tmp_path: Path) -> None:
     sides = ("--new-profile", "cpu_fusion", "--scenario", "alone", "--latency", "off")
     run = compat(tmp_path, "--fixtures", "tests/integration/slowed", *sides)

@@ -21,6 +21,7 @@ def _a_busy_machine_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "TIME_S", 600.0)
 
 
+@pytest.mark.slow
 def test_planted_nodes_are_named_and_no_other(old_python: str, new_python: str, tmp_path: Path) -> None:
     with stood(CHOSEN, (old_python, new_python), tmp_path / "defective") as stand:
         found = {case.name: stand.ask(case) for case in CHOSEN}

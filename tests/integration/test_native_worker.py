@@ -66,6 +66,7 @@ def test_errors_carry_the_same_words(stand: Stand) -> None:
     assert [item[:2] for item in found[0]] == [item[:2] for item in found[1]]
 
 
+@pytest.mark.slow
 def test_every_model_of_the_zoo_answers_bit_for_bit_alike(stand: Stand) -> None:
     artifacts = replay.export(stand.runner, read_fixtures(PROJECT / "fixtures" / "zoo"))
     runs = tuple(

@@ -68,6 +68,7 @@ def first_bad(interpreters: list[str], folder: Path, repository: Path, *argument
     return git(repository, "show", "--no-patch", "--format=%s", "refs/bisect/bad").strip()
 
 
+@pytest.mark.slow
 def test_reproducers_tell_the_releases_apart_and_git_bisect_finds_the_commit(
     old_python: str, new_python: str, tmp_path: Path
 ) -> None:
