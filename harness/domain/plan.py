@@ -81,7 +81,7 @@ class LatencyBudget:
     total_s: float | None = None
     undecided_limit: float = 1.25
     threads: int = 2
-    together_s: float = 0.05
+    together_s: float = 0.03
     pin: bool = True
 
 

@@ -142,10 +142,10 @@ class Lane:
         """
         samples: dict[str, PairSample] = {}
         try:
-            while models:
+            while True:
                 try:
                     model = models.popleft()
-                except IndexError:  # another lane was faster
+                except IndexError:
                     break
                 if not self._processes:
                     try:

@@ -13,16 +13,16 @@ from harness.domain.plan import LatencyBudget
 from harness.latency.processes import ProcessLost
 
 # Calls after load: as many as fit into this time, up to this number, and at least the schedule's.
-FIRST_CALLS = 16
-FIRST_CALLS_S = 0.1
+FIRST_CALLS = 8
+FIRST_CALLS_S = 0.05
 # Calls after which one is warm: those before it are profiled and compiled.
 COLD_CALLS = 2
 # Calls after load in a round that is there for the steady call alone.
 FEWEST_FIRST_CALLS = COLD_CALLS + 2
 # For a further input set: its first 4 calls may recompile (``SHAPE_CALLS`` of the quantities), one more is usual.
-SHAPE_CALLS = 8
+SHAPE_CALLS = 6
 SHAPE_CALLS_LEAST = 5
-SHAPE_S = 0.25
+SHAPE_S = 0.15
 MOST_CALLS = 100_000
 PROBE_SHARE = 0.25
 FEWEST_TURNS = 3

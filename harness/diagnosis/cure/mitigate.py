@@ -32,7 +32,7 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
         return tried
 
     tried = pool.each(attempt, work, jobs=facts.plan.settings.jobs)
-    tried = _priced(tried, tuple(dict.fromkeys(item.name for item in tried)), facts, effects)
+    tried = _confirmed(tried, tuple(dict.fromkeys(item.name for item in tried)), facts, effects)
     by_model = {name: tuple(item for item in tried if item.model == name) for name in red}
     return Mitigated(**Attributed.known(facts), mitigations=by_model)
 
@@ -69,7 +69,7 @@ def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Eff
             break
         tried.append(_attempt(model, red, name, facts, effects))
         effects.progress.step(name)
-    tried = _priced(tried, names, facts, effects)
+    tried = _confirmed(tried, names, facts, effects)
     known = facts.mitigations.get(model, ())
     return replace(facts, mitigations={**facts.mitigations, model: (*known, *tried)})
 
@@ -81,7 +81,20 @@ def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
     return () if by_policy or why_not_curable(red) else red
 
 
-def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Attributed, effects: Effects) -> Mitigation:
+def _attempt(
+    model: str,
+    red: tuple[CellVerdict, ...],
+    name: str,
+    facts: Attributed,
+    effects: Effects,
+    *,
+    is_faster: bool = False,
+) -> Mitigation:
+    """Return what becomes of red cells under a switch.
+
+    Args:
+        is_faster: a slow cell is known to be fast enough under it; before, its server group is not brought up.
+    """
     setting = MITIGATIONS[name]
     tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=setting.switches, cures=False)
     if unproven := why_unverifiable(red, facts):
@@ -90,19 +103,34 @@ def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Attribu
         cell=red[0],
         deadline=patient(model, facts),
         initializations=tuple(cell.scenario for cell in red if cell.scenario in INITIALIZATIONS),
+        group=is_faster or not any(map(is_slow, red)),
     )
     found = try_settings(trial, [setting], impatiently(facts), effects)
     return replace(tried, cures=found.cures, breaks=found.breaks, note=found.note)
 
 
-def _priced(tried: list[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
+def _confirmed(
+    tried: Sequence[Mitigation], names: Sequence[str], facts: Attributed, effects: Effects
+) -> list[Mitigation]:
+    """Return the mitigations with their prices; one that makes a slow cell fast enough is tried beside the others."""
+
+    def beside(item: Mitigation) -> Mitigation:
+        red = _curable(facts.verdicts[item.model])
+        if not item.cures or not any(map(is_slow, red)):
+            return item
+        return replace(_attempt(item.model, red, item.name, facts, effects, is_faster=True), price=item.price)
+
+    return pool.each(beside, _priced(tried, names, facts, effects), jobs=facts.plan.settings.jobs)
+
+
+def _priced(tried: Sequence[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
     """Benchmark what a switch cured, under the switch, against the old release; a slow cell is cured only by time.
 
     All switches together may take as long as the benchmark of the models that they cured.
     """
     budget = facts.plan.settings.latency
     if budget.budget == "off":
-        return tried
+        return list(tried)
     priced = list(tried)
     time = Time(left_s=total_s(budget, len({item.model for item in tried if item.cures})))
     for name in names:

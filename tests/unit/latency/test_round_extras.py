@@ -29,7 +29,7 @@ def test_control_takes_turns_and_does_the_extras_like_the_others(tmp_path: Path,
     sample = measure_round(round_, tmp_path, "a")["a"]
     assert sorted(block.arm for block in sample.blocks if block.turn == 1) == ["control", "new", "old"]
     for told in sample.arms.values():
-        assert {name: len(calls) for name, calls in told.shapes_s.items()} == {"b": 8, "c": 8}
+        assert {name: len(calls) for name, calls in told.shapes_s.items()} == {"b": 6, "c": 6}
         assert told.request_s is not None
 
 

@@ -126,7 +126,7 @@ def test_problem_in_the_price_benchmark_withdraws_the_cure(
 
 
 def slow_now(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, under_the_switch: LatencyMeasurement, **settings: Any
+    monkeypatch: pytest.MonkeyPatch, release: Release, under_the_switch: LatencyMeasurement, **settings: Any
 ) -> Mitigation:
     """Return what becomes of a switch on a model that is slow, when the benchmark under it says so and so."""
     facts = red("latency", budget="quick")
@@ -140,7 +140,7 @@ def slow_now(
         return dict.fromkeys(contestants, under_the_switch)
 
     monkeypatch.setattr(price, "contest", contest)
-    found = tried(replace(facts, plan=plan, verdicts=verdicts), Release(tmp_path))["fuser off"]
+    found = tried(replace(facts, plan=plan, verdicts=verdicts), release)["fuser off"]
     assert set(asked) == {bool(settings)}
     return found
 
@@ -157,7 +157,7 @@ def test_prices_of_all_switches_share_the_time_that_the_benchmark_of_their_model
 
     monkeypatch.setattr(price, "contest", contest)
     tried(red(budget="quick"), Release(tmp_path))
-    assert [time.left_s for time in given] == [90.0, 40.0]
+    assert [time.left_s for time in given] == [75.0, 25.0]
 
 
 def ratio(low: float, high: float) -> RatioEstimate:
@@ -168,19 +168,21 @@ def ratio(low: float, high: float) -> RatioEstimate:
     ("low", "high", "cures", "note"),
     [(0.98, 1.01, True, ""), (1.0, 1.05, False, "undecided: "), (1.1, 1.2, False, "still slow: ")],
 )
-def test_slow_model_is_cured_by_time_alone(
+def test_slow_model_is_cured_by_time_alone_and_its_neighbours_are_asked_only_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, low: float, high: float, *, cures: bool, note: str
 ) -> None:
     under = LatencyMeasurement(model="m", samples=(), steady=ratio(low, high))
-    found = slow_now(monkeypatch, tmp_path, under)
+    release = Release(tmp_path)
+    found = slow_now(monkeypatch, release, under)
     assert (found.cures, found.price) == (cures, under.steady)
+    assert bool(release.groups) == cures
     assert found.note.startswith(note)
 
 
 def test_gated_quantity_that_is_still_slow_is_no_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load = Quantity(old=1.0, new=3.0, ratio=ratio(2.9, 3.1))
     under = LatencyMeasurement(model="m", samples=(), steady=ratio(0.98, 1.01), quantities={"load": load})
-    assert slow_now(monkeypatch, tmp_path / "warns", under).cures
-    found = slow_now(monkeypatch, tmp_path / "gates", under, gates=("load",))
+    assert slow_now(monkeypatch, Release(tmp_path / "warns"), under).cures
+    found = slow_now(monkeypatch, Release(tmp_path / "gates"), under, gates=("load",))
     assert not found.cures
     assert found.note.startswith("load time +200 %")
