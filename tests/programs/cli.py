@@ -64,12 +64,7 @@ class Line:
 
     def judgement(self) -> object:
         """Return what the only run concluded, without what differs from run to run: times and folders."""
-        judgement = self.report()["judgement"]
-        rows = [
-            (row["model"], row["status"], [(cell["cell"], cell["status"], _kinds(cell)) for cell in row["cells"]])
-            for row in judgement["rows"]
-        ]
-        return judgement["decision"], rows
+        return judgement_of(self.report())
 
     def wait_for_results(self, count: int, process: "subprocess.Popen[str]") -> None:
         """Wait until ``count`` probes have finished."""
@@ -78,6 +73,16 @@ class Line:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < limit
             time.sleep(0.01)
+
+
+def judgement_of(report: dict[str, Any]) -> object:
+    """Return what a report concludes, without what differs from run to run: times and folders."""
+    judgement = report["judgement"]
+    rows = [
+        (row["model"], row["status"], [(cell["cell"], cell["status"], _kinds(cell)) for cell in row["cells"]])
+        for row in judgement["rows"]
+    ]
+    return judgement["decision"], rows
 
 
 def stored_results(run: Path) -> dict[Path, bytes]:
