@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.scenarios import TIMING
 from tests.programs import cli, stub
 from tests.programs.cli import ROOT
 from tests.programs.installers import fake_uv
@@ -90,6 +91,11 @@ class Gate:
             return process.returncode, errors[-500:]
         if COMMANDS[name][0] == "compat":
             (report,) = (json.loads(path.read_bytes()) for path in self.project.glob("reports/*/report.json"))
+            for cell in (cell for row in report["judgement"]["rows"] for cell in row["cells"]):
+                if (
+                    cell["scenario"] == TIMING
+                ):  # that it was measured is the answer; whether it was decided hangs on noise
+                    cell |= {"status": "", "findings": ()}
             explained = [(one["model"], one["answer"]) for one in report["explained"]]
             causes = [(cause["id"], cause["models"]) for cause in report["causes"]]
             return process.returncode, (cli.judgement_of(report), causes, explained)
