@@ -5,7 +5,6 @@ left. Each kill hits: a command that ended before its moment is killed at anothe
 """
 
 import ctypes
-import json
 import os
 import random
 import re
@@ -90,12 +89,10 @@ class Gate:
         if process.returncode in (2, 3, 5) or "Traceback" in errors:
             return process.returncode, errors[-500:]
         if COMMANDS[name][0] == "compat":
-            (report,) = (json.loads(path.read_bytes()) for path in self.project.glob("reports/*/report.json"))
-            for cell in (cell for row in report["judgement"]["rows"] for cell in row["cells"]):
-                if (
-                    cell["scenario"] == TIMING
-                ):  # that it was measured is the answer; whether it was decided hangs on noise
-                    cell |= {"status": "", "findings": ()}
+            (report,) = (cli.read_report(path.parent) for path in self.project.glob("reports/*/report.json"))
+            cells = [cell for row in report["judgement"]["rows"] for cell in row["cells"]]
+            for cell in (cell for cell in cells if cell["scenario"] == TIMING):
+                cell |= {"status": "", "findings": ()}  # whether a difference of times is decided hangs on noise
             explained = [(one["model"], one["answer"]) for one in report["explained"]]
             causes = [(cause["id"], cause["models"]) for cause in report["causes"]]
             return process.returncode, (cli.judgement_of(report), causes, explained)
@@ -107,16 +104,14 @@ class Gate:
 
     def left(self) -> list[str]:
         """Return the drafts and temporary files of a command that is over."""
-        names = (".*.part", ".part", "*.part", "*.draft", ".asking-*", "*.tmp")
+        names = ("*.part", "*.draft", "*.asking", "*.temporary")
         found = {path for name in names for path in self.project.rglob(name)}
         return sorted(str(path.relative_to(self.project)) for path in found.union(self.temporary.iterdir()))
 
 
 def attack(count: int = COUNT, seed: int = 18) -> list[str]:
     """Return what went wrong in so many kills, one line each."""
-    ctypes.CDLL(None).prctl(
-        PR_SET_CHILD_SUBREAPER, 1
-    )  # so that whatever a killed command leaves is a child of this one
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # whatever a killed command leaves becomes a child of this one
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         judged = made(Path(folder))
         return kill_each(judged, uninterrupted(judged), count, random.Random(seed))
@@ -158,10 +153,12 @@ def kill_each(judged: Gate, known: Mapping[str, tuple[Answer, float]], count: in
 
 
 def prepared(judged: Gate, name: str, folder: str) -> Gate:
-    """Return a project in which the command finds what it works on."""
+    """Return a project in which the command finds what it works on, and what is compiled once for all of them."""
     gate = Gate(judged.project.with_name(folder), judged.environments)
     if name == "golden":
         shutil.copytree(judged.project, gate.project, symlinks=True)
+    elif name != "env":
+        shutil.copytree(judged.project / ".nox", gate.project / ".nox")
     return gate
 
 
