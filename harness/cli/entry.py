@@ -95,6 +95,14 @@ def _called(program: str) -> str:
     return name if name.startswith("torchscript-gate") else "python -m harness"
 
 
+class _Interrupted(KeyboardInterrupt):
+    """The end that a signal asks for.
+
+    Where a KeyboardInterrupt itself leaves code that was compiled from text, as dataclasses do while they are imported,
+    Python ends by SIGINT and not with the exit code, though it was caught (``exit_sigint`` in its ``Modules/main.c``).
+    """
+
+
 class _Signals:
     """What ends a command: SIGINT, SIGTERM and a terminal that was closed, once however often they come."""
 
@@ -103,7 +111,7 @@ class _Signals:
 
     @classmethod
     def take(cls) -> None:
-        """Let each raise KeyboardInterrupt, and tell how a child has ended, whatever started this process ignores.
+        """Let each raise a KeyboardInterrupt, and tell how a child has ended, whatever started this process ignores.
 
         SIGINT stays ignored behind ``&`` and SIGHUP behind ``nohup``, as everywhere.
         """
@@ -131,6 +139,6 @@ class _Signals:
             return
         again, cls.last = cls.last is not None, now
         if cls.code is None:
-            raise KeyboardInterrupt
+            raise _Interrupted
         if again:
             os._exit(cls.code)

@@ -64,7 +64,8 @@ class ReleaseIndex:
         path = self.folder / f"{codec.digest(identity)[:12]}.json"
         known = _remembered(path)
         now = clock.utc_now()
-        if known is not None and now - dt.datetime.fromisoformat(known.asked) < FRESH:
+        # of an hour to come is an answer that was asked for before the clock was set back: nobody knows its age
+        if known is not None and dt.timedelta(0) <= now - dt.datetime.fromisoformat(known.asked) < FRESH:
             return Listing(releases=self._between(known.releases, old, new), asked=known.asked)
         try:
             found = self._ask(old, new)

@@ -6,7 +6,6 @@ torch, and the source of the worker that asks. It gets its name last and in one 
 
 import hashlib
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from harness.probing import loaded_libraries, processes
 from harness.probing.events import EventTail
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
+from harness.system import files
 from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
 from harness.system.processes import reap
 from harness.worker import wire
@@ -78,12 +78,24 @@ def registry_of(environment: Environment, root: Path, cancelled: threading.Event
     results, key = ResultStore(folder, Dump), _key(environment)
     dump = results.reusable(key)
     if isinstance(dump, WhyNot):
+        patience = Patience(
+            deadline=time.monotonic() + DEADLINE_S, tick=lambda: None, cancelled=cancelled or threading.Event()
+        )
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            with files.held(folder / f"{key}.lock", patience):
+                dump = results.reusable(key)  # another process may have asked meanwhile
+                if isinstance(dump, WhyNot):
+                    codec.remove_drafts(folder)
+                    dump = _ask(environment, files.emptied(folder / f".{key}.asking"), patience)
+                    results.save(key, dump)
+        except DeadlineExceeded:
+            raise EnvironmentUnavailable(
+                f"{environment.name} did not say which operators it has within {DEADLINE_S:.0f} s",
+                f"see what this says: {environment.interpreter} -c 'import torch'",
+            ) from None
         except OSError as error:
             raise RunDirError(f"{folder} cannot be written: {error.strerror}", "set TORCHSCRIPT_GATE_ENVS") from error
-        dump = _ask(environment, folder, cancelled or threading.Event())
-        results.save(key, dump)
     return parsed(dump)
 
 
@@ -132,8 +144,7 @@ def _key(environment: Environment) -> str:
     return f"torch-{torch}-{hashlib.sha256(codec.canonical(identity)).hexdigest()[:12]}"
 
 
-def _ask(environment: Environment, folder: Path, cancelled: threading.Event) -> Dump:
-    run_dir = Path(tempfile.mkdtemp(prefix=".asking-", dir=folder))
+def _ask(environment: Environment, run_dir: Path, patience: Patience) -> Dump:
     try:
         request: Mapping[str, object] = {
             "protocol": wire.PROTOCOL,
@@ -142,7 +153,7 @@ def _ask(environment: Environment, folder: Path, cancelled: threading.Event) -> 
             "libraries": environment.spec.libraries,
         }
         codec.write_atomically(run_dir / wire.REQUEST, codec.canonical(request))
-        _run(environment, run_dir, cancelled)
+        _run(environment, run_dir, patience)
         if (run_dir / wire.REGISTRY).exists():
             return codec.read_json(run_dir / wire.REGISTRY, Dump)
         refused = loaded_libraries.refused(run_dir, environment.name)
@@ -158,8 +169,7 @@ def _ask(environment: Environment, folder: Path, cancelled: threading.Event) -> 
         shutil.rmtree(run_dir, ignore_errors=True)
 
 
-def _run(environment: Environment, run_dir: Path, cancelled: threading.Event) -> None:
-    patience = Patience(deadline=time.monotonic() + DEADLINE_S, tick=lambda: None, cancelled=cancelled)
+def _run(environment: Environment, run_dir: Path, patience: Patience) -> None:
     try:
         worker = processes.start_worker(environment.interpreter, run_dir, {})
     except OSError as error:
@@ -168,10 +178,5 @@ def _run(environment: Environment, run_dir: Path, cancelled: threading.Event) ->
         ) from error
     try:
         patience.wait_until(lambda: worker.poll() is not None)
-    except DeadlineExceeded:
-        raise EnvironmentUnavailable(
-            f"{environment.name} did not say which operators it has within {DEADLINE_S:.0f} s",
-            f"see what this says: {environment.interpreter} -c 'import torch'",
-        ) from None
     finally:
         reap(worker)

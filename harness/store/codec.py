@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from harness.store.json import JsonError, from_json
 from harness.system.files import refusal
 
 T = TypeVar("T")
+_DRAFT = re.compile(r"\..+\.(?P<pid>\d+)\.\d+\.part")
 
 
 def canonical(value: Any) -> bytes:
@@ -58,6 +60,18 @@ def write_atomically(path: Path, data: bytes, *, parents: bool = False) -> None:
         raise RunDirError(
             f"{path} cannot be written: {refusal(error)}", "free space, or name another folder with --out"
         ) from error
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove what ``write_atomically`` has left below ``folder`` in processes that were killed.
+
+    Raises:
+        OSError: the folder cannot be read or written.
+    """
+    for part in folder.rglob(".*.part"):
+        writer = _DRAFT.fullmatch(part.name)
+        if writer and not Path("/proc", writer["pid"]).exists():
+            part.unlink(missing_ok=True)
 
 
 def read_json(path: Path, type_: type[T], *, read: Callable[[Path], bytes] = Path.read_bytes) -> T:

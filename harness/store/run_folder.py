@@ -19,6 +19,9 @@ from harness.store import codec
 
 PLAN = "plan.json"
 PLAN_VERSION = 2
+# What the name of a run begins with: its start in UTC.
+STAMP = "%Y-%m-%dT%H-%M-%S"
+STAMPED = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-")
 REPORT = "report.json"
 PROBES = "probes"
 # In every folder of results; held by whoever writes there.
@@ -81,12 +84,14 @@ class RunDir:
     def create(cls, reports: Path, title: str, now: dt.datetime) -> "RunDir":
         """Create and lock a new folder under ``reports``.
 
+        Where the clock was set back, it is named after the second that follows the newest one: names are in order.
+
         Raises:
             RunDirError: it cannot be created.
         """
-        stamp = now.strftime("%Y-%m-%dT%H-%M-%S")
         try:
             reports.mkdir(parents=True, exist_ok=True)
+            stamp = _stamp_after(reports, now)
             for attempt in range(100):
                 path = reports / (f"{stamp}-{title}" + (f"-{attempt}" if attempt else ""))
                 try:
@@ -128,6 +133,7 @@ class RunDir:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             self._lock = os.fdopen(os.open(self.path / LOCK, flags, 0o644), "r+")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            codec.remove_drafts(self.path)
         except BlockingIOError as error:
             self.close()
             raise RunDirError(f"{self.path} is in use by another process", "wait for it, or start a new run") from error
@@ -196,6 +202,18 @@ class RunDir:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def _stamp_after(reports: Path, now: dt.datetime) -> str:
+    """Return the stamp of ``now``; where a run there has a later one, the stamp of the second after that."""
+    stamp = now.strftime(STAMP)
+    newest = max((path.name[: len(stamp)] for path in reports.iterdir() if STAMPED.match(path.name)), default=stamp)
+    if newest <= stamp:
+        return stamp
+    try:
+        return (dt.datetime.strptime(newest, STAMP) + dt.timedelta(seconds=1)).strftime(STAMP)  # noqa: DTZ007
+    except (ValueError, OverflowError):  # no time: it was made by hand
+        return stamp
 
 
 def begun_since(reports: Path, folder: Path) -> RunDir | None:

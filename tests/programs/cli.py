@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,17 +59,11 @@ class Line:
     def report(self) -> dict[str, Any]:
         """Return the report of the only run."""
         (path,) = self.reports.glob("*/report.json")
-        report: dict[str, Any] = json.loads(path.read_bytes())
-        return report
+        return read_report(path.parent)
 
     def judgement(self) -> object:
         """Return what the only run concluded, without what differs from run to run: times and folders."""
-        judgement = self.report()["judgement"]
-        rows = [
-            (row["model"], row["status"], [(cell["cell"], cell["status"], _kinds(cell)) for cell in row["cells"]])
-            for row in judgement["rows"]
-        ]
-        return judgement["decision"], rows
+        return judgement_of(self.report())
 
     def wait_for_results(self, count: int, process: "subprocess.Popen[str]") -> None:
         """Wait until ``count`` probes have finished."""
@@ -78,6 +72,22 @@ class Line:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < limit
             time.sleep(0.01)
+
+
+def read_report(run: Path) -> dict[str, Any]:
+    """Return the report of a run."""
+    report: dict[str, Any] = json.loads((run / "report.json").read_bytes())
+    return report
+
+
+def judgement_of(report: dict[str, Any]) -> object:
+    """Return what a report concludes, without what differs from run to run: times and folders."""
+    judgement = report["judgement"]
+    rows = [
+        (row["model"], row["status"], [(cell["cell"], cell["status"], _kinds(cell)) for cell in row["cells"]])
+        for row in judgement["rows"]
+    ]
+    return judgement["decision"], rows
 
 
 def stored_results(run: Path) -> dict[Path, bytes]:
@@ -89,10 +99,16 @@ def stored_results(run: Path) -> dict[Path, bytes]:
     return found
 
 
-def started(command: Sequence[str]) -> "subprocess.Popen[str]":
-    """Start a command of the harness in a session of its own and return at once."""
+def started(command: Sequence[str], environment: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+    """Start a command of the harness in a session of its own and return at once; None is this process's environment."""
     return subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 

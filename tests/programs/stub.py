@@ -78,12 +78,25 @@ def processes_naming(text: str | Path) -> dict[int, str]:
     """
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            command = Path("/proc", pid, "cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
-        except OSError:
-            continue
-        if str(text) in command and int(pid) != os.getpid():
+        if str(text) in (command := _command(int(pid))) and int(pid) != os.getpid():
             found[int(pid)] = command
+    return found
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path("/proc", str(pid), "cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def descendants() -> dict[int, str]:
+    """Return pid -> command line of the living processes below this one."""
+    states = _states()
+    found: dict[int, str] = {}
+    level = {os.getpid()}
+    while level := {pid for pid, (_, parent) in states.items() if parent in level}:
+        found |= {pid: _command(pid) for pid in level if states[pid][0] != "Z"}
     return found
 
 

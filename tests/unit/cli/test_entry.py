@@ -92,3 +92,23 @@ def test_what_the_caller_does_with_signals_does_not_hide_how_children_end() -> N
     done = subprocess.run([sys.executable, "-c", STATES], cwd=PROJECT, capture_output=True, text=True, timeout=60)
     kept = [False, False, True, True]  # SIGINT and SIGHUP: as & and nohup have them
     assert done.stdout.splitlines()[-1] == f"{kept} set()", done.stderr
+
+
+WHILE_TEXT_IS_COMPILED = """
+import os, signal, sys, time
+from harness.cli import entry
+def import_a_dataclass():
+    try:
+        exec("os.kill(os.getpid(), signal.SIGTERM); time.sleep(30)", globals())
+    except KeyboardInterrupt:
+        return 130
+entry.main = import_a_dataclass
+sys.exit(entry.program())
+"""
+
+
+def test_signal_that_comes_while_dataclasses_are_imported_ends_with_130_too(tmp_path: Path) -> None:
+    (tmp_path / "typed.py").write_text(WHILE_TEXT_IS_COMPILED)
+    where = {**os.environ, "PYTHONPATH": f"{PROJECT}:{tmp_path}"}
+    done = subprocess.run([sys.executable, "-m", "typed"], env=where, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "")

@@ -16,27 +16,7 @@ from harness.environments.builder import EnvironmentBuilder, EnvironmentSlot, de
 from harness.environments.pythons import OWN_PYTHON
 from harness.errors import ConfigError, EnvironmentUnavailable
 from tests.programs import stub
-
-# What `uv venv ... FOLDER` and `uv pip install --no-progress --python FOLDER/bin/python torch==X ...` leave behind.
-FAKE_UV = """#!/bin/sh
-if [ "$6" = --dry-run ]; then
-    {resolving}
-    exit 0
-fi
-echo "$1" >> "{calls}"
-if [ "$1" = venv ]; then
-    for folder; do :; done
-    mkdir -p "$folder/bin" "$folder/lib/python{minor}/site-packages"
-    ln -s "{python}" "$folder/bin/python"
-    exit 0
-fi
-folder=$(dirname "$(dirname "$5")")
-site="$folder/lib/python{minor}/site-packages"
-version=${{6#torch==}}
-{body}
-mkdir "$site/torch-$version.dist-info"
-printf 'Name: torch\\nVersion: %s\\n' "$version" > "$site/torch-$version.dist-info/METADATA"
-"""
+from tests.programs.installers import fake_uv
 
 UV_UNKNOWN = """Using Python 3.11.7 environment at: tv
 error: No solution found when resolving dependencies
@@ -100,14 +80,7 @@ class Bench:
         self.said: list[tuple[str, str]] = []
 
     def uv(self, body: str = "", resolving: str = "") -> str:
-        path = self.folder / "fake_uv"
-        path.write_text(
-            FAKE_UV.format(
-                calls=self.calls_file, minor=OWN_PYTHON, python=sys.executable, body=body, resolving=resolving
-            )
-        )
-        path.chmod(0o755)
-        return str(path)
+        return str(fake_uv(self.folder / "fake_uv", calls=self.calls_file, body=body, resolving=resolving))
 
     def failing_uv(self, text: str) -> str:
         (self.folder / "text").write_text(text)

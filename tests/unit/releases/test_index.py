@@ -85,6 +85,18 @@ def test_an_old_answer_is_better_than_none_and_says_how_old_it_is(tmp_path: Path
     assert index(tmp_path, fake_uv(tmp_path, "2.6.0", "2.4.0")).releases("2.1.2", "2.6.0").releases[1] == "2.4.0"
 
 
+@pytest.mark.parametrize(("age", "times"), [(dt.timedelta(hours=1), 1), (dt.timedelta(hours=-1), 2)])
+def test_an_answer_of_an_hour_to_come_is_not_relied_on(tmp_path: Path, age: dt.timedelta, times: int) -> None:
+    uv = fake_uv(tmp_path, "2.6.0")
+    index(tmp_path, uv).releases("2.1.2", "2.6.0")
+    asked = len(calls(tmp_path))
+    (path,) = (tmp_path / "releases").glob("*.json")
+    then = dt.datetime.now(dt.UTC) - age
+    path.write_bytes(codec.canonical(Listing(releases=("2.6.0",), asked=then.isoformat())))
+    index(tmp_path, uv).releases("2.1.2", "2.6.0")
+    assert len(calls(tmp_path)) == times * asked
+
+
 def test_a_damaged_memory_is_asked_again(tmp_path: Path) -> None:
     uv = fake_uv(tmp_path, "2.6.0")
     index(tmp_path, uv).releases("2.1.2", "2.6.0")

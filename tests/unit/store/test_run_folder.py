@@ -3,6 +3,8 @@
 import datetime
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +47,37 @@ def test_new_run_is_named_after_time_and_title(tmp_path: Path) -> None:
     assert run.name == run.path.name
     assert run.probes == run.path / "probes"
     run.close()
+
+
+@pytest.mark.parametrize("set_back_s", [1, 3600, 86400 * 400])
+def test_last_is_the_run_that_began_last_also_where_the_clock_was_set_back(tmp_path: Path, set_back_s: int) -> None:
+    (tmp_path / "matrix").mkdir()
+    (tmp_path / "9999-99-99T99-99-99").mkdir()
+    earlier = finished(tmp_path, "t")
+    later = finished(tmp_path, "t", age_s=set_back_s)
+    assert earlier.name == "2026-11-21T02-15-07-t"
+    assert later.name == "2026-11-21T02-15-08-t"
+    assert find_run(tmp_path, "last") == later
+
+
+@pytest.mark.parametrize("name", ["9999-12-31T23-59-59-t", "2026-99-99T99-99-99-t"])
+def test_folder_that_is_named_after_no_time_does_not_count(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    assert finished(tmp_path, "t").name == "2026-11-21T02-15-07-t"
+
+
+def test_what_a_killed_process_left_half_written_is_removed_when_its_run_goes_on(tmp_path: Path) -> None:
+    run = finished(tmp_path, "t")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    half = run / "probes" / f".result.json.{ended.pid}.140001.part"
+    being_written = run / f".report.json.{os.getpid()}.140001.part"
+    of_a_model = run / "probes" / ".download.part"
+    half.parent.mkdir()
+    for path in (half, being_written, of_a_model):
+        path.touch()
+    RunDir.open(tmp_path, "last").close()
+    assert [path.exists() for path in (half, being_written, of_a_model)] == [False, True, True]
 
 
 def test_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path) -> None:
@@ -164,7 +197,7 @@ def test_file_in_place_of_a_folder_of_the_run_is_refused(tmp_path: Path, name: s
 
 
 def test_run_is_found_by_path_by_name_and_as_the_last(tmp_path: Path) -> None:
-    newer, older = finished(tmp_path, "a", age_s=10), finished(tmp_path, "b", age_s=500)
+    older, newer = finished(tmp_path, "b", age_s=500), finished(tmp_path, "a", age_s=10)
     assert find_run(tmp_path, "last") == newer
     assert find_run(tmp_path, older.name) == older
     assert find_run(tmp_path / "elsewhere", str(older)) == older
@@ -185,10 +218,10 @@ def test_last_of_no_runs_is_refused(tmp_path: Path, reports: str) -> None:
 
 
 def test_unknown_run_names_the_three_newest(tmp_path: Path) -> None:
-    names = [finished(tmp_path, title, age_s=age).name for title, age in (("a", 1), ("b", 2), ("c", 3), ("d", 4))]
+    names = [finished(tmp_path, title, age_s=age).name for title, age in (("d", 4), ("c", 3), ("b", 2), ("a", 1))]
     with pytest.raises(SelectionError) as caught:
         RunDir.open(tmp_path, "typo")
-    assert caught.value.hint.endswith(": " + ", ".join(reversed(names[:3])))
+    assert caught.value.hint.endswith(": " + ", ".join(names[1:]))
 
 
 def test_run_that_ended_before_its_first_process_is_discarded(tmp_path: Path) -> None:
