@@ -99,7 +99,7 @@ def _cells(model: ModelDeclaration, facts: Timed, effects: Effects, attributions
     blocked = _not_exported(model, facts, effects)
     if blocked is not None:
         return [blocked]
-    alone = _alone(model, facts, effects)
+    alone = _alone(model, facts, effects, attributions.get((model.name, "alone")))
     cells = [_with_what_was_not_asked(alone, facts)]
     for scenario in plan.scenarios:
         item = facts.initialized.get((model.name, scenario))
@@ -235,7 +235,7 @@ def _old_result(old: ScenarioResult | None, failing: Failing | None) -> Initiali
     return _initialization_result(old, next(iter(clear), None))
 
 
-def _alone(model: ModelDeclaration, facts: Compared, effects: Effects) -> CellVerdict:
+def _alone(model: ModelDeclaration, facts: Compared, effects: Effects, asked: Attribution | None) -> CellVerdict:
     probe = facts.alone[model.name]
     old = effects.environments.get("old")
     verdict = judge_one(
@@ -247,6 +247,7 @@ def _alone(model: ModelDeclaration, facts: Compared, effects: Effects) -> CellVe
         names=(old.name if old is not None else "the golden record", effects.environments["new"].name),
         fingerprints=facts.fingerprints,
         effects=effects,
+        rates=asked.rates if asked is not None else None,
     )
     uncovered = facts.exports[model.name].uncovered
     if uncovered:
