@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from harness.config.policy import model_policy
+from harness.correctness.outputs import changes_between_calls
 from harness.decision.alone import judge_one, not_made, settings_between, unsupported_words
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled
 from harness.decision.inputs import guess_of
@@ -30,6 +31,7 @@ from harness.probing.facts import (
     Failing,
     Initialized,
     Judged,
+    OldAnswers,
     Provisioned,
     ScenarioResult,
     Started,
@@ -195,7 +197,8 @@ def _judge_failing(
         old=old,
         comparison=comparison,
         draws=draws and item.new.threads > 1,
-        shared=INITIALIZATIONS[scenario].stateless,
+        shared=INITIALIZATIONS[scenario].stateless or _changes_between_calls(baseline),
+        larger=INITIALIZATIONS[scenario].larger_inputs,
         more_often=old is not None and more_often(new.failed_rounds, new.rounds, old.failed_rounds, old.rounds),
         found=found,
         new_name=effects.environments["new"].name,
@@ -205,6 +208,10 @@ def _judge_failing(
         seen=failing.evidence if failing is not None else item.new.evidence,
         old_alone=baseline.results if baseline is not None else (),
     )
+
+
+def _changes_between_calls(baseline: OldAnswers | None) -> bool:
+    return baseline is not None and baseline.golden is not None and changes_between_calls(baseline.golden)
 
 
 def _initialization_result(found: ScenarioResult, failing: Failing | None) -> InitializationResult:
