@@ -57,7 +57,7 @@ def add_models(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a further file beside those of --artifacts (-k chooses among them); may be given again",
+        help="one more file, as --artifacts (files of one folder share a server group); may be given again",
     )
     command.add_argument(
         "--fixtures", metavar="DIR", help="folder, package or entry point of declarations (default: fixtures/zoo)"

@@ -44,9 +44,12 @@ def compare_alone(
 
 
 def comparable(result: ModelResult, baseline: OldAnswers) -> bool:
-    """Whether both releases made every call, or both failed: then the calls before the failure are compared."""
-    broken_before = any(before.outcome is not Outcome.COMPLETED for before in baseline.results)
-    return (result.outcome is Outcome.COMPLETED) is not broken_before
+    """Whether both releases made every call, or both failed: then the calls before the failure are compared.
+
+    The golden outputs are those of a run that completed, where there is one.
+    """
+    completed = [before.outcome is Outcome.COMPLETED for before in baseline.results]
+    return (result.outcome is Outcome.COMPLETED) is (not completed or any(completed))
 
 
 def answers_hold_value(baseline: OldAnswers | None) -> bool:

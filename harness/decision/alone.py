@@ -8,6 +8,7 @@ from harness.correctness.compare import answers_hold_value
 from harness.decision.cells import judge_alone
 from harness.decision.inputs import with_inputs, with_requests
 from harness.domain.comparison import OutputComparison
+from harness.domain.diagnosis import FailureRates
 from harness.domain.environment import Fingerprint
 from harness.domain.probe import ProbeResult
 from harness.domain.text import error_line
@@ -27,6 +28,7 @@ def judge_one(
     names: tuple[str, str],
     fingerprints: Mapping[str, Fingerprint],
     effects: Effects,
+    rates: FailureRates | None = None,
 ) -> CellVerdict:
     """Return the verdict on what was exported: what ``probe`` saw of it, judged by ``baseline``.
 
@@ -34,6 +36,7 @@ def judge_one(
         cell: its id.
         names: of the release that answered the golden outputs, and of the one that is judged by them.
         fingerprints: of these two, as ``old`` and ``new``.
+        rates: how often its failure shows in either; None where nobody asked.
     """
     assert export.artifact is not None
     evidence = effects.evidence(probe.directory)
@@ -47,6 +50,7 @@ def judge_one(
         exit_detail=probe.exit_detail,
         evidence=evidence,
         seen=probe.evidence,
+        rates=rates,
     )
     inputs = effects.shown(Path(export.artifact.inputs_dir))
     verdict = with_inputs(verdict, export.artifact, answered=answers_hold_value(baseline), evidence=inputs)

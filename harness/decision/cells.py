@@ -1,15 +1,20 @@
 """Judges one cell: from what happened in both environments to a status with reasons."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from harness.correctness.judging import output_findings
 from harness.domain.comparison import OutputComparison
+from harness.domain.diagnosis import FailureRates
 from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity, status_of
 from harness.domain.hang import Evidence
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult
+from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding
 from harness.hang.story import failure_finding
+from harness.startup.attribution import change_of, change_words
+from harness.startup.judging import BEFORE_TOO, STATUS_OF_CHANGE
 
 
 def judge_alone(
@@ -23,6 +28,7 @@ def judge_alone(
     exit_detail: str = "",
     evidence: str = "",
     seen: Evidence | None = None,
+    rates: FailureRates | None = None,
 ) -> CellVerdict:
     """Return the verdict on a model alone in a process: loads, answers, answers the same.
 
@@ -30,6 +36,8 @@ def judge_alone(
         old: the baseline: the same artifact in the old environment, repeated. Empty where a golden stands in.
         new: the artifact in the new environment.
         comparison: new outputs against the golden; None where there is nothing to compare.
+        rates: how often its failure shows in either release, which decides in place of the single runs; None where
+            nobody asked.
     """
 
     def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
@@ -43,9 +51,15 @@ def judge_alone(
         new_finding = failure_finding(
             new, new_name, stage="alone", exit_detail=exit_detail, evidence=evidence, seen=seen, old=old
         )
+    alike_before = broken_before and (broken_before[0].outcome, broken_before[0].place) == (new.outcome, new.place)
+    message = f"{old_name} completes it only {len(old) - len(broken_before)} of {len(old)} times"
+    unstable = Finding(kind="unstable_old_release", message=message)
+    if rates is not None:
+        alike = [result for result in broken_before if result.outcome.value in rates.outcomes]
+        before = failure_finding(alike[0], old_name, stage="alone") if alike else None
+        worse = output_findings(comparison) if comparison is not None and (alike_before or not new_finding) else ()
+        return verdict(*_by_rates(rates, new_finding, before, worse, unstable=unstable, new_name=new_name))
     if broken_before and len(broken_before) < len(old):
-        message = f"{old_name} completes it only {len(old) - len(broken_before)} of {len(old)} times"
-        unstable = Finding(kind="unstable_old_release", message=message)
         return verdict(Status.INCONCLUSIVE, [unstable] + ([new_finding] if new_finding else []))
     if broken_before and SEVERITY[OUTCOME_KIND[broken_before[0].outcome]] is not Severity.FAIL:
         before = failure_finding(broken_before[0], old_name, stage="alone")
@@ -56,12 +70,12 @@ def judge_alone(
             message = f"nothing to compare with: {before.message}; it completes in {new_name}"
             return verdict(Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
         return verdict(Status.SAME_FAIL, [], f"works now, failed before: {before.message}")
-    if broken_before and new_finding is not None and _same_failure(broken_before[0], new):
+    if new_finding is not None and alike_before:
         before = failure_finding(broken_before[0], old_name, stage="alone")
         worse = output_findings(comparison) if comparison is not None else ()
         if status_of(worse) is Status.FAIL:
             return verdict(Status.FAIL, worse, "before the call that fails in both releases")
-        return verdict(Status.SAME_FAIL, [new_finding], f"fails before the upgrade too: {before.message}")
+        return verdict(Status.SAME_FAIL, [new_finding], f"{BEFORE_TOO}: {before.message}")
     if new_finding is not None:
         return verdict(status_of([new_finding]), [new_finding])
     if comparison is None:
@@ -72,10 +86,32 @@ def judge_alone(
     return verdict(status_of(findings), findings)
 
 
-def _same_failure(old: ModelResult, new: ModelResult) -> bool:
-    """Whether both releases fail alike: the same outcome, at the same phase, input set and call."""
-    return (old.outcome, old.phase, _place(old)) == (new.outcome, new.phase, _place(new))
+def _by_rates(
+    rates: FailureRates,
+    now: Finding | None,
+    before: Finding | None,
+    worse: Sequence[Finding],
+    *,
+    unstable: Finding,
+    new_name: str,
+) -> tuple[Status, Sequence[Finding], str]:
+    """Return status, findings and note of a model that fails alone as often as ``rates`` tell.
 
-
-def _place(result: ModelResult) -> tuple[str | None, int | None]:
-    return (result.failure.input_set, result.failure.call) if result.failure is not None else (None, None)
+    Args:
+        now, before: the failure in the one run of the new release, and in one of the old one; None where it completed.
+        worse: what its outputs are found to be beside that.
+        unstable: what is said of an old release that fails now and then.
+    """
+    status, note = STATUS_OF_CHANGE[change_of(rates)], change_words(rates)
+    if status is not Status.FAIL and status_of(worse) is Status.FAIL:
+        return Status.FAIL, worse, joined("where it does not fail as the old release does", note)
+    if status is Status.SAME_FAIL and (others := set(rates.new.outcomes) - set(rates.old.outcomes)):
+        named = " or ".join(sorted(others)).replace("_", " ")
+        status, note = Status.INCONCLUSIVE, joined(f"{named} was seen in the new release only", note)
+    if now is not None:
+        also = f"{BEFORE_TOO}: {before.message}" if before is not None and status is Status.SAME_FAIL else ""
+        return status, [now], joined(also, note)
+    if status is Status.FAIL and before is not None:
+        message = f"{before.kind.replace('_', ' ')} in {new_name}, alone, now and then"
+        return status, [replace(before, message=message, where="")], note
+    return status, [before if before is not None and status is Status.SAME_FAIL else unstable], note

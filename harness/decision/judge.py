@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from harness.config.policy import model_policy
+from harness.correctness.outputs import changes_between_calls
 from harness.decision.alone import judge_one, not_made, settings_between, unsupported_words
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled
 from harness.decision.inputs import guess_of
@@ -30,6 +31,7 @@ from harness.probing.facts import (
     Failing,
     Initialized,
     Judged,
+    OldAnswers,
     Provisioned,
     ScenarioResult,
     Started,
@@ -99,7 +101,7 @@ def _cells(model: ModelDeclaration, facts: Timed, effects: Effects, attributions
     blocked = _not_exported(model, facts, effects)
     if blocked is not None:
         return [blocked]
-    alone = _alone(model, facts, effects)
+    alone = _alone(model, facts, effects, attributions.get((model.name, "alone")))
     cells = [_with_what_was_not_asked(alone, facts)]
     for scenario in plan.scenarios:
         item = facts.initialized.get((model.name, scenario))
@@ -195,7 +197,8 @@ def _judge_failing(
         old=old,
         comparison=comparison,
         draws=draws and item.new.threads > 1,
-        shared=INITIALIZATIONS[scenario].stateless,
+        shared=INITIALIZATIONS[scenario].stateless or _changes_between_calls(baseline),
+        larger=INITIALIZATIONS[scenario].larger_inputs,
         more_often=old is not None and more_often(new.failed_rounds, new.rounds, old.failed_rounds, old.rounds),
         found=found,
         new_name=effects.environments["new"].name,
@@ -205,6 +208,10 @@ def _judge_failing(
         seen=failing.evidence if failing is not None else item.new.evidence,
         old_alone=baseline.results if baseline is not None else (),
     )
+
+
+def _changes_between_calls(baseline: OldAnswers | None) -> bool:
+    return baseline is not None and baseline.golden is not None and changes_between_calls(baseline.golden)
 
 
 def _initialization_result(found: ScenarioResult, failing: Failing | None) -> InitializationResult:
@@ -235,7 +242,7 @@ def _old_result(old: ScenarioResult | None, failing: Failing | None) -> Initiali
     return _initialization_result(old, next(iter(clear), None))
 
 
-def _alone(model: ModelDeclaration, facts: Compared, effects: Effects) -> CellVerdict:
+def _alone(model: ModelDeclaration, facts: Compared, effects: Effects, asked: Attribution | None) -> CellVerdict:
     probe = facts.alone[model.name]
     old = effects.environments.get("old")
     verdict = judge_one(
@@ -247,6 +254,7 @@ def _alone(model: ModelDeclaration, facts: Compared, effects: Effects) -> CellVe
         names=(old.name if old is not None else "the golden record", effects.environments["new"].name),
         fingerprints=facts.fingerprints,
         effects=effects,
+        rates=asked.rates if asked is not None else None,
     )
     uncovered = facts.exports[model.name].uncovered
     if uncovered:

@@ -76,6 +76,7 @@ SEVERITY: dict[str, Severity] = {
     "changes_inputs": Severity.INFO,
     "shared_generator": Severity.INFO,
     "shared_state": Severity.INFO,
+    "sizes_refused": Severity.INFO,
     "closer_to_reference": Severity.INFO,
 }
 

@@ -279,6 +279,12 @@ class ModelResult:
         """The outcome and the phase without its number; in which call a model fails is a matter of timing."""
         return self.outcome, self.phase.split(" ")[0]
 
+    @property
+    def place(self) -> str:
+        """The phase with its number, and input set and call of an error; alone, a certain failure is always there."""
+        failure = self.failure
+        return self.phase if failure is None else f"{self.phase} {failure.input_set} {failure.call}"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:

@@ -35,7 +35,13 @@ from harness.probing.facts import (
 from harness.probing.runner import worker_digest
 from harness.run.decide import policy_report, why_untimed
 from harness.run.options import shown_path
-from harness.run.report_scenarios import fixed_size_notes, growth_notes, new_thread_notes, scenario_reports
+from harness.run.report_scenarios import (
+    fixed_size_notes,
+    growth_notes,
+    how_to_serve_notes,
+    new_thread_notes,
+    scenario_reports,
+)
 from harness.run.rollback import with_commands
 from harness.run.time_shares import time_shares
 from harness.run.timelines import timelines
@@ -318,6 +324,7 @@ def _notes(
     notes.extend(growth_notes(scenarios))
     notes.extend(new_thread_notes(scenarios))
     notes.extend(fixed_size_notes(facts))
+    notes.extend(how_to_serve_notes(facts.judgement.cells))
     runner = effects.runner
     notes.extend(worker_notes(effects.environments, runner.libraries, runner.finished))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from harness.domain.outcome import UNCLEAR, Outcome
+from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.report import ScenarioReport, ScenarioSide
+from harness.domain.text import first_few
+from harness.domain.verdict import CellVerdict
 from harness.probing.facts import GroupRun, ScenarioResult, Started
 from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_THREAD
 from harness.startup.initialize import scenarios_of, takes_part, threads_seen, works_alone
@@ -14,6 +16,14 @@ from harness.worker import wire
 
 # Less is the allocator's habit: arenas of a few threads. Healthy models stay far below (docs/evidence.md#memory).
 GROWTH_BYTES = 4_000_000
+NAMED = 5
+# Kinds of findings that are no fault of the new release, in words that the models end.
+HOW_TO_SERVE = {
+    "shared_state": "models that keep state between calls in both releases, and must not be shared by threads",
+    "shared_generator": "models that draw random numbers, whose values and shapes are not compared beside others",
+    "sizes_refused": "models that refuse requests of other sizes in both releases, not covered by growing_shapes",
+    "exit_crash": "models whose process ends by a signal in both releases when it exits while threads call them",
+}
 
 
 def scenario_reports(facts: Started) -> tuple[ScenarioReport, ...]:
@@ -90,6 +100,17 @@ def fixed_size_notes(facts: Started) -> tuple[str, ...]:
                 f"{scenario.words}: not asked of {', '.join(names)}: no dimension differs between the input sets, so "
                 "that none is known to vary; give it an input set of another size"
             )
+    return tuple(notes)
+
+
+def how_to_serve_notes(cells: Sequence[CellVerdict]) -> tuple[str, ...]:
+    """Return what a run has learnt about how models must be served, each once: it decides nothing about the upgrade."""
+    notes = []
+    for kind, words in HOW_TO_SERVE.items():
+        weighed = (Status.PASS, Status.SAME_FAIL)
+        models = dict.fromkeys(cell.model for cell in cells if cell.status in weighed and kind in cell.kinds)
+        if models:
+            notes.append(f"{words}: {first_few(tuple(models), NAMED)}")
     return tuple(notes)
 
 

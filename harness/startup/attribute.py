@@ -1,8 +1,8 @@
-"""Reduces every initialization that hangs, crashes or raises: to which models, how many threads, which releases.
+"""Asks about every failure whether it is a regression, and reduces those of server groups to what they need.
 
 What one round of each release showed is chance where a failure does not show every time, and in one of them another
-model may have stood in the way. So what a failure was reduced to is run in both releases in turn until their rates
-differ clearly, or both have failed; the verdict follows that.
+model may have stood in the way. So what fails, alone or once reduced to the models and threads that it takes, is run in
+both releases in turn until their rates differ clearly, or both have failed; the verdict follows that.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from harness.domain.diagnosis import Attribution, FailureRates, Said, SearchAnswer, Tally, Trial
 from harness.domain.outcome import FINE, UNCLEAR, Outcome, Status
-from harness.domain.probe import ProbeResult, model_of
+from harness.domain.probe import ModelResult, ProbeResult, model_of
 from harness.domain.verdict import CellVerdict
+from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Effects, GroupRun, Judged, new_profile
 from harness.scenarios import INITIALIZATIONS
 from harness.search.repeated import UNTESTABLE_AFTER, counted_in, repeats_for_rate
@@ -42,6 +43,8 @@ SHOWN_BY_OUTCOME: Mapping[str, frozenset[Outcome]] = {
 FIRST_REPEAT = 1000 * REPEATS_OF_A_ROUND
 # The first run by which the releases are compared: far from those of the search, which chose what is run.
 FIRST_COMPARED = 1000
+# A cell of a model alone that rates may change; what is waived or let pass is not asked about.
+ASKED_ALONE = (Status.FAIL, Status.SAME_FAIL, Status.INCONCLUSIVE)
 # A model that may fail by itself, in this share of runs or more, does so in as many with a probability of 95 %.
 RUNS_ALONE = repeats_for_rate(RARE)
 
@@ -50,10 +53,12 @@ Failures = Mapping[str, frozenset[Outcome]]
 
 
 def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
-    """Return the facts with what each failing initialization needs in order to fail, and how often in either release.
+    """Return the facts with how often each failure shows in either release, and what one beside others needs for it.
 
     The verdicts are those of before: what the answers mean for them is not said here.
     """
+    end_ns = clock.monotonic_ns() + int(TIME_S * 1e9)
+    attributions: dict[tuple[str, str], Attribution] = dict(_alone(facts, effects, end_ns))
     failing = [
         (run, new, alike)
         for run in facts.group_runs
@@ -62,10 +67,8 @@ def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
         != ({}, {})
     ]
     if not failing:
-        return Attributed(**Judged.known(facts), attributions={})
+        return Attributed(**Judged.known(facts), attributions=attributions)
     effects.progress.stage("which models, how many threads?", BUDGET * len(failing))
-    end_ns = clock.monotonic_ns() + int(TIME_S * 1e9)
-    attributions: dict[tuple[str, str], Attribution] = {}
     alone: dict[str, Attribution] = {}
     groups = [
         _Group(run=run, failures=new, alike=alike, facts=facts, effects=effects, end_ns=end_ns, alone=alone)
@@ -76,6 +79,64 @@ def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
         for group in groups:
             attributions.update({(name, group.run.scenario): found for name, found in answers(group).items()})
     return Attributed(**Judged.known(facts), attributions=attributions)
+
+
+def _alone(facts: Judged, effects: Effects, end_ns: int) -> Mapping[tuple[str, str], Attribution]:
+    """Return how often each model that fails alone does so in either release.
+
+    Runs of the old release that were made whatever the new one did count; those that raised the question do not.
+    """
+    failing = {name: found for name in facts.verdicts if (found := _failing_alone(name, facts)) is not None}
+    if not failing or "old" not in effects.environments:
+        return {}
+    effects.progress.stage("how often does it fail in either release?", len(failing))
+    profiles = {"new": new_profile(facts.plan), "old": facts.plan.settings.profile}
+
+    def rates(name: str) -> FailureRates | None:
+        failed = failing[name]
+
+        def ask(side: str, repeat: int) -> SearchAnswer:
+            artifact, deadline = facts.artifact(name), patient(name, facts)
+            request = facts.requests.run(side, [artifact], deadline, profile=profiles[side], repeat=repeat)
+            return _said(effects.runner(replace(request, look=False)).models[0])
+
+        of_new = failed is facts.alone[name].models[0]
+        known = [_said(result) for result in facts.baselines[name].results] if of_new else []
+        found = rates_of(
+            ask,
+            {failed.outcome.value},
+            {failed.place} if of_new else (),
+            late=lambda: clock.monotonic_ns() >= end_ns - int(TIME_TO_COMPARE_S * 1e9),
+            known=known,
+        )
+        effects.progress.step(name)
+        return found if found.new.runs + found.old.runs > len(known) else None
+
+    asked = zip(failing, pool.each(rates, failing, jobs=facts.plan.settings.jobs), strict=True)
+    return {(name, "alone"): _by_itself(name, 1, found) for name, found in asked if found is not None}
+
+
+def _failing_alone(name: str, facts: Judged) -> ModelResult | None:
+    """Return how a model fails alone: in the new release, else now and then in the old one; None if it does not."""
+    cell = _cell(name, "alone", facts)
+    if cell is None or name not in facts.alone or cell.status not in ASKED_ALONE:
+        return None
+    new, old = facts.alone[name].models[0], facts.baselines[name].results
+    shown = frozenset[Outcome]().union(*SHOWN_BY_OUTCOME.values())
+    if any(result.outcome not in {Outcome.COMPLETED, *shown, *UNCLEAR} for result in old):
+        return None  # such as what is not supported there: a run more says the same
+    if new.outcome in shown:
+        return new
+    completed = new.outcome is Outcome.COMPLETED and any(result.outcome is Outcome.COMPLETED for result in old)
+    return next((result for result in old if completed and result.outcome in shown), None)
+
+
+def _said(result: ModelResult) -> SearchAnswer:
+    """Return what one run of a model alone says."""
+    if not result.failed:
+        return SearchAnswer(said=Said.PASSES)
+    said = Said.UNTESTABLE if result.outcome in UNCLEAR else Said.FAILS
+    return SearchAnswer(said=said, outcome=result.outcome.value, phase=result.place)
 
 
 def _failures(run: GroupRun, facts: Judged, status: Status) -> Failures:
@@ -225,23 +286,21 @@ class _Group:
         if "old" not in self.launchers:
             return None
         failures = {name: self.all_failures[name] for name in names}
-        phases = frozenset[str]().union(*map(self.phases, names))
         in_the_way = [name for name in trial.models if name not in failures and self.known_before(name)]
-        answers: dict[str, list[SearchAnswer]] = {"new": [], "old": []}
-        asked_for = tuple(sorted({outcome.value for outcomes in failures.values() for outcome in outcomes}))
-        rates = FailureRates(outcomes=asked_for)
-        while not self.late() and not any(_untestable(tally) for tally in (rates.new, rates.old)):
-            side = next_side(*counts_of(rates), clean_enough=clean_enough)
-            if side is None:
-                break
-            asked = replace(trial, side=side, repeat=FIRST_COMPARED + len(answers[side]))
-            probes = launched(self.launchers[side], asked, look=False)
-            answers[side].append(fate_of(probes, failures, in_the_way))
-            self.show(asked, answers[side][-1])
-            seen = phases.union(answer.phase for answer in answers["new"] if answer.said is Said.FAILS)
-            new, old = _tally(answers["new"], asked_for), _tally(answers["old"], asked_for, seen)
-            rates = replace(rates, new=new, old=old)
-        return rates
+
+        def ask(side: str, repeat: int) -> SearchAnswer:
+            asked = replace(trial, side=side, repeat=repeat)
+            answer = fate_of(launched(self.launchers[side], asked, look=False), failures, in_the_way)
+            self.show(asked, answer)
+            return answer
+
+        return rates_of(
+            ask,
+            {outcome.value for outcomes in failures.values() for outcome in outcomes},
+            frozenset[str]().union(*map(self.phases, names)),
+            late=self.late,
+            clean_enough=clean_enough,
+        )
 
     @property
     def all_failures(self) -> Failures:
@@ -288,6 +347,34 @@ class _Group:
     def show(self, trial: Trial, answer: SearchAnswer) -> None:
         where = "one after another" if not trial.concurrent else f"{trial.threads} threads"
         self.effects.progress.step(f"{trial.side}: {len(trial.models)} model(s), {where}: {answer.said.value}")
+
+
+def rates_of(
+    ask: Callable[[str, int], SearchAnswer],
+    outcomes: Collection[str],
+    phases: Collection[str],
+    *,
+    late: Callable[[], bool],
+    clean_enough: int = CLEAN_ENOUGH,
+    known: Sequence[SearchAnswer] = (),
+) -> FailureRates:
+    """Return how often a failure shows in either release, run in turn until that tells whether it is a regression.
+
+    Args:
+        ask: makes one run, of side ``"old"`` or ``"new"``, with its repeat.
+        outcomes: those of the failure; ``phases``: where it was seen in the new release, to which its runs add.
+        late: whether there is no time for another run.
+        known: what runs of the old release have said that nobody chose.
+    """
+    answers: dict[str, list[SearchAnswer]] = {"new": [], "old": list(known)}
+    while True:
+        seen = {*phases, *(answer.phase for answer in answers["new"] if answer.outcome in outcomes)}
+        new, old = _tally(answers["new"], outcomes), _tally(answers["old"], outcomes, seen)
+        rates = FailureRates(outcomes=tuple(sorted(outcomes)), new=new, old=old)
+        side = next_side(*counts_of(rates), clean_enough=clean_enough)
+        if side is None or _untestable(new) or _untestable(old) or late():
+            return rates
+        answers[side].append(ask(side, FIRST_COMPARED + len(answers[side])))
 
 
 def launched(launcher: Launcher, trial: Trial, *, look: bool = True) -> list[ProbeResult]:
@@ -352,12 +439,16 @@ def _by_itself(name: str, threads: int, rates: FailureRates) -> Attribution:
     )
 
 
-def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], phases: Collection[str] | None = None) -> Tally:
-    """Return what the runs amount to; a failure of another outcome, or in none of the ``phases``, is another one."""
+def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], phases: Collection[str] = ()) -> Tally:
+    """Return what the runs amount to; a failure of another outcome, or in none of the ``phases``, is another one.
+
+    Where there are several, in which of them it fails is chance: then it is the kind of phase that counts.
+    """
+    kinds = {phase.split(" ")[0] for phase in phases} if len(phases) > 1 else set()
     tally = Tally()
     for answer in answers:
-        same = answer.outcome in outcomes and (phases is None or not phases or answer.phase in phases)
-        tally = counted_in(tally, answer, same=same)
+        there = not phases or answer.phase in phases or answer.phase.split(" ")[0] in kinds
+        tally = counted_in(tally, answer, same=answer.outcome in outcomes and there)
     return tally
 
 

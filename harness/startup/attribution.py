@@ -263,6 +263,8 @@ def change_words(rates: FailureRates) -> str:
     if not rates.new.runs + rates.old.runs:
         return "not decided whether it is a regression: there was no time to ask how often either release fails"
     words = rates_words(*counts_of(rates))
+    if not rates.new.runs:  # the old one did not come through once
+        return f"in {rates.old.fails} of {counted(rates.old.runs, 'run')} of the old release"
     match change_of(rates):
         case Change.MORE_OFTEN:
             return f"fails clearly more often than before: {words}" if rates.old.fails else ""

@@ -14,7 +14,7 @@ from harness.domain.measurement import signed_percent
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import INITIALIZATION, INITIALIZATION_FLOOR_S
 from harness.domain.probe import ModelResult
-from harness.domain.text import amount, joined, times_of
+from harness.domain.text import amount, error_line, joined, times_of
 from harness.domain.verdict import CellVerdict, Finding
 from harness.hang.story import failure_finding
 from harness.startup.attribution import attribution_words, change_of, change_words
@@ -23,9 +23,9 @@ from harness.worker import wire
 
 # float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
 SCALED_TOLERANCE = 1e-5
-SHARED_STATE = "shared_state"
+SHARED_STATE, SIZES_REFUSED = "shared_state", "sizes_refused"
 # Where the old release has these too, they say how a model may be served, and nothing of other scenarios.
-HOW_TO_SERVE = (SHARED_STATE, "exit_crash")
+HOW_TO_SERVE = (SHARED_STATE, SIZES_REFUSED, "exit_crash")
 BEFORE_TOO = "fails before the upgrade too"
 WEIGHING = (Status.FAIL, Status.INCONCLUSIVE)
 STATUS_OF_CHANGE = {
@@ -65,6 +65,7 @@ def judge_initialization(
     found: Attribution | None = None,
     draws: bool = False,
     shared: bool = False,
+    larger: bool = False,
     new_name: str,
     old_differs: bool = False,
     exit_detail: str = "",
@@ -80,7 +81,8 @@ def judge_initialization(
         comparison: its outputs there, of the copy that differs if one does, against the golden; against what it
             answers alone where that is not the golden.
         draws: whether the model draws random numbers, in a process whose other threads may seed or draw too.
-        shared: whether the threads use one module, so that state of the module is state of all threads.
+        shared: whether state of the module shows there: all threads use one, or its answers change from call to call.
+        larger: whether requests of sizes are made that were not recorded: those that are served after the warm-up.
         more_often: whether it fails clearly more often than in the old release, by the rounds of both.
         found: what it needs in order to fail and how often it does in either release, which decides in place of the
             rounds; None where nobody asked.
@@ -119,6 +121,10 @@ def judge_initialization(
         if old is not None and old.result.outcome is not Outcome.COMPLETED and SEVERITY[finding.kind] is Severity.FAIL:
             before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
             alike = old.result.way == new.result.way
+            if alike and larger and not more_often and new.result.way == (Outcome.RUNTIME_ERROR, wire.SERVE):
+                why = f": {new.result.failure.type}: {error_line(new.result.failure)}" if new.result.failure else ""
+                message = f"refuses requests of other sizes in both releases: not covered by {scenario}{why}"
+                return verdict(Status.SAME_FAIL, [replace(finding, kind=SIZES_REFUSED, message=message)], note)
             if alike and not more_often:
                 return verdict(Status.SAME_FAIL, [finding], joined(note, f"{BEFORE_TOO}{before}"))
             how = "less often" if alike else "otherwise"
@@ -200,7 +206,7 @@ def _judge_answers(
         message = "draws from the generator that all threads share: its values and shapes are not compared there"
         return Status.PASS, [replace(findings[0], kind="shared_generator", message=message)], ""
     if findings and old_differs and shared:
-        message = f"keeps state: must not be shared by threads, in the old release neither: {findings[0].message}"
+        message = f"keeps state in both releases: must not be shared by threads: {findings[0].message}"
         return Status.SAME_FAIL, [replace(findings[0], kind=SHARED_STATE, message=message)], ""
     if findings and old_differs:
         return Status.SAME_FAIL, findings, "the old release answers otherwise there too"

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.diagnosis.cure.price import is_slow, timed, why_still_slow
-from harness.diagnosis.cure.trial import Trial, profile_with, try_settings, why_not_curable, why_unverifiable
+from harness.diagnosis.cure.trial import (
+    Trial,
+    profile_with,
+    seen_to_fail,
+    try_settings,
+    why_not_curable,
+    why_unverifiable,
+)
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
@@ -102,6 +109,7 @@ def _attempt(
     trial = Trial(
         cell=red[0],
         deadline=patient(model, facts),
+        seen=seen_to_fail(model, "alone", facts),
         initializations=tuple(cell.scenario for cell in red if cell.scenario in INITIALIZATIONS),
         group=is_faster or not any(map(is_slow, red)),
     )

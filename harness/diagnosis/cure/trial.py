@@ -82,8 +82,10 @@ def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, e
     return replace(found, note="; ".join(filter(None, [found.note, *waived])), paste=paste)
 
 
-def how_often(cell: CellVerdict, facts: Answered, effects: Effects) -> tuple[int, int]:
-    """Return in how many runs of how many the model fails alone; it has failed once."""
+def how_often(cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[int, int]:
+    """Return in how many runs of how many the model fails alone; runs are made only where it was seen but once."""
+    if (known := seen_to_fail(cell.model, cell.scenario, facts)) != ONCE:
+        return known
     effects.progress.stage("how often it fails", FAILS_THAT_TELL_A_RATE - 1)
     trial = Trial(cell=cell, deadline=patient(cell.model, facts))
     fails, judged = ONCE
@@ -242,7 +244,7 @@ def _clean_repeats(model: str, scenario: str, facts: Attributed) -> tuple[int, s
     What shows only now and then would be gone by chance: the rarer it shows, the more clean runs it takes.
     """
     rounds = facts.plan.settings.init_rounds
-    seen = _seen(model, scenario, facts)
+    seen = seen_to_fail(model, scenario, facts)
     repeats = max(CONCURRENT_REPEATS, min(CLEAN_RUNS_AT_MOST, -(-_needed(seen) // rounds)))
     return repeats, _by_chance(repeats * rounds, seen)
 
@@ -268,7 +270,7 @@ def _by_chance(runs: int, seen: tuple[int, int]) -> str:
     )
 
 
-def _seen(model: str, scenario: str, facts: Attributed) -> tuple[int, int]:
+def seen_to_fail(model: str, scenario: str, facts: Attributed) -> tuple[int, int]:
     """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
     found = facts.attributions.get((model, scenario))
     for tally in (found.whole, found.runs) if found is not None else ():

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.correctness import compare as correctness_compare
+from harness.correctness.outputs import changes_between_calls
 from harness.correctness.compare import compare, differs, otherwise_than_alone, worst_comparison
 from harness.correctness.outputs import compare_outputs
 from harness.domain.comparison import OutputComparison
@@ -239,3 +240,19 @@ def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float |
     folder = write_answers(tmp_path, {"m": ["float", "1.25"]})
     found = correctness_compare.compare_model("m", folder, OldAnswers(golden=golden), facts)
     assert differs(found) is differing
+
+
+@pytest.mark.parametrize(
+    ("answers", "changes"),
+    [
+        ((1, 1, 1), False),
+        ((1, 2, 2), False),  # compiled after the first call
+        ((1, 2, 3), True),
+        ((1,), False),
+        ((), False),
+    ],
+)
+def test_module_that_answers_otherwise_once_it_is_warm_keeps_state(answers: tuple[int, ...], *, changes: bool) -> None:
+    first = {("example", call): ["int", value] for call, value in enumerate(answers)}
+    other = {("batch", call): ["int", call] for call in range(2)} if answers else {}
+    assert changes_between_calls(Outputs(calls={**first, **other})) is changes

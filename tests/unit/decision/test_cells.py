@@ -8,6 +8,7 @@ import pytest
 
 from harness.decision.cells import judge_alone
 from harness.domain.comparison import OutputComparison
+from harness.domain.diagnosis import FailureRates, Tally
 from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity, status_of
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome, Status
@@ -201,6 +202,51 @@ def test_unstable_old_release_is_not_decided(after: Outcome) -> None:
         ["unstable_old_release"] if after is Outcome.COMPLETED else ["unstable_old_release", "crash"]
     )
     assert judged.findings[0].message == f"{OLD} completes it only 2 of 3 times"
+
+
+CRASHED = result(Outcome.CRASH, phase="call 0 of example")
+
+
+def rates(new: tuple[int, int], old: tuple[int, int], *, only_new: tuple[str, ...] = ()) -> FailureRates:
+    """Return how often it crashes: (failures, passes) of each release."""
+    tallies = [Tally(fails=fails, passes=passes, outcomes=("crash",) if fails else ()) for fails, passes in (new, old)]
+    tallies[0] = replace(tallies[0], differently=len(only_new), outcomes=(*tallies[0].outcomes, *only_new))
+    return FailureRates(outcomes=("crash",), new=tallies[0], old=tallies[1])
+
+
+IN_BOTH, MORE_OFTEN, SEEN_ONCE = rates((2, 4), (3, 3)), rates((9, 0), (1, 9)), rates((0, 30), (0, 30))
+FLAKY, FINE = [result(), CRASHED], [result(), result()]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "comparison", "asked", "status", "found", "note"),
+    [
+        (FLAKY, CRASHED, None, IN_BOTH, Status.SAME_FAIL, ["crash"], "fails before the upgrade too: crashes the process"),
+        (FINE, CRASHED, None, IN_BOTH, Status.SAME_FAIL, ["crash"], "not clearly more often than before: in 2 of 6 runs"),
+        (FINE, CRASHED, None, rates((3, 0), (0, 7)), Status.FAIL, ["crash"], ""),
+        (FLAKY, CRASHED, None, MORE_OFTEN, Status.FAIL, ["crash"], "fails clearly more often than before: in 9 of 9 runs"),
+        (FINE, CRASHED, None, SEEN_ONCE, Status.INCONCLUSIVE, ["crash"], "not decided whether it is a regression"),
+        ([CRASHED] * 2, CRASHED, None, rates((0, 0), (3, 0)), Status.SAME_FAIL, ["crash"], "fails before the upgrade"),
+        ([CRASHED] * 2, CRASHED, BAD, rates((0, 0), (3, 0)), Status.FAIL, ["values"], "where it does not fail as"),
+        (FLAKY, result(), GOOD, IN_BOTH, Status.SAME_FAIL, ["crash"], "not clearly more often than before"),
+        (FLAKY, result(), BAD, IN_BOTH, Status.FAIL, ["values"], "where it does not fail as the old release does"),
+        (FLAKY, result(), GOOD, MORE_OFTEN, Status.FAIL, ["crash"], "fails clearly more often than before"),
+        (FLAKY, result(), GOOD, SEEN_ONCE, Status.INCONCLUSIVE, ["unstable_old_release"], "not decided whether"),
+        (FLAKY, CRASHED, None, rates((2, 4), (3, 3), only_new=("hang",)), Status.INCONCLUSIVE, ["crash"], "hang was seen"),
+    ],
+)  # fmt: skip
+def test_rates_in_both_releases_decide_what_one_run_cannot(
+    old: list[ModelResult],
+    new: ModelResult,
+    comparison: OutputComparison | None,
+    asked: FailureRates,
+    status: Status,
+    found: list[str],
+    note: str,
+) -> None:
+    judged = alone(old, new, comparison, rates=asked)
+    assert (judged.status, kinds(judged)) == (status, found)
+    assert judged.note.startswith(note) and bool(judged.note) is bool(note)
 
 
 # what a failure is called

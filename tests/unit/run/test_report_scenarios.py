@@ -6,12 +6,21 @@ from typing import Any
 
 import pytest
 
-from harness.domain.outcome import Outcome
+from harness.domain.findings import SEVERITY
+from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeResult, Span
 from harness.domain.report import ScenarioReport
+from harness.domain.verdict import CellVerdict, Finding
 from harness.probing.facts import Decided, GroupRun
 from harness.run import report_scenarios
-from harness.run.report_scenarios import fixed_size_notes, growth_notes, new_thread_notes, scenario_reports
+from harness.run.report_scenarios import (
+    HOW_TO_SERVE,
+    fixed_size_notes,
+    growth_notes,
+    how_to_serve_notes,
+    new_thread_notes,
+    scenario_reports,
+)
 from harness.startup.rates import upper_bound
 from harness.startup.initialize import paired
 from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS
@@ -224,3 +233,23 @@ def test_models_of_one_size_are_named_where_larger_ones_are_asked_for(monkeypatc
     facts = facts_of(run([came_through()]), alone={"a": probed(result("a")), "b": probed(result("b"))})
     (note,) = fixed_size_notes(facts)
     assert note.startswith("growing shapes: not asked of a: no dimension differs between the input sets")
+
+
+def served(model: str, scenario: str, status: Status, kind: str) -> CellVerdict:
+    finding = Finding(kind=kind, message="")
+    return CellVerdict(cell=f"{model}/{scenario}", model=model, scenario=scenario, status=status, findings=(finding,))
+
+
+def test_how_models_must_be_served_is_told_once_with_their_names() -> None:
+    cells = [
+        served("a", "shared", Status.SAME_FAIL, "shared_state"),
+        served("a", "growing_shapes", Status.SAME_FAIL, "shared_state"),
+        served("b", "shared", Status.SAME_FAIL, "shared_state"),
+        served("c", "concurrent", Status.PASS, "shared_generator"),
+        served("d", "exit", Status.FAIL, "exit_crash"),
+    ]
+    assert how_to_serve_notes(cells) == (
+        "models that keep state between calls in both releases, and must not be shared by threads: a, b",
+        "models that draw random numbers, whose values and shapes are not compared beside others: c",
+    )
+    assert set(HOW_TO_SERVE) <= set(SEVERITY)

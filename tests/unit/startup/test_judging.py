@@ -1,6 +1,7 @@
 """How a model came through the initialization of its server group."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -231,10 +232,35 @@ def test_race_that_the_old_release_has_too_is_no_regression() -> None:
 def test_state_that_threads_share_in_both_releases_is_how_it_must_be_served_and_does_not_decide() -> None:
     found = judged(initialization_result(), initialization_result(), comparison=BAD, old_differs=True, shared=True)
     assert (found.status, kinds(found), found.decides) == (Status.SAME_FAIL, ["shared_state"], False)
-    assert found.findings[0].message.startswith("keeps state: must not be shared by threads, in the old release")
+    assert found.findings[0].message.startswith("keeps state in both releases: must not be shared by threads: answers")
     new_only = judged(initialization_result(), initialization_result(), comparison=BAD, shared=True)
     assert (new_only.status, kinds(new_only), new_only.decides) == (Status.FAIL, ["race"], True)
     assert judged(initialization_result(), shared=True).decides
+
+
+REFUSED = Failure(
+    type="RuntimeError", message="The size of tensor a (17) must match the size of tensor b (16)", phase="serve"
+)
+
+
+@pytest.mark.parametrize(
+    ("phase", "before", "more", "status", "kind"),
+    [
+        ("serve", Outcome.RUNTIME_ERROR, {}, Status.SAME_FAIL, "sizes_refused"),
+        ("serve", Outcome.RUNTIME_ERROR, {"more_often": True}, Status.FAIL, "concurrent_error"),
+        ("serve", Outcome.RUNTIME_ERROR, {"larger": False}, Status.SAME_FAIL, "concurrent_error"),
+        ("serve", Outcome.COMPLETED, {}, Status.FAIL, "concurrent_error"),
+        ("call 0 of example", Outcome.RUNTIME_ERROR, {}, Status.SAME_FAIL, "concurrent_error"),
+    ],
+)
+def test_sizes_that_both_releases_refuse_are_not_covered_and_do_not_decide(
+    phase: str, before: Outcome, more: Mapping[str, Any], status: Status, kind: str
+) -> None:
+    new = initialization_result(Outcome.RUNTIME_ERROR, phase=phase, failure=REFUSED)
+    found = judged(new, initialization_result(before, phase=phase), **{"larger": True, **more})
+    assert (found.status, kinds(found), found.decides) == (status, [kind], kind != "sizes_refused")
+    said = "refuses requests of other sizes in both releases: not covered by while_serving: RuntimeError: The size of"
+    assert found.findings[0].message.startswith(said) is (kind == "sizes_refused")
 
 
 EXIT_CRASH = initialization_result(Outcome.CRASH, phase="exit")

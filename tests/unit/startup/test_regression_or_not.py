@@ -1,12 +1,13 @@
-"""Failures of known rates in either release, through all stages from bringing up to the verdict: what they are called.
+"""Failures of known rates in either release, through all stages from the first run to the verdict: what they are called.
 
 ``tests/integration/test_regression_or_not.py`` asks the same of real processes.
 """
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -14,7 +15,8 @@ from harness.decision.decide import judge_row
 from harness.decision.judge import judge_attributed, judge_cells
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeRequest, ProbeResult, model_of
-from harness.probing.facts import Attributed
+from harness.probing.alone import patient, probe_alone
+from harness.probing.facts import Attributed, OldAnswers
 from harness.startup.attribute import attribute_failures
 from harness.startup.initialize import initialize_groups
 from tests.unit.builders.stages import Runner, continued, effects, facts_of, probed, result
@@ -25,7 +27,7 @@ HELD_UP = 0.5  # of the other models of a process that hangs: still at work
 
 @dataclass(frozen=True)
 class Ending:
-    """How a model ends once threads bring it up, and in which share of processes: of the old release, of the new one."""
+    """How a model ends, alone or once threads bring it up, and in which share of processes of either release."""
 
     old: float
     new: float
@@ -43,17 +45,18 @@ def releases(endings: Endings, seed: int) -> Callable[[ProbeRequest], ProbeResul
     processes: Counter[str] = Counter()
 
     def answer(request: ProbeRequest) -> ProbeResult:
-        assert request.script is not None
-        side, threads = request.side, request.script.threads
+        side, alone = request.side, request.script is None
+        threads = request.script.threads if request.script is not None else ()
         processes[side] += 1
         chance = random.Random(f"{seed} {side} {processes[side]}")
         names = [run.artifact.model for run in request.runs]
         scenario = "while_serving" if any(step[0] == "serve" for steps in threads for step in steps) else "concurrent"
+        scenario = "alone" if alone else scenario
         ended = {}
         for model, item in endings.get(scenario, {}).items():
             due = chance.random() < (item.new if side == "new" else item.old)
             due = due or (side == "new" and item.new > 0 and model == "m" and processes["new"] == 1)
-            if due and len(threads) > 1 and model in map(model_of, names):
+            if due and len(threads) != 1 and model in map(model_of, names):
                 ended[model] = item
         end = next((item.outcome for item in ended.values()), Outcome.COMPLETED)
         held_up = {name for name in sorted(set(map(model_of, names))) if end is HANG and chance.random() < HELD_UP}
@@ -74,6 +77,17 @@ def judged(endings: Endings, *, members: str = "am", seed: int = 0) -> Attribute
     facts = facts_of(*members, scenarios=("alone", *endings))
     gate = effects(Runner(releases(endings, seed)))
     facts = continued(facts, initialize_groups(facts, gate))
+    facts = continued(facts, judge_cells(facts, gate))
+    return judge_attributed(attribute_failures(facts, gate), gate)
+
+
+def judged_alone(item: Ending, seed: int) -> Attributed:
+    """Return what becomes of ``m`` alone, which two runs of the old release and one of the new one have shown."""
+    gate = effects(Runner(releases({"alone": {"m": item}}, seed)))
+    facts = facts_of("m", scenarios=("alone",))
+    asked = [facts.requests.run("old", [facts.artifact("m")], patient("m", facts), repeat=index) for index in range(2)]
+    old = OldAnswers(results=tuple(gate.runner(request).models[0] for request in asked))
+    facts = continued(facts, probe_alone(replace(facts, baselines={"m": old}), gate))
     facts = continued(facts, judge_cells(facts, gate))
     return judge_attributed(attribute_failures(facts, gate), gate)
 
@@ -161,3 +175,37 @@ def test_what_was_seen_once_is_not_decided_and_says_both_rates() -> None:
     assert cell.status is Status.INCONCLUSIVE
     assert "not decided whether it is a regression: it fails in 0 of 30 runs (0 to 12 %)" in cell.note
     assert judge_row("m", found.verdicts["m"]).status is Status.INCONCLUSIVE
+
+
+# alone
+
+RATES_ALONE = [(old, new) for old, new in itertools.product((0.0, 0.1, 0.3, 0.5, 1.0), repeat=2) if old or new]
+OUTCOMES = itertools.cycle((HANG, CRASH, Outcome.RUNTIME_ERROR))
+
+
+@pytest.mark.parametrize(("old", "new", "outcome"), [(*rates, next(OUTCOMES)) for rates in RATES_ALONE])
+def test_model_that_fails_alone_is_told_by_its_rates(old: float, new: float, outcome: Outcome) -> None:
+    found = {status(judged_alone(Ending(old, new, outcome), seed), "alone") for seed in range(6)}
+    assert found <= {Status.FAIL, Status.SAME_FAIL, Status.INCONCLUSIVE}
+    assert Status.FAIL not in found or new > old
+    assert Status.SAME_FAIL not in found or old
+    assert found == {Status.FAIL} or old or new < 0.5
+    assert found == {Status.SAME_FAIL} or new > old or new < 0.5
+
+
+def test_certain_failure_takes_three_runs_of_the_new_release_and_five_more_of_the_old_one() -> None:
+    rates = judged_alone(Ending(0.0, 1.0), 0).attributions["m", "alone"].rates
+    assert rates is not None and (rates.new.fails, rates.new.runs, rates.old.passes) == (3, 3, 7)
+
+
+def test_failure_at_a_call_that_chance_chooses_is_the_same_in_both_releases() -> None:
+    def answer(request: ProbeRequest) -> ProbeResult:
+        chance = random.Random(f"{request.side} {request.repeat}")
+        phase = f"call {chance.randrange(8)} of example"
+        return probed(result(outcome=CRASH, phase=phase), side=request.side, outcome=CRASH)
+
+    facts, gate = facts_of("m", scenarios=("alone",)), effects(Runner(answer))
+    facts = continued(facts, probe_alone(facts, gate))
+    facts = continued(facts, judge_cells(facts, gate))
+    assert status(facts, "alone") is Status.FAIL
+    assert status(judge_attributed(attribute_failures(facts, gate), gate), "alone") is Status.SAME_FAIL
