@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -55,11 +57,40 @@ inline void join(pid_t pid) {
   if (WEXITSTATUS(status) != wire::kExitStepsDone) _exit(WEXITSTATUS(status));
 }
 
+inline std::atomic<bool> exiting{false};
+// How long this process lives on once everything is torn down.
+inline unsigned wait_after_teardown_s = 0;
+
+inline void wait_after_teardown(void*) { sleep(wait_after_teardown_s); }
+
+extern "C" int __cxa_atexit(void (*)(void*), void*, void*);
+
+// What is registered first is done last: after the destructors of the shared libraries, which register theirs when they
+// are loaded. Only an executable can come before them.
+inline void register_wait() { __cxa_atexit(wait_after_teardown, nullptr, nullptr); }
+[[gnu::section(".preinit_array"), gnu::used]] static void (*const kBeforeLibraries)() = register_wait;
+
 // Ends the process as a main function does that returns, whatever other threads do. Fatal signals end it at once,
 // without a dump: while one is written, this thread would get as far as exit status 0.
-[[noreturn]] inline void exit_with_teardown() {
+//
+// `wait_s`: after teardown, so that other threads get a CPU before the process is gone.
+[[noreturn]] inline void exit_with_teardown(unsigned wait_s) {
   for (const int number : stacks::detail::kFatal) signal(number, SIG_DFL);
+  wait_after_teardown_s = wait_s;
+  exiting = true;
   std::exit(0);
+}
+
+// Does a server's work in a thread that catches nothing: what is thrown while the process exits, when torch has lost
+// its operators say, ends it by SIGABRT.
+template <typename Work>
+void uncaught_at_exit(Work&& work) {
+  try {
+    work();
+  } catch (...) {
+    if (exiting) std::terminate();
+    throw;
+  }
 }
 
 }  // namespace gate::processes

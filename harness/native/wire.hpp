@@ -40,5 +40,6 @@ inline constexpr long kBeatNs = 200'000'000;
 inline constexpr long kPauseFactor = 2;
 inline constexpr long kLeastPauseNs = 1'000'000;
 inline constexpr long kMostPauseNs = 500'000'000;
+inline constexpr int kExitWaitS = 1;
 
 }  // namespace gate::wire

@@ -118,8 +118,10 @@ def join(pid):
         os._exit(os.WEXITSTATUS(status))
 
 
-def exit_with_teardown():
+def exit_with_teardown(wait_s):
     """End the process as ``sys.exit`` does in the main thread; never returns.
+
+    It waits for ``wait_s`` when the interpreter is gone, so that other threads get a CPU before the process is, too.
 
     Not by raising SystemExit: below a worker's main thread there may be a zygote, which must not go on. Fatal signals
     end it at once, without a dump: while one is written, the main thread would get as far as exit status 0.
@@ -127,6 +129,9 @@ def exit_with_teardown():
     faulthandler.disable()
     for number in FATAL:
         signal.signal(number, signal.SIG_DFL)
+    libc = ctypes.CDLL(None)
+    sleep = ctypes.cast(libc.sleep, ctypes.c_void_p)  # in C: no Python runs by then
+    libc.__cxa_atexit(sleep, ctypes.c_void_p(wait_s), None)
     ctypes.pythonapi.Py_Exit(0)
 
 

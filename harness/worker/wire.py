@@ -139,7 +139,8 @@ list of steps. Two workers interpret it, ``harness/worker`` in Python and ``harn
                                 as it did, by the same signal or code. Of a thread of this process: until it has done
                                 its steps
     ["exit"]                    phase exit: end the process as a main function does that returns, with all teardown and
-                                whatever other threads do; there is no end and no ``bye``: its exit status tells
+                                whatever other threads do, and EXIT_WAIT_S where there are any; there is no end and no
+                                ``bye``: its exit status tells
 
 A request of verb ``trace`` has one of ``runs`` and ``trace``: make the calls before (``input_set``, ``call``), then
 that one node by node. Its phases ``nodes`` follow each other, so that one that lasts is a node that does. Where
@@ -247,6 +248,9 @@ BEAT_S = 0.2
 # The longest rest is well below the five BEAT_S after which it would not count as serving any more.
 PAUSE_FACTOR = 2
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.001, 0.5
+# How long a process that exits while threads call waits after its teardown. Each of them gets a CPU by then, also where
+# fifty other programs want it; the teardown alone takes tens of milliseconds.
+EXIT_WAIT_S = 1
 
 DTYPE_BYTES = {
     "bool": 1,

@@ -24,9 +24,15 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "servers", []], help="default: all")
     parser.add_argument("--times", type=int, default=20, help="servers: processes of each case and twin; default: 20")
     parser.add_argument("--releases", nargs=2, default=("2.6.0", "2.15.0"), help="servers: default 2.6.0 2.15.0")
+    parser.add_argument(
+        "--only", nargs="+", choices=servers.SCENARIOS, default=servers.SCENARIOS, help="servers: these"
+    )
     asked = parser.parse_args()
     names = asked.names or [*BENCHMARKS, "servers"]
-    return max(servers.main(asked.times, asked.releases) if name == "servers" else BENCHMARKS[name]() for name in names)
+    return max(
+        servers.main(asked.times, asked.releases, asked.only) if name == "servers" else BENCHMARKS[name]()
+        for name in names
+    )
 
 
 sys.exit(main())

@@ -8,16 +8,18 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.domain.diagnosis import Setting
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
-from harness.domain.probe import ProbeResult, model_of
+from harness.domain.probe import ProbeResult
 from harness.probing.facts import Answered, Effects, Probed, WithWorker
+from harness.scenarios import CYCLES, NEW_SIZES, NEW_THREADS
 from harness.settings.mitigations import MITIGATIONS
+from harness.startup.measures import growth_bytes
 from harness.startup.native import build_workers
 from harness.store import probe_files
 from harness.worker import wire
@@ -28,59 +30,89 @@ BOTH = ("libtorch", "python")
 TOLD_WITHIN_S = 5.0
 
 
+Told = Callable[[ProbeResult], bool]
+
+
+def _ends(outcome: Outcome, phase: str = "") -> Told:
+    """Return whether a process ends so, in that phase; empty for any."""
+    return lambda probe: any(
+        found is outcome and where.startswith(phase) for found, where in (item.way for item in probe.models)
+    )
+
+
+def _starts_threads(probe: ProbeResult) -> bool:
+    """Return whether a new thread of the process, which lives on, has started another one."""
+    counts = [threads for _, _, threads in probe.memory]
+    return counts[-1] - counts[0] > 1.5 * (CYCLES - 1) * NEW_THREADS
+
+
+def _grows(probe: ProbeResult) -> bool:
+    """Return whether a new size costs more than a megabyte of memory."""
+    growth = growth_bytes([size for _, size, _ in probe.memory])
+    return growth is not None and growth / NEW_SIZES > 1e6
+
+
 @dataclass(frozen=True)
 class Case:
     """A planted case of a scenario, and the twin that comes through: another model, or the same with a cure.
 
     Attributes:
-        phase: in which it fails, empty for any; ``only``: the release that has it, empty for all.
+        told: whether a process shows what is planted; ``only``: the release that has it, empty for all.
+        profile: what differs from the configured serving profile.
     """
 
     scenario: str
     model: str
     twin: str
-    outcome: Outcome
-    phase: str = wire.CALL
+    told: Told
     workers: Sequence[str] = BOTH
     cure: tuple[Setting, ...] = ()
+    profile: Mapping[str, object] = field(default_factory=dict)
     only: str = ""
 
 
+INFERENCE = {"switches": {"inference_mode": True}}  # what "worn_out" waits for
+JOINED = (MITIGATIONS["join threads before exit"],)
 CASES = (
-    Case("exit", "straight", "straight", Outcome.CRASH, wire.EXIT, cure=(MITIGATIONS["join threads before exit"],)),
-    Case("prefork_cold", "wild_read", "straight", Outcome.CRASH),
-    Case("prefork", "fork_join", "straight", Outcome.HANG),
+    Case("exit", "straight", "straight", _ends(Outcome.CRASH, wire.EXIT), cure=JOINED),
+    Case("prefork_cold", "wild_read", "straight", _ends(Outcome.CRASH, wire.CALL)),
+    Case("prefork", "fork_join", "straight", _ends(Outcome.HANG, wire.CALL)),
     Case(
         "python_keeping",
         "speculative_cascade",
         "speculative_cascade_in_line",
-        Outcome.HANG,
-        wire.LOAD,
+        _ends(Outcome.HANG, wire.LOAD),
         workers=("python",),
         only="2.15.0",
     ),
-    Case("rolling", "worn_out", "worn_never", Outcome.CRASH, phase=""),
+    Case("rolling", "worn_out", "worn_never", _ends(Outcome.CRASH), profile=INFERENCE),
+    Case("thread_per_request", "worn_out", "worn_never", _ends(Outcome.CRASH, wire.SERVE), profile=INFERENCE),
+    Case("thread_per_connection", "wide", "narrow", _starts_threads, profile={"intra_op_threads": 2}),
+    Case("thread_counts", "worn_out", "worn_never", _ends(Outcome.CRASH, wire.CALL), profile=INFERENCE),
+    Case("growing_shapes", "caching", "caching_few", _grows),
 )
+SCENARIOS = tuple(case.scenario for case in CASES)
 
 
-def main(times: int, releases: Sequence[str]) -> int:
-    """Print the table for a pair of releases; return 0 if every process of every case and twin was told rightly."""
+def main(times: int, releases: Sequence[str], only: Sequence[str]) -> int:
+    """Print the rows of the scenarios ``only``; return 0 if every process of every case and twin was told rightly."""
     begin_load = os.getloadavg()[0]
-    print(f"{'scenario':16}{'worker':10}{'release':14}{'planted':12}{'twin':12}{'hang told after':>16}", flush=True)
+    print(f"{'scenario':22}{'worker':10}{'release':14}{'planted':18}{'twin':12}{'hang told after':>15}", flush=True)
+    cases = [case for case in CASES if case.scenario in only]
     with tempfile.TemporaryDirectory(prefix="gate-servers-") as folder:
-        plan = _plan(folder, releases)
+        plan = _plan(folder, releases, cases)
         with provisioned(Path(folder), plan) as (first, effects):
             facts = build_workers(Probed(**Answered.known(answered(first, effects)), alone={}), effects)
             assert facts.worker == "libtorch", facts.worker_notes
-            right = [row for case in CASES for row in _rows(case, facts, effects, times)]
+            right = [row for case in cases for row in _rows(case, facts, effects, times)]
     print(f"load average {begin_load:.1f} before, {os.getloadavg()[0]:.1f} after")
     return int(not all(right))
 
 
-def _plan(folder: str, releases: Sequence[str]) -> Plan:
+def _plan(folder: str, releases: Sequence[str], cases: Sequence[Case]) -> Plan:
     old, new = releases
     plan = planned(Path(folder), CONCURRENCY, also=(BREAKS,), overrides={"old": old, "new": new})
-    wanted = {name for case in CASES for name in (case.model, case.twin)}
+    wanted = {name for case in cases for name in (case.model, case.twin)}
     return replace(plan, models=tuple(model for model in plan.models if model.name in wanted))
 
 
@@ -94,7 +126,7 @@ def _row(case: Case, facts: WithWorker, effects: Effects, side: str, times: int)
     """Print how often the case and its twin were told in one release; return whether always."""
     release = effects.environments[side].name
     has_it = case.only in release
-    planted = launcher(case.scenario, facts, effects, side=side)
+    planted = launcher(case.scenario, facts, effects, side=side, **case.profile)
     healthy = replace(planted, settings=case.cure)
     told = well = 0
     after_s = [0.0]
@@ -102,20 +134,16 @@ def _row(case: Case, facts: WithWorker, effects: Effects, side: str, times: int)
         probe = planted.probe([case.model], number)
         if probe.outcome is Outcome.HANG:
             after_s.append(_since_last_event_s(probe))
-        told += _is_told(case, probe) if has_it else probe.outcome is Outcome.COMPLETED
-        well += healthy.probe([case.twin], 1000 + number).outcome is Outcome.COMPLETED
+        told += case.told(probe) if has_it else probe.outcome is Outcome.COMPLETED
+        twin = healthy.probe([case.twin], 1000 + number)
+        well += twin.outcome is Outcome.COMPLETED and not case.told(twin)
     hang = f"{max(after_s):.1f} s" if len(after_s) > 1 else ""
     share = f"{told} of {times}" if has_it else f"(clean {told} of {times})"
     print(
-        f"{case.scenario:16}{facts.worker:10}{release:14}{share:12}{f'{well} of {times}':12}{hang:>16}".rstrip(),
+        f"{case.scenario:22}{facts.worker:10}{release:14}{share:18}{f'{well} of {times}':12}{hang:>15}".rstrip(),
         flush=True,
     )
     return told == well == times and max(after_s) <= TOLD_WITHIN_S
-
-
-def _is_told(case: Case, probe: ProbeResult) -> bool:
-    ended = {item.way for item in probe.models if model_of(item.model) == case.model}
-    return any(outcome is case.outcome and phase.startswith(case.phase) for outcome, phase in ended)
 
 
 def _since_last_event_s(probe: ProbeResult) -> float:

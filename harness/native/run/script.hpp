@@ -192,7 +192,7 @@ class Stage {
     else if (verb == "memory") tell_memory(name());
     else if (verb == "fork") fork(other());
     else if (verb == "join") log_.phase(wire::kBarrier, {"", thread}, [&] { join(other()); });
-    else if (verb == "exit") log_.phase(wire::kExit, {"", thread}, [] { processes::exit_with_teardown(); });
+    else if (verb == "exit") exit(thread);
     else throw PythonError("ValueError", "no step is called '" + verb + "'");
   }
 
@@ -269,13 +269,16 @@ class Stage {
     log_.phase(wire::kServe, place, [&] {
       std::int64_t elsewhere_ns = 0;
       std::chrono::nanoseconds pause{0};
+      std::optional<PreparedCall> prepared;
       while (!latches_.at(latch).wait_for(pause)) {
         const std::int64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
-        PreparedCall prepared = served.prepare(*place.set);
+        if (rests_ || !prepared) prepared.emplace(served.prepare(*place.set));  // without rest, only torch is called
         c10::IValue output;
-        elsewhere_ns += launcher.run([&] {
-          output = prepared.make();
-          served.synchronize();
+        processes::uncaught_at_exit([&] {
+          elsewhere_ns += launcher.run([&] {
+            output = prepared->make();
+            served.synchronize();
+          });
         });
         if (rests_) answers.take(output);
         const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -338,6 +341,13 @@ class Stage {
   void join(int other) {
     if (const auto forked = forked_.find(other); forked != forked_.end()) processes::join(forked->second);
     else started_.at(other).join();
+  }
+
+  [[noreturn]] void exit(int thread) {
+    const auto lives = [](const auto& started) { return started.second.joinable(); };
+    const bool others = std::any_of(started_.begin(), started_.end(), lives);
+    log_.phase(wire::kExit, {"", thread}, [others] { processes::exit_with_teardown(others ? wire::kExitWaitS : 0); });
+    std::abort();  // not reached
   }
 
   void tell_memory(const std::string& label) {

@@ -35,13 +35,14 @@ inline std::string dtype_name(c10::ScalarType type) {
 
 // Returns the dtype of that name, or nothing where this release has none.
 inline std::optional<c10::ScalarType> dtype_named(const std::string& name) {
-  static const auto known = [] {
-    std::unordered_map<std::string, c10::ScalarType> types;
+  // Never destroyed: threads that still call when the process exits would fail here, and not in torch.
+  static const auto& known = *[] {
+    auto& types = *new std::unordered_map<std::string, c10::ScalarType>;
     for (int i = 0; i < static_cast<int>(c10::ScalarType::NumOptions); ++i) {
       const auto type = static_cast<c10::ScalarType>(i);
       if (type != c10::ScalarType::Undefined) types.emplace(dtype_name(type), type);
     }
-    return types;
+    return &types;
   }();
   const auto entry = known.find(name);
   return entry == known.end() ? std::nullopt : std::make_optional(entry->second);

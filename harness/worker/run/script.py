@@ -273,8 +273,9 @@ class Stage:
                 self._started[other].join()
 
     def _exit(self, thread):
+        others = any(started.is_alive() for started in self._started.values())
         with self._log.phase(wire.EXIT, thread=thread):
-            lifecycle.exit_with_teardown()
+            lifecycle.exit_with_teardown(wire.EXIT_WAIT_S if others else 0)
 
     def _memory(self, thread, label):
         measurements.give_back_freed()

@@ -91,6 +91,7 @@ def test_wire_names_are_those_of_the_python_side() -> None:
     assert numbers["BeatNs"] == wire.BEAT_S * 1e9
     assert (numbers["LeastPauseNs"], numbers["MostPauseNs"]) == (wire.LEAST_PAUSE_S * 1e9, wire.MOST_PAUSE_S * 1e9)
     assert numbers["PauseFactor"] == wire.PAUSE_FACTOR
+    assert numbers["ExitWaitS"] == wire.EXIT_WAIT_S
     assert f"kMostValues = {wire.MOST_VALUES // 1000}'000;" in text
     assert f"kLongestLineBytes = std::size_t{{{wire.LONGEST_LINE_BYTES >> 20}}} << 20;" in text
 

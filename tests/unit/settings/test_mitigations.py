@@ -99,7 +99,7 @@ def test_a_setting_is_a_candidate_only_where_it_can_matter(changes: dict[str, An
     [
         ({"isa": "AVX2"}, "AVX2 kernels"),
         ({"profile": ServingProfile(switches={"profiling": False})}, "profiling off"),
-        ({"profile": ServingProfile(inter_op_threads=16)}, "wide inter-op pool"),
+        ({"profile": ServingProfile(inter_op_threads=2 * WIDE_POOL)}, "wide inter-op pool"),
         ({"new": {**STATE, "mkldnn": False}}, "oneDNN off"),
     ],
 )

@@ -23,7 +23,7 @@ def test_every_key_of_the_field_notes_is_that_of_triton() -> None:
         "optimized execution off": ("DISABLE_OPTIMIZED_EXECUTION", "true"),
         "inference mode": ("INFERENCE_MODE", "true"),
         "one intra-op thread": ("INTRA_OP_THREAD_COUNT", "1"),
-        "wide inter-op pool": ("INTER_OP_THREAD_COUNT", "8"),
+        "wide inter-op pool": ("INTER_OP_THREAD_COUNT", "32"),
         "cuDNN off": ("DISABLE_CUDNN", "true"),
     }
     for name, (key, value) in keys.items():
