@@ -71,11 +71,16 @@ class ServingProfile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deadline:
-    """How long one phase may last without progress, in seconds; the controller's, never the worker's."""
+    """How long one phase may last without progress, in seconds; the controller's, never the worker's.
+
+    Attributes:
+        load_cpu_s: how long a load may compute, whatever it waited for; None: as long as it may last.
+    """
 
     load_s: float
     call_s: float
     total_s: float
+    load_cpu_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -347,6 +347,7 @@ class History:
         self._rhythms = Rhythms()
         self._lost_ns = 0
         self._lost_at: dict[PhaseKey, int] = {}
+        self._on_cpu_at: dict[PhaseKey, int] = {}
         self._progress_ns = 0
         self._lost_at_progress = 0
         self.patience = 1.0
@@ -369,6 +370,12 @@ class History:
             self._snapshots.popleft()
         keys = [_key(progress, phase) for phase in progress.phases]
         self._lost_at = {key: self._lost_at.get(key, lost_at(key[2])) for key in keys}
+        threads = [snapshot.threads.get(phase.tid) for phase in progress.phases]
+        self._on_cpu_at = {
+            key: self._on_cpu_at.get(key, thread.on_cpu_ns)
+            for key, thread in zip(keys, threads, strict=True)
+            if thread is not None
+        }
         if progress.progress_ns != self._progress_ns:
             self._progress_ns, self._lost_at_progress = progress.progress_ns, lost_at(progress.progress_ns)
 
@@ -422,8 +429,10 @@ class History:
         for phase in progress.phases:
             if phase.phase == wire.BARRIER or progress.beats(phase, now_ns):
                 continue
-            own_ns, limit_ns = self._own_ns(progress, phase, now_ns), 1e9 * self._limit_s(phase)
-            if own_ns >= limit_ns and (silent_ns >= limit_ns or own_ns >= SLOW_CAP * limit_ns):
+            limits = [(self._own_ns(progress, phase, now_ns), 1e9 * self._limit_s(phase))]
+            if phase.phase == wire.LOAD and self._deadline.load_cpu_s is not None:
+                limits.append((self._on_cpu_ns(progress, phase), 1e9 * self._deadline.load_cpu_s))
+            if any(ns >= limit and (silent_ns >= limit or ns >= SLOW_CAP * limit) for ns, limit in limits):
                 late.append(phase)
         if not late:
             return None
@@ -478,6 +487,11 @@ class History:
     def _own_ns(self, progress: Progress, phase: OpenPhase, now_ns: int) -> int:
         """Return how long ``phase`` has taken, without the time in which others had the CPUs."""
         return now_ns - progress.since_ns(phase) - self._lost_since(progress, phase)
+
+    def _on_cpu_ns(self, progress: Progress, phase: OpenPhase) -> int:
+        """Return how long the thread of ``phase`` has computed since the first look at it; 0 if it was never seen."""
+        key, last = _key(progress, phase), self._snapshots[-1].threads.get(phase.tid) if self._snapshots else None
+        return 0 if last is None or key not in self._on_cpu_at else last.on_cpu_ns - self._on_cpu_at[key]
 
     def _limit_s(self, phase: OpenPhase) -> float:
         return self._deadline.load_s if phase.phase in LOAD_PHASES else self._deadline.call_s

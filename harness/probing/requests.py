@@ -195,7 +195,7 @@ def deadline_after(deadlines: Deadlines, old: Sequence[ModelResult], *, contenti
     """Return the larger of the floor and ``factor`` x the old release's slowest load and call.
 
     Where its calls are known to be short, the floor of a call is lower: ``fast_floor_s``, or 200 x its slowest call if
-    that is more. A load keeps the floor, for it also depends on disks.
+    that is more. A load keeps the floor, for it also depends on disks; the lower one is for the time that it computes.
 
     Args:
         contention: how many threads of the process are at work; a phase may take that many times longer, waiting for
@@ -204,10 +204,15 @@ def deadline_after(deadlines: Deadlines, old: Sequence[ModelResult], *, contenti
     load_ns = max((result.load_ns or 0 for result in old), default=0)
     call_ns = max((call.duration_ns for result in old for call in result.calls), default=0)
     scale = deadlines.factor * contention * 1e-9
-    known_s = FAST_FACTOR * contention * 1e-9 * call_ns
-    call_floor_s = min(deadlines.floor_s, max(deadlines.fast_floor_s, known_s)) if call_ns else deadlines.floor_s
-    load_s, call_s = max(deadlines.floor_s, scale * load_ns), max(call_floor_s, scale * call_ns)
-    return Deadline(load_s=load_s, call_s=call_s, total_s=max(deadlines.total_s, load_s + call_s))
+
+    def limit_s(known_ns: int) -> float:
+        known_s = FAST_FACTOR * contention * 1e-9 * known_ns
+        floor_s = min(deadlines.floor_s, max(deadlines.fast_floor_s, known_s)) if known_ns else deadlines.floor_s
+        return max(floor_s, scale * known_ns)
+
+    load_s, call_s = max(deadlines.floor_s, scale * load_ns), limit_s(call_ns)
+    total_s = max(deadlines.total_s, load_s + call_s)
+    return Deadline(load_s=load_s, call_s=call_s, total_s=total_s, load_cpu_s=limit_s(load_ns) if load_ns else None)
 
 
 def request_key(request: ProbeRequest, code: str = "") -> str:

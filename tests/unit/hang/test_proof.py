@@ -452,6 +452,28 @@ def test_late_phase_is_slow_while_events_of_others_come_and_hangs_at_the_cap() -
     assert found[0] == pytest.approx(SLOW_CAP * BRIEF.call_s)
 
 
+LOADING = Deadline(load_s=60, call_s=1, total_s=240, load_cpu_s=3)
+
+
+@pytest.mark.parametrize(
+    ("phase", "cpu", "hangs_s"), [("load", 1.0, 3.2), ("load", 0.5, 6.2), ("load", 0.04, 60.0), ("record", 1.0, 60.0)]
+)
+def test_load_hangs_once_it_has_computed_for_its_limit_and_waits_for_disks_count_in_full(
+    phase: str, cpu: float, hangs_s: float
+) -> None:
+    film = Film([steadily(11, cpu=cpu, state="D", waits_for="")], [opened(phase)], deadline=LOADING)
+    found = film.run(61)
+    assert found is not None
+    assert found[0] == pytest.approx(hangs_s, abs=0.21)
+
+
+def test_load_that_computes_is_slow_while_events_of_others_come_and_hangs_at_the_cap() -> None:
+    busy = steadily(11, cpu=1, state="R", waits_for="")
+    found = Film([busy], [opened("load")], deadline=LOADING, progress=lambda second: second).run(60)
+    assert found is not None
+    assert found[0] == pytest.approx(SLOW_CAP * 3, abs=0.21)
+
+
 def test_late_phase_hangs_after_a_deadline_of_silence() -> None:
     busy = steadily(11, cpu=1, state="R", waits_for="")
     found = Film([busy], [opened()], deadline=BRIEF, progress=lambda second: min(second, 1.6)).run(9)

@@ -281,6 +281,15 @@ def test_process_that_works_past_its_deadline_is_busy(tmp_path: Path) -> None:
     assert blamed(endings["livelock"]) == ["m0", "m1"]
 
 
+def test_load_that_computes_past_its_own_limit_is_busy_long_before_its_deadline(tmp_path: Path) -> None:
+    deadline = Deadline(load_s=60.0, call_s=60.0, total_s=60.0, load_cpu_s=0.2)
+    ending = watching.watch_all(tmp_path, {"livelock": None}, deadline)["livelock"]
+    assert ending.proof is not None
+    assert ending.proof.kind is HangKind.BUSY
+    assert set(blamed(ending)) <= {"m0", "m1"}
+    assert ending.proof.own_s < 60.0
+
+
 def test_hang_of_a_planted_defect_is_found_at_once(watched: Watched) -> None:
     proof = watched("planted_defect")["sleeps"].proof
     assert proof is not None

@@ -207,6 +207,14 @@ def test_call_that_was_fast_has_a_lower_floor_and_200_times_its_old_time(old_s: 
     assert (found.load_s, found.call_s) == (60.0, near(limit_s))
 
 
+@pytest.mark.parametrize(("old_s", "limit_s"), [(0.001, 12.0), (0.1, 20.0), (2.9, 60.0), (3.5, 70.0)])
+def test_load_that_was_fast_may_compute_as_long_as_such_a_call_and_wait_for_disks_up_to_the_floor(
+    old_s: float, limit_s: float
+) -> None:
+    found = deadline_after(DEADLINES, [result(load_ns=round(old_s * SECOND_NS))])
+    assert (found.load_s, found.load_cpu_s) == (near(max(60.0, limit_s)), near(limit_s))
+
+
 def test_fast_calls_of_models_that_share_a_process_may_take_as_many_times_longer() -> None:
     assert deadline_after(DEADLINES, [result(calls=calls(0.02))], contention=10).call_s == near(40.0)
 
