@@ -171,12 +171,17 @@ def in_turn(script: Script, steps: Collection[str]) -> Script:
     return replace(script, threads=threads)
 
 
-def _both(name: str) -> tuple[Step, Step]:
-    return ("load", name), ("calls", name)
+def _load_and_call(names: Iterable[str]) -> tuple[Step, ...]:
+    return tuple(step for name in names for step in (("load", name), ("calls", name)))
+
+
+def _share_and_call(names: Iterable[tuple[str, str]]) -> tuple[Step, ...]:
+    """Return the steps for (name, source): a name uses the module that its source has loaded."""
+    return tuple(step for name, source in names for step in (("share", name, source), ("calls", name)))
 
 
 def _sequential(models: Sequence[str], _threads: int) -> Script:
-    return Script(threads=(tuple(step for name in models for step in _both(name)),))
+    return Script(threads=(_load_and_call(models),))
 
 
 def _shares(models: Sequence[str], threads: int, copy: int = 0) -> list[list[str]]:
@@ -194,10 +199,7 @@ def _shares(models: Sequence[str], threads: int, copy: int = 0) -> list[list[str
 
 def _concurrent(models: Sequence[str], threads: int) -> Script:
     return Script(
-        threads=tuple(
-            (("barrier", "start"), *(step for name in names for step in _both(name)))
-            for names in _shares(models, threads)
-        ),
+        threads=tuple((("barrier", "start"), *_load_and_call(names)) for names in _shares(models, threads)),
         barriers={"start": threads},
     )
 
@@ -228,7 +230,7 @@ def _shared(models: Sequence[str], threads: int) -> Script:
 def _same_file(models: Sequence[str], threads: int) -> Script:
     return Script(
         threads=tuple(
-            tuple(step for model in models for step in (("barrier", model), *_both(copy_name(model, index))))
+            tuple(step for model in models for step in (("barrier", model), *_load_and_call([copy_name(model, index)])))
             for index in range(threads)
         ),
         barriers=dict.fromkeys(models, threads),
@@ -261,10 +263,10 @@ def _under_traffic(models: Sequence[str], threads: int, *, loads: int = 0, drops
     for index in range(servers):
         model = models[index * len(models) // servers]
         name = copy_name(model, served_from + index)
-        lines.append((*_both(name), ("barrier", "serving"), ("serve", name, "loaded")))
+        lines.append((*_load_and_call([name]), ("barrier", "serving"), ("serve", name, "loaded")))
     for index in range(loaders):
         names = [name for share in shares[index::loaders] for name in share]
-        steps = (step for name in names for step in (*_both(name), *((("drop", name),) if drops else ())))
+        steps = (step for name in names for step in (*_load_and_call([name]), *([("drop", name)] if drops else [])))
         lines.append((("barrier", "serving"), *steps, ("count_down", "loaded")))
     return Script(
         threads=tuple(lines),
@@ -281,7 +283,7 @@ def _inter_op(models: Sequence[str], threads: int) -> Script:
 def _reinit(models: Sequence[str], threads: int) -> Script:
     def steps(thread: int, cycle: int) -> Iterator[Step]:
         names = _shares(models, threads, cycle)[thread]
-        yield from (step for name in names for step in _both(name))
+        yield from _load_and_call(names)
         yield from (("drop", name) for name in names)
 
     return _in_cycles(threads, steps)
@@ -330,7 +332,7 @@ def _with_new_threads(models: Sequence[str], threads: int, then: str) -> Script:
             if number % threads == thread:
                 yield "answer", names[number // threads % len(names)], then, 0
 
-    return _in_cycles(threads, steps, [[step for name in names for step in _both(name)] for names in shares])
+    return _in_cycles(threads, steps, [_load_and_call(names) for names in shares])
 
 
 def _thread_counts(models: Sequence[str], threads: int) -> Script:
@@ -338,12 +340,10 @@ def _thread_counts(models: Sequence[str], threads: int) -> Script:
 
     def steps(thread: int, cycle: int) -> Iterator[Step]:
         if cycle == 0:
-            yield from (step for name in shares[0][thread] for step in _both(name))
+            yield from _load_and_call(shares[0][thread])
             return
         yield "set_threads", INTRA_OP_THREADS[cycle - 1]
-        for source, name in zip(shares[0][thread], shares[cycle][thread], strict=True):
-            yield "share", name, source
-            yield "calls", name
+        yield from _share_and_call(zip(shares[cycle][thread], shares[0][thread], strict=True))
 
     return _in_cycles(threads, steps)
 
@@ -356,11 +356,8 @@ def _growing_shapes(models: Sequence[str], threads: int) -> Script:
             for larger in range(cycle * NEW_SIZES + 1, (cycle + 1) * NEW_SIZES + 1):
                 yield from [("answer", name, "own", larger)] * 2  # the second one meets what the first has compiled
 
-    script = _in_cycles(threads, steps, [[step for name in names for step in _both(name)] for names in shares])
-    after = (
-        [step for source, name in zip(*names, strict=True) for step in (("share", name, source), ("calls", name))]
-        for names in zip(shares, again, strict=True)
-    )
+    script = _in_cycles(threads, steps, [_load_and_call(names) for names in shares])
+    after = (_share_and_call(zip(*names, strict=True)) for names in zip(again, shares, strict=True))
     lines = ((*steps, *more) for steps, more in zip(script.threads, after, strict=True))
     return replace(script, threads=tuple(lines))
 
@@ -370,11 +367,11 @@ def _rolling(models: Sequence[str], threads: int) -> Script:
     lines: list[tuple[Step, ...]] = []
     for index in range(servers):
         name = copy_name(models[index * len(models) // servers], UPDATES + index)  # the copies of updates come first
-        lines.append((*_both(name), ("barrier", "serving"), ("serve", name, "updated")))
+        lines.append((*_load_and_call([name]), ("barrier", "serving"), ("serve", name, "updated")))
     updates: list[Step] = [("barrier", "serving")]
     for update in range(UPDATES):
         for model in models:
-            updates.extend(_both(copy_name(model, update)))
+            updates.extend(_load_and_call([copy_name(model, update)]))
             updates.extend([("drop", copy_name(model, update - 1))] if update else [])
         updates.append(("memory", f"update {update}"))
     lines.append((*updates, ("count_down", "updated")))
@@ -383,10 +380,7 @@ def _rolling(models: Sequence[str], threads: int) -> Script:
 
 def _exit(models: Sequence[str], threads: int) -> Script:
     served = _shares(models, max(threads - 1, len(models)))
-    lines = [
-        (*(step for name in names for step in _both(name)), ("barrier", "serving"), ("serve", names[0], "stopped"))
-        for names in served
-    ]
+    lines = [(*_load_and_call(names), ("barrier", "serving"), ("serve", names[0], "stopped")) for names in served]
     main = (("barrier", "serving"), ("delay", EXIT_AFTER_MS), ("exit",))
     barriers, latches = {"serving": 1 + len(lines)}, {"stopped": 1}
     return Script(threads=(main, *lines), barriers=barriers, latches=latches, rests=False)
@@ -400,14 +394,12 @@ def _forked(first: Sequence[Step], workers: Sequence[Sequence[Step]]) -> Script:
     return Script(threads=((*first, *forks, *joins), *map(tuple, workers)))
 
 
-def _inherited(models: Sequence[str], copy: int) -> list[Step]:
-    names = [(copy_name(model, copy), model) for model in models]
-    return [step for name, model in names for step in (("share", name, model), ("calls", name))]
+def _inherited(models: Sequence[str], copy: int) -> tuple[Step, ...]:
+    return _share_and_call((copy_name(model, copy), model) for model in models)
 
 
 def _prefork(models: Sequence[str], threads: int) -> Script:
-    warm = [step for model in models for step in _both(model)]
-    return _forked(warm, [_inherited(models, copy) for copy in range(1, threads + 1)])
+    return _forked(_load_and_call(models), [_inherited(models, copy) for copy in range(1, threads + 1)])
 
 
 def _prefork_cold(models: Sequence[str], threads: int) -> Script:

@@ -4,7 +4,6 @@ import hashlib
 import io
 import shutil
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from harness.domain.diagnosis import Refusal, RefusedNode, RewriteReport, RuleWo
 from harness.domain.models import Artifact, InputSet, ModelDeclaration
 from harness.domain.probe import ExtractOrder, ProbeResult
 from harness.models import file_copies, files
+from harness.system.files import ZIP_DAMAGE
 from harness.worker import wire
 
 # Members that change with the path of the source and say nothing about the model (docs/evidence.md#archive-members).
@@ -98,7 +98,7 @@ def stream_identity(content: BinaryIO, size_bytes: int, path: Path) -> tuple[str
                     while chunk:
                         digest.update(chunk)
                         chunk = stream.read(CHUNK_BYTES)
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (OSError, *ZIP_DAMAGE) as error:
         raise ValueError(f"{path} is not a readable TorchScript archive: {error}") from error
     return digest.hexdigest(), versions.get("version"), versions.get(".data/version")
 

@@ -6,7 +6,6 @@ import io
 import os
 import stat
 import zipfile
-import zlib
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,7 +23,6 @@ NAMES = (
 # A larger file stays as well, to be mapped where it is. Only large ones are: a mapping holds a descriptor for the whole
 # run, and there may be hundreds of models.
 IN_MEMORY_BYTES = 4 * 1024 * 1024
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 def compact(folder: Path) -> None:
@@ -88,7 +86,7 @@ def _unzipped(path: Path, name: str) -> bytes:
             return archive.read(name)
     except KeyError:
         raise FileNotFoundError(errno.ENOENT, f"it has no {name}", str(path)) from None
-    except DAMAGE as error:
+    except files.ZIP_DAMAGE as error:
         hint = "remove the folder that it lies in: the probe is then made again"
         raise RunDirError(f"{path} is damaged: {error}", hint) from error
 

@@ -5,6 +5,8 @@ import fcntl
 import os
 import shutil
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,8 @@ from harness.errors import RunDirError
 from harness.system.pool import Patience
 
 FULL = "the disk is full (df shows its space, df -i its inodes)"
+# What zipfile raises where an archive is damaged, encrypted, or compressed in a way that it does not know.
+ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 def text_of(path: Path) -> str:

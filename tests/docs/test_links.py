@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, PROJECT, anchors, links, name_of
+from tests.docs.pages import FENCE, PAGES, PROJECT, anchors, links, name_of
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -18,6 +18,12 @@ def test_every_relative_link_resolves(page: Path) -> None:
         elif anchor and anchor not in anchors(path):
             broken.append(link)
     assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_row_of_a_table_is_one_line(page: Path) -> None:
+    lines = [line.strip() for line in FENCE.sub("", page.read_text(encoding="utf-8")).splitlines()]
+    assert not [line for line in lines if line.startswith("|") and (not line.endswith("|") or "| |--" in line)]
 
 
 def test_links_are_found_at_all() -> None:

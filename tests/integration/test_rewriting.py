@@ -13,7 +13,7 @@ from harness.diagnosis.bisect.traces import read_trace
 from harness.diagnosis.bisect.load_error import edited, pruned, refusals, refused_operators, smallest_refusing
 from harness.diagnosis.rewrite import nodes
 from harness.diagnosis.rewrite.attempt import ask
-from harness.diagnosis.rewrite.nodes import rewrite
+from harness.diagnosis.rewrite.nodes import rewrite, verified
 from harness.domain.diagnosis import Culprit, RewriteReport, Rewritten, TracedNode
 from harness.domain.probe import RewriteOrder, TraceOrder
 from harness.probing.facts import Effects, Attributed
@@ -69,6 +69,7 @@ def test_breaks_are_cured_and_wrong_rewrites_are_not_offered(
         a_rule_that_does_not_fit_makes_no_archive(facts, effects)
         fences_cure_a_fused_program_that_hangs(facts, effects)
         what_is_refused_is_found_and_pruned(facts, effects)
+        what_fails_only_after_many_calls_is_no_cure(facts, effects)
 
 
 def nodes_of(model: str, facts: Attributed, effects: Effects) -> list[TracedNode]:
@@ -107,6 +108,13 @@ def fences_cure_a_fused_program_that_hangs(facts: Attributed, effects: Effects) 
     assert (best.rule, best.cures, best.loads_in_old, best.repeats) == ("fence", True, True, 2)
     assert best.steady is None  # this run times nothing
     assert all(item.rank >= best.rank for item in others if item.cures)
+
+
+def what_fails_only_after_many_calls_is_no_cure(facts: Attributed, effects: Effects) -> None:
+    words, artifact = Rewritten(rule="none", what="as it is"), facts.artifact("worn_out")
+    found = verified("worn_out", artifact, words, facts, effects, repeats=2, method="forward")
+    assert (found.cures, found.repeats, found.artifact) == (False, 2, "")
+    assert "called many times" in found.note and "worn out" in found.note
 
 
 def what_is_refused_is_found_and_pruned(facts: Attributed, effects: Effects) -> None:

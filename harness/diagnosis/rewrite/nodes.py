@@ -10,8 +10,11 @@ from harness.diagnosis.rewrite.rules import attempts
 from harness.domain.diagnosis import Edit, Rewritten, RuleWords, TracedNode
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import Artifact
-from harness.domain.probe import RewriteOrder
+from harness.domain.outcome import Outcome
+from harness.domain.probe import RewriteOrder, Script
+from harness.hang.story import failure_finding
 from harness.models.artifacts import keep_rewritten
+from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Compared, Effects, new_profile
 from harness.system import clock
 
@@ -22,6 +25,8 @@ TIME_S = 30.0
 CHEAP = 1.2
 # Each rule is tried on each node; fences are offered for all that stand beside these.
 MOST_NODES = 200
+# Calls in a row of what is not timed: as many as the old release makes in five seconds, between these two.
+LEAST_CALLS, MOST_CALLS, MANY_CALLS_S = 8, 60, 5.0
 
 
 def rewrite(
@@ -101,7 +106,7 @@ def verified(
 ) -> Rewritten:
     """Return what both releases say of a patched artifact, kept in the run if it cures.
 
-    Its ``method`` is timed in a run that times, and where it is slow.
+    Its ``method`` is called many times in the new release: timed in a run that times, and where it is slow.
     """
     old, _ = verdict_on(model, patched, "old", facts, effects)
     if problem := why_not(old):
@@ -118,6 +123,8 @@ def verified(
         found = replace(found, steady=None if measured.problem else measured.steady)
         if problem := why_still_slow(slow, measured, facts) if slow is not None else why_ill(measured):
             return replace(found, note=problem)
+    elif problem := _under_many_calls(model, patched, facts, effects, method=method):
+        return replace(found, note=problem)
     path = keep_rewritten(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}")
     return replace(found, cures=True, artifact=effects.shown(path))
 
@@ -126,16 +133,42 @@ def _timed(
     model: str, patched: Artifact, name: str, facts: Attributed, effects: Effects, *, method: str
 ) -> LatencyMeasurement:
     """Return how long a call of ``method`` takes, patched in the new release against as it was in the old one."""
-    latency, artifact = facts.plan.settings.latency, facts.artifact(model)
-    first = sorted(artifact.input_sets, key=lambda item: item.method != method)  # the benchmark times the first set
+    latency = facts.plan.settings.latency
     return timed(
-        {model: (replace(artifact, input_sets=tuple(first)), replace(patched, input_sets=tuple(first)))},
+        {model: (_method_first(facts.artifact(model), method), _method_first(patched, method))},
         facts,
         effects,
         profile=new_profile(facts.plan),
         label=f"time of {name} {patched.digest[:8]}",
         budget=replace(SCREENING, pin=latency.pin, limit=latency.limit),
     )[model]
+
+
+def _under_many_calls(model: str, patched: Artifact, facts: Attributed, effects: Effects, *, method: str) -> str:
+    """Return what goes wrong where the new release calls ``method`` many times in one process; empty: nothing does."""
+    durations = [call.duration_ns for result in facts.baselines[model].results for call in result.calls]
+    affordable = int(MANY_CALLS_S * 1e9 / max([1, *durations]))
+    calls = min(MOST_CALLS, max(LEAST_CALLS, affordable))
+    steps = (("load", model), ("calls", model), *[("answer", model, "own", 0)] * calls)
+    request = facts.requests.run(
+        "new",
+        [replace(_method_first(patched, method), schedule=())],
+        patient(model, facts),
+        profile=new_profile(facts.plan),
+        script=Script(threads=(steps,)),
+    )
+    probe = effects.runner(request)
+    (result,) = probe.models
+    if result.outcome is not Outcome.COMPLETED:
+        name = effects.environments["new"].name
+        return failure_finding(result, name, stage="called many times", exit_detail=probe.exit_detail).message
+    changed = probe.data.get(f"served_otherwise:{model}")
+    return f"answers otherwise after {changed['first']} of {calls} further calls" if changed else ""
+
+
+def _method_first(artifact: Artifact, method: str) -> Artifact:
+    """Return the artifact with the inputs of ``method`` in front: the first ones are called most."""
+    return replace(artifact, input_sets=tuple(sorted(artifact.input_sets, key=lambda item: item.method != method)))
 
 
 def described(edits: Sequence[Edit], rules: Mapping[str, RuleWords]) -> Rewritten:

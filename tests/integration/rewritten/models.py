@@ -53,3 +53,22 @@ class Rotations(nn.Module):
 @model("rotations", how="trace", devices=("cpu",))
 def rotations():
     return Sample(Rotations(), example=(torch.randn(13), torch.randn(13)))
+
+
+class WornOut(nn.Module):
+    """Answers as often as a comparison asks, and no more after twelve calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.calls > 12:
+            raise RuntimeError("worn out")
+        return x + 1
+
+
+@model("worn_out", how="script", devices=("cpu",))
+def worn_out():
+    return Sample(WornOut(), example=(torch.randn(3),))

@@ -126,6 +126,24 @@ def test_what_fails_only_after_many_calls_is_no_cure(
     assert (found.cures, found.steady, found.note) == (cures, None, "" if cures else f"under load: {problem}")
 
 
+def test_what_is_not_timed_is_called_many_times_and_must_go_on_answering_the_same(tmp_path: Path) -> None:
+    known = facts()
+    settings = known.plan.settings
+    settings = replace(settings, latency=replace(settings.latency, budget="off"))
+    untimed = replace(known, plan=replace(known.plan, settings=settings))
+    runner = release(tmp_path / "p")
+    assert asked(runner, untimed, tmp_path, method="encode").cures
+    last = runner.asked[-1]
+    assert last.script is not None
+    assert (last.side, last.runs[0].schedule[0][0]) == ("new", "encode example")
+    assert last.script.threads[0].count(("answer", "m", "own", 0)) == 25  # five seconds of calls of 0.2 s
+
+    drifts = {"served_otherwise:m": {"calls": 25, "first": 7, "different": 18}}
+    drifting = Runner(lambda request: replace(runner(request), data=drifts if request.script else {}))
+    found = asked(drifting, untimed, tmp_path)
+    assert (found.cures, found.note) == (False, "answers otherwise after 7 of 25 further calls")
+
+
 @pytest.mark.parametrize("side", ["old", "new"])
 def test_other_answers_in_either_release_are_no_cure(tmp_path: Path, side: str) -> None:
     found = asked(release(tmp_path / "p", lambda request: 2 if request.side == side else 1), facts(), tmp_path)

@@ -1,9 +1,7 @@
 """The table of initializations: what is summed, what is listed, and that it fits."""
 
-import re
 from functools import partial
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -26,15 +24,6 @@ from tests.unit.builders.reports import (
 )
 
 everything = partial(render_console, verbose=True)
-
-
-GUIDE = Path(__file__).parents[4] / "docs" / "guide" / "initialization.md"
-
-
-def test_every_initialization_has_a_row_in_the_guide_with_its_words() -> None:
-    section = GUIDE.read_text().partition("## Scenarios")[2].partition("\n## ")[0]
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \| [^|]* \|$", section, re.MULTILINE))
-    assert rows == {name: found.words for name, found in INITIALIZATIONS.items()}
 
 
 def with_scenarios(*scenarios: ScenarioReport) -> RunReport:
