@@ -3,7 +3,6 @@
 The index and the installer's cache are asked by the same program, options and configuration as for building.
 """
 
-import json
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from harness.environments.interpreters import inspect_interpreter, verified_pyth
 from harness.environments.pythons import python_range, read_minor
 from harness.errors import EnvironmentUnavailable
 from harness.releases.versions import listed, resolved
+from harness.store.json import from_json
 from harness.system import processes
 
 SITE_S: Final = 10.0
@@ -94,7 +94,7 @@ def _sites(interpreter: str) -> list[Path]:
     """Return the site-packages of a ready-made interpreter, which need not lie beside it."""
     try:
         done = processes.run((str(Path(interpreter).expanduser()), "-I", "-c", _SITE), limit_s=SITE_S)
-        return [Path(path) for path in json.loads(done.stdout)]
+        return [Path(path) for path in from_json(done.stdout.encode(), list[str])]
     except (OSError, subprocess.SubprocessError, ValueError):
         return []
 

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from packaging.version import Version
 
@@ -30,6 +30,7 @@ from harness.environments.installer import (
 from harness.environments.interpreters import find_pythons, inspect_interpreter, verified_python
 from harness.environments.pythons import choose_python, parse_release, read_minor, write_minor
 from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.store.json import JsonError, from_json
 from harness.system import files
 from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
 
@@ -84,12 +85,11 @@ class EnvironmentSlot:
     def is_built(self) -> bool:
         """Whether the environment is complete, holds what this slot asks for, and its Python still exists."""
         try:
-            marker = json.loads((self.folder / MARKER).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            marker = from_json((self.folder / MARKER).read_bytes(), dict[str, Any])
+        except (OSError, JsonError):
             return False
         wanted = self.identity
-        same = isinstance(marker, dict) and {key: marker.get(key) for key in wanted} == wanted
-        return same and self.interpreter.exists()
+        return {key: marker.get(key) for key in wanted} == wanted and self.interpreter.exists()
 
     def mark_built(self) -> None:
         """Write the marker, after a check that the torch asked for is there.

@@ -1,6 +1,5 @@
 """What is installed in an environment, read from its ``dist-info`` folders; nothing is started for it."""
 
-import json
 import re
 from importlib import metadata
 from pathlib import Path
@@ -10,6 +9,7 @@ from packaging.utils import canonicalize_name
 
 from harness.domain.environment import Distribution
 from harness.errors import ConfigError
+from harness.store.json import from_json
 
 
 def installed_in(interpreter: str, *, name: str) -> dict[str, Distribution]:
@@ -68,7 +68,6 @@ def _requirement(name: str, item: metadata.Distribution) -> str:
 def _origin(item: metadata.Distribution) -> dict[str, Any]:
     """Return ``direct_url.json`` (PEP 610); empty for what was installed from an index."""
     try:
-        origin = json.loads(item.read_text("direct_url.json") or "{}")
+        return from_json((item.read_text("direct_url.json") or "{}").encode(), dict[str, Any])
     except ValueError:
         return {}
-    return origin if isinstance(origin, dict) else {}

@@ -4,7 +4,6 @@ Finding looks at names only and starts nothing. Only a chosen interpreter is run
 pyenv's shims are called ``python3.9`` and fail when that version is not active.
 """
 
-import json
 import os
 import re
 import subprocess
@@ -16,6 +15,7 @@ from typing import Final
 
 from harness.environments.pythons import OLDEST_PYTHON, OWN_PYTHON, read_minor, write_minor
 from harness.errors import EnvironmentUnavailable
+from harness.store.json import JsonError, from_json
 from harness.system import files, processes
 
 VERIFY_TIMEOUT_S: Final = 10.0
@@ -68,6 +68,17 @@ class InterpreterFacts:
 
     python: str
     torch: str
+    build: str = ""
+    installed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """What ``_INSPECT`` prints."""
+
+    implementation: str
+    python: str
+    torch: str | None
     build: str = ""
     installed: tuple[str, ...] = ()
 
@@ -137,16 +148,21 @@ def inspect_interpreter(interpreter: str) -> InterpreterFacts:
         raise EnvironmentUnavailable(
             f"{path} does not run as a Python ({_last_line(said)!r})", "check that it starts on this machine"
         )
-    facts = json.loads(answer)
-    if facts["implementation"] != "cpython" or read_minor(facts["python"]) < OLDEST_PYTHON:
+    try:
+        facts = from_json(answer.encode(), _Answer)
+    except JsonError as error:  # not of our program
         raise EnvironmentUnavailable(
-            f"{path} is {facts['implementation']} {facts['python']}",
+            f"{path} answers with something else than was asked: {error}", "check what it runs when it starts"
+        ) from error
+    if facts.implementation != "cpython" or read_minor(facts.python) < OLDEST_PYTHON:
+        raise EnvironmentUnavailable(
+            f"{path} is {facts.implementation} {facts.python}",
             f"a worker needs CPython {write_minor(OLDEST_PYTHON)} or newer",
         )
-    if facts["torch"] is None:
+    if facts.torch is None:
         raise EnvironmentUnavailable(f"{path} has no torch", "pip install torch there, or give another --env")
-    installed = tuple(sorted(facts.get("installed", ())))
-    return InterpreterFacts(python=facts["python"], torch=facts["torch"], build=facts["build"], installed=installed)
+    installed = tuple(sorted(facts.installed))
+    return InterpreterFacts(python=facts.python, torch=facts.torch, build=facts.build, installed=installed)
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

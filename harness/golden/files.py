@@ -18,13 +18,14 @@ from harness.domain.golden import GoldenRecord, Source
 from harness.domain.models import Artifact
 from harness.errors import GoldenError
 from harness.models.artifacts import has_digest
+from harness.models.bundles import check_spec, checked_tree
 from harness.store import codec
 from harness.store.json import JsonError, from_json
-from harness.tensors.decode import DecodeError, verify
+from harness.tensors.decode import DecodeError, Spec
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import DAMAGE, parsed
 from harness.tensors.samples import sampled
-from harness.tensors.trees import leaves
+from harness.tensors.trees import Tree
 from harness.worker import wire
 
 RECORDS = "records"
@@ -38,6 +39,12 @@ VALUES = "values.bin.gz"
 FILES = (ARTIFACT, INPUTS, VALUES)
 AGAIN = "propose and accept it again"
 MAX_ARTIFACT_BYTES = 256 * 1024
+CHUNK_BYTES = 1 << 20
+
+
+def can_have_folder(model: str) -> bool:
+    """Whether a model of this name can have a folder of its own here; names come from files that anybody may write."""
+    return not (model == "" or model.startswith(".") or "/" in model or "\0" in model)
 
 
 def accepted_record(folder: Path, sha256: str) -> GoldenRecord:
@@ -170,8 +177,7 @@ def _verify_files(folder: Path, record: GoldenRecord, *, since: str) -> None:
             sha256 = spec.get("sha256")
             if sha256 and hashlib.sha256(content[spec["offset"] : _end(spec)]).hexdigest() != sha256:
                 raise GoldenError(f"{path} holds other numbers than {RECORD} says", AGAIN)
-        if name == VALUES:
-            _verify_trees(folder, record, content)
+        _verify_trees(folder, record, name, content)
 
 
 def _verify_archive(path: Path, record: GoldenRecord, content: bytes) -> None:
@@ -180,27 +186,44 @@ def _verify_archive(path: Path, record: GoldenRecord, content: bytes) -> None:
         raise GoldenError(f"{path} holds another artifact than {RECORD} says", AGAIN)
 
 
-def _verify_trees(folder: Path, record: GoldenRecord, values: bytes) -> None:
+def _verify_trees(folder: Path, record: GoldenRecord, name: str, content: bytes) -> None:
+    """Raise ``GoldenError`` unless inputs and outputs can be read and compared, whoever has written them."""
     try:
-        for _, _, tree in record.calls:
-            for _, spec in leaves(tree):
-                if "plain" not in spec:
-                    verify(spec, values)
+        for tree in _trees(record, name):
+            checked_tree(tree, lambda spec: _check(spec, content))
     except (DecodeError, *DAMAGE) as error:
-        raise GoldenError(f"{folder / RECORD} tells of outputs that none can be: {error}", AGAIN) from error
+        what = "inputs" if name == INPUTS else "outputs"
+        raise GoldenError(f"{folder / RECORD} tells of {what} that none can be: {error}", AGAIN) from error
+
+
+def _trees(record: GoldenRecord, name: str) -> list[Tree]:
+    """Return the trees of values whose bytes a file holds."""
+    return [entry["tree"] for entry in record.inputs] if name == INPUTS else [tree for _, _, tree in record.calls]
+
+
+def _check(spec: Spec, content: bytes) -> None:
+    """Raise ``DecodeError`` unless ``spec`` describes a tensor in ``content``, or the sample of one."""
+    full = spec.get("full")
+    if full is not None:
+        shape, step = full["shape"], full["step"]
+        if not isinstance(shape, list) or type(step) is not int or step < 1 or not isinstance(full["sha256"], str):
+            raise DecodeError("a sample has the shape, the digest and the step of its tensor")
+    check_spec({name: value for name, value in spec.items() if name != "full"}, content)
 
 
 def _unzipped(path: Path, record: GoldenRecord, data: bytes) -> bytes:
     specs = _specs(_described(record, path.name))
     limit = record.artifact.size_bytes if path.name == ARTIFACT else max(map(_end, specs), default=0)
+    content = bytearray()
     try:
         with gzip.open(io.BytesIO(data)) as stream:
-            content = stream.read(limit + 1)
+            while len(content) <= limit and (chunk := stream.read(CHUNK_BYTES)):  # the record may promise any size
+                content += chunk
     except (OSError, EOFError, zlib.error) as error:
         raise GoldenError(f"{path} is damaged: {error}", AGAIN) from error
     if len(content) > limit:
         raise GoldenError(f"{path} unpacks to more than the {limit} bytes that {RECORD} says", AGAIN)
-    return content
+    return bytes(content)
 
 
 def _described(record: GoldenRecord, name: str) -> list[Any]:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from harness.domain.golden import GENESIS, SCHEMA_VERSION, Action, Head, Index, IndexEntry, JournalEntry, Origin
 from harness.errors import GoldenError, RunDirError
-from harness.golden.files import PROPOSED, RECORD, RECORDS, accepted_record, sha256_of
+from harness.golden.files import PROPOSED, RECORD, RECORDS, accepted_record, can_have_folder, sha256_of
 from harness.store import codec
 from harness.store.json import JsonError, from_json
 from harness.system.files import refusal, remove
@@ -171,7 +171,7 @@ def _entry(line: bytes, place: str, hint: str) -> JournalEntry:
     # The bytes, not the fields: an added field that nobody reads is a change too.
     if _digest(entry) != entry.sha256 or codec.canonical(entry) != line:
         raise GoldenError(f"{place} ({entry.model} {entry.action}) was changed after it was written", hint)
-    if entry.model in ("", ".", "..") or "/" in entry.model or "\0" in entry.model:
+    if not can_have_folder(entry.model):
         raise GoldenError(f"{place} names a model that can have no folder: {entry.model!r}", hint)
     return entry
 
@@ -247,6 +247,10 @@ def _restore(folder: Path, name: str) -> str:
 
 
 DECIDING = ".deciding"
+PART = ".part"
+"""In ``PROPOSED``: where a proposal is written before it takes its place."""
+WITHIN = (RECORDS, *(f"{PROPOSED}{name}" for name in ("", f"/{PART}", f"/{DECIDING}", f"/{DECIDING}.part")))
+"""The folders that commands write into and tidy up."""
 
 
 def unfinished(folder: Path) -> bool:
@@ -261,9 +265,10 @@ def locked(folder: Path) -> Iterator[None]:
     An interrupted decision is finished first.
 
     Raises:
-        GoldenError: another command holds it.
+        GoldenError: another command holds it, or a folder in it is a link.
         RunDirError: it cannot be written.
     """
+    _refuse_links(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
@@ -280,10 +285,22 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def settle(folder: Path) -> None:
-    """Finish an interrupted decision, if there is one."""
+    """Finish an interrupted decision, if there is one.
+
+    Raises:
+        GoldenError: as ``locked``.
+    """
+    _refuse_links(folder)
     if unfinished(folder):
         with locked(folder):
             pass
+
+
+def _refuse_links(folder: Path) -> None:
+    """Raise ``GoldenError`` where a command would write, or remove, in a folder that a link leads to."""
+    for path in (folder / name for name in WITHIN):
+        if path.is_symlink():
+            raise GoldenError(f"{path} is a link: records and proposals lie in folders of their own", "remove the link")
 
 
 def decide(folder: Path, ledger: Ledger, lay_out: Callable[[Path], None] | None = None) -> None:

@@ -28,6 +28,7 @@ from harness.golden.files import (
     RECORD,
     RECORDS,
     accepted_record,
+    can_have_folder,
     content_digest,
     outputs_of,
     own_record,
@@ -40,6 +41,7 @@ from harness.golden.files import (
 from harness.golden.journal import (
     INDEX,
     JOURNAL,
+    PART,
     Ledger,
     decide,
     extended,
@@ -54,9 +56,6 @@ from harness.store import codec
 from harness.system.files import emptied, refusal, remove
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
-
-PART = ".part"
-"""In ``PROPOSED``: where a proposal is written before it takes its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,9 +203,11 @@ class GoldenStore:
         once it is whole and verified; one that is refused leaves nothing.
 
         Raises:
-            GoldenError: artifact or inputs are other ones by now than gave the outputs.
+            GoldenError: artifact or inputs are other ones by now than gave the outputs, or it has no proper name.
             RunDirError: it cannot be written.
         """
+        if not can_have_folder(artifact.model):
+            raise GoldenError(f"{artifact.model!a:.100} is no name of a model", "name it as the project declares it")
         folder = self.folder / PROPOSED / artifact.model
         if has_changed(artifact):
             message = f"{artifact.path} or its inputs are other ones by now than gave the outputs"

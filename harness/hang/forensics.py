@@ -8,7 +8,6 @@ not name frames; for Python then pystack and py-spy; gdb only where nothing else
 """
 
 import contextlib
-import json
 import os
 import re
 import signal
@@ -16,13 +15,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness.domain.hang import Evidence, HangProof, ThreadStack
 from harness.hang import debuggers, stack_formats, symbols
 from harness.hang.debuggers import EU_STACK, GDB, PY_SPY, PYSTACK, Debugger
 from harness.hang.stack_formats import Dump, PythonThread, RawThread, by_thread, merged
 from harness.probing import processes
+from harness.store.json import from_json
 from harness.tensors.recorded import DAMAGE
 from harness.worker import wire
 
@@ -286,7 +286,7 @@ def _idents(run_dir: Path, pid: int | None = None) -> dict[int, int]:
     pairs: dict[int, set[int]] = {}
     for line in _read(run_dir / wire.EVENTS).splitlines():
         with contextlib.suppress(*DAMAGE):
-            event = json.loads(line)
+            event = from_json(line.encode(), dict[str, Any])
             pairs.setdefault(int(event["ident"]), set()).add(int(event["tid"]))
     main = {ident: pid for ident, tids in pairs.items() if pid is not None and pid in tids}
     return {**{ident: tid for ident, (tid, *others) in pairs.items() if not others}, **main}

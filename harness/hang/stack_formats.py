@@ -7,7 +7,6 @@ asked for addresses only, and names are looked up later. The worker's own dump h
 (``harness/native/stacks/stacks.hpp``).
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from harness.domain.hang import Frame, ThreadStack
+from harness.store.json import from_json
 
 PYTHON: Final = "python"
 _PYTHON_SOURCE: Final = (".py", ".pyx")
@@ -78,7 +78,7 @@ def _pystack_frame(kind: str, file: str, line: str, function: str) -> Frame:
 def py_spy(text: str) -> tuple[ThreadStack, ...]:
     """Return the threads of ``py-spy dump --native --json``."""
     try:
-        threads = json.loads(text)
+        threads = from_json(text.encode())
         return tuple(
             ThreadStack(
                 tid=int(thread["os_thread_id"]),
@@ -88,7 +88,7 @@ def py_spy(text: str) -> tuple[ThreadStack, ...]:
             for thread in threads
             if thread.get("os_thread_id")
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):  # it reads names in a process that a model may damage
         return ()
 
 

@@ -306,15 +306,9 @@ def read_remembered(folder: Path) -> Remembered:
     found: dict[tuple[str, int], tuple[dict[CallKey, Tree], dict[CallKey, SideEffects]]] = {}
     digests = _Digests(buffer)
 
-    def checked_spec(spec: Spec) -> Spec:
+    def check(spec: Spec) -> None:
         check_spec(spec, buffer)
         digests.check(spec)
-        return spec
-
-    def checked(tree: Tree) -> Tree:
-        tree = mapped(tree, checked_spec)
-        walk_trees(tree, tree)  # whatever a comparison may raise is raised here
-        return tree
 
     for number, line in enumerate(_lines(folder / wire.TENSORS_INDEX), start=1):
         try:
@@ -322,9 +316,9 @@ def read_remembered(folder: Path) -> Remembered:
             key = (line.set, line.call)
             if line.run not in RUNS or key in calls:
                 raise DecodeError(f"{line.run!a:.50} has call {line.call} of {line.set!a:.50} already, or is no run")
-            calls[key] = checked(line.tree)
+            calls[key] = checked_tree(line.tree, check)
             if line.effects is not None:
-                changed = {path: checked(tree) for path, tree in line.effects.changed.items()}
+                changed = {path: checked_tree(tree, check) for path, tree in line.effects.changed.items()}
                 effects[key] = SideEffects(changed=changed, shared=line.effects.shared)
         except (DecodeError, TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
             raise DecodeError(f"line {number}: {error}") from None
@@ -413,6 +407,22 @@ def _moved(tree: Tree, outputs: Outputs, add: Callable[[bytes], int]) -> Tree:
     return mapped(tree, moved)
 
 
+def checked_tree(tree: Tree, check: Callable[[Spec], None]) -> Tree:
+    """Return ``tree``, every tensor's spec looked at by ``check``: nothing that reads or compares it will raise.
+
+    Raises:
+        DecodeError: it is no tree, or deeper than any real one; also what ``check`` and comparing raise (``DAMAGE``).
+    """
+
+    def checked(spec: Spec) -> Spec:
+        check(spec)
+        return spec
+
+    tree = mapped(tree, checked)
+    walk_trees(tree, tree)  # whatever a comparison may raise is raised here
+    return tree
+
+
 def check_spec(spec: Spec, buffer: Buffer) -> None:
     """Raise ``DecodeError`` unless ``spec`` describes a whole tensor that can be decoded and compared."""
     if "full" in spec or "plain" in spec:
@@ -475,7 +485,8 @@ def write_bundle(folder: Path, bundle: Bundle, artifact: Artifact, remembered: R
     part = folder / f".{path.name}.{os.getpid()}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+        part.unlink(missing_ok=True)  # of a process that was killed, or a link that somebody else has made
+        with zipfile.ZipFile(part, "x", zipfile.ZIP_STORED) as archive:
             _fill(archive, bundle, artifact, remembered)
         read_bundle(part)
         part.replace(path)

@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from harness.archive.limits import CannotRead
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.models import files
 from harness.store.results import ResultStore, WhyNot
+from harness.worker import wire
 
 CHUNK_BYTES = 1 << 20
 COPIED_BYTES = 256 << 20
@@ -32,7 +34,7 @@ def planned(declaration: ModelDeclaration) -> ModelDeclaration:
     given = declaration.given
     if given is None or given.bundle:  # whose source_digest stands for its bytes
         return declaration
-    sha256, inputs_sha256 = (_digest_now(path, given) for path in (given.path, given.inputs))
+    sha256, inputs_sha256 = (_digest_now(paths, given) for paths in ([given.path], _request_files(given.inputs)))
     return replace(declaration, given=replace(given, sha256=sha256, inputs_sha256=inputs_sha256))
 
 
@@ -98,23 +100,39 @@ def by_content(declaration: ModelDeclaration, kept: Kept) -> ModelDeclaration:
     assert given is not None
     digest = hashlib.sha256(kept.sha256.encode())
     if given.inputs:
-        with files.opened(_named_file(given.inputs, given)) as source:
-            sha256 = digest_of(source)
+        sha256 = _digest(_request_files(given.inputs), given)
         _require(given.inputs_sha256, sha256)
         digest.update(sha256.encode())
     given = replace(given, path=str(kept.path), within="", sha256=None, inputs_sha256=None)
     return replace(declaration, given=given, package_root="", source="", line=0, source_digest=digest.hexdigest())
 
 
-def _digest_now(path: str, given: GivenArtifact) -> str:
-    """Return the digest of a file; empty where there is none that can be read."""
-    if not path:
-        return ""
+def _request_files(inputs: str) -> list[str]:
+    """Return the files of the requests that ``inputs`` names: an index that the gate wrote has its bytes beside it."""
+    path = Path(inputs)
+    bytes_beside = [str(path.with_name(wire.TENSORS_BIN))] if path.name == wire.TENSORS_INDEX else []
+    return [inputs, *bytes_beside] if inputs else []
+
+
+def _digest_now(paths: Sequence[str], given: GivenArtifact) -> str:
+    """Return the digest of files; empty where there are none, or one cannot be read."""
     try:
-        with files.opened(_named_file(path, given)) as source:
-            return digest_of(source)
+        return _digest(paths, given)
     except CannotRead:
         return ""
+
+
+def _digest(paths: Sequence[str], given: GivenArtifact) -> str:
+    """Return the sha256 of a file, of several that of their digests.
+
+    Raises:
+        CannotRead: one cannot be read.
+    """
+    found = []
+    for path in paths:
+        with files.opened(_named_file(path, given)) as source:
+            found.append(digest_of(source))
+    return hashlib.sha256("".join(found).encode()).hexdigest() if len(found) > 1 else "".join(found)
 
 
 def _named_file(path: str, given: GivenArtifact) -> str:

@@ -3,6 +3,7 @@
 Whatever is wrong there costs the row of its model, as a ``PROTOCOL_ERROR``; what fails later is a bug of ours.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,10 @@ import msgspec
 
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
-from harness.models.bundles import check_spec, mapped
-from harness.tensors.decode import Buffer, DecodeError
+from harness.models.bundles import check_spec, checked_tree
+from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import Outputs
-from harness.tensors.recorded import DAMAGE, read_outputs
-from harness.tensors.trees import Tree, walk_trees
+from harness.tensors.recorded import DAMAGE, read_inputs, read_outputs
 from harness.worker import wire
 
 Pairs = list[tuple[str, str]]
@@ -55,6 +55,8 @@ def verified(request: ProbeRequest, result: ProbeResult) -> ProbeResult:
         models = tuple(_failed(model, wrong) for model in models)
     elif request.verb == "run":
         models = tuple(_with_legible_answers(model, result.directory) for model in models)
+    else:
+        models = tuple(_with_legible_inputs(model, result.directory) for model in models)
     return replace(result, data=kept, models=models)
 
 
@@ -86,25 +88,35 @@ def _with_legible_answers(model: ModelResult, directory: str) -> ModelResult:
     return model
 
 
+def _with_legible_inputs(model: ModelResult, directory: str) -> ModelResult:
+    """Return the model, failed where it has recorded inputs which nobody can read: exported, adopted, extracted."""
+    folder = Path(directory, wire.INPUTS)
+    if model.outcome is not Outcome.COMPLETED or not os.path.lexists(folder / wire.TENSORS_INDEX):
+        return model
+    try:
+        inputs = read_inputs(folder)
+        for _, _, tree in inputs.entries:
+            checked_tree(tree, lambda spec: check_spec(spec, inputs.buffer))
+    except DAMAGE as error:
+        return _failed(model, [f"the inputs that it has recorded cannot be read: {str(error)[:200]}"])
+    return model
+
+
 def _checked_outputs(directory: str | Path, model: str) -> Outputs:
     outputs = read_outputs(directory, model)
+
+    def check(spec: dict[str, Any]) -> None:
+        check_spec(spec, outputs.buffer)
+
     try:
         for tree in outputs.calls.values():
-            _check(tree, outputs.buffer)
+            checked_tree(tree, check)
         for effects in (outputs.effects or {}).values():
             for tree in effects.changed.values():
-                _check(tree, outputs.buffer)
+                checked_tree(tree, check)
     except DAMAGE as error:
         raise DecodeError(str(error)[:200] or type(error).__name__) from None
     return outputs
-
-
-def _check(tree: Tree, buffer: Buffer) -> None:
-    def checked(spec: dict[str, Any]) -> dict[str, Any]:
-        check_spec(spec, buffer)
-        return spec
-
-    walk_trees(mapped(tree, checked), tree)  # whatever comparing may raise, it raises here
 
 
 def _failed(model: ModelResult, why: Sequence[str]) -> ModelResult:

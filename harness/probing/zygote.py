@@ -13,6 +13,7 @@ from pathlib import Path
 from harness.errors import EnvironmentUnavailable
 from harness.probing import loaded_libraries, processes
 from harness.probing.events import EventTail
+from harness.store.json import from_json
 from harness.system.processes import kill_group, reap
 from harness.worker import wire
 
@@ -155,7 +156,7 @@ class Zygote:
         try:
             for line in stream:
                 with contextlib.suppress(ValueError, KeyError, TypeError):  # printed before our code had the say
-                    self._dispatch(json.loads(line))
+                    self._dispatch(from_json(line, dict[str, object]))
         finally:
             self._dead.set()
             with self._lock:

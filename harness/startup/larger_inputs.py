@@ -1,13 +1,11 @@
 """Which dimensions of a model's inputs may be larger: those that differ in size between its recorded input sets."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 from harness.domain.models import Artifact
+from harness.tensors.recorded import read_inputs
 from harness.tensors.samples import mapped
 from harness.tensors.trees import Tree, leaves
-from harness.worker import wire
 
 
 def larger_inputs(artifact: Artifact) -> Tree | None:
@@ -15,19 +13,21 @@ def larger_inputs(artifact: Artifact) -> Tree | None:
 
     Only input sets of the same method that have the same tensors are held against the first one.
     """
-    first, *others = _recorded(artifact)
-    method = first.get("method", "forward")
-    mine = dict(leaves(first["tree"]))
+    entries = read_inputs(Path(artifact.inputs_dir)).entries
+    if not entries:
+        return None
+    (_, method, first), *others = entries
+    mine = dict(leaves(first))
     sizes: dict[str, set[int]] = {}
-    for other in others:
-        theirs = dict(leaves(other["tree"]))
-        if other.get("method", "forward") != method or theirs.keys() != mine.keys():
+    for _, of_other, tree in others:
+        theirs = dict(leaves(tree))
+        if of_other != method or theirs.keys() != mine.keys():
             continue
         for path, spec in mine.items():
             sizes.setdefault(path, set()).update(_differing(spec["shape"], theirs[path]["shape"]))
     if not any(sizes.values()):
         return None
-    return mapped(first["tree"], lambda spec, path: {**spec, "grows": sorted(sizes[path])})
+    return mapped(first, lambda spec, path: {**spec, "grows": sorted(sizes[path])})
 
 
 def _differing(shape: list[int], other: list[int]) -> set[int]:
@@ -35,8 +35,3 @@ def _differing(shape: list[int], other: list[int]) -> set[int]:
     if len(shape) != len(other):
         return set()
     return {dim for dim, (size, size_there) in enumerate(zip(shape, other, strict=True)) if size != size_there and size}
-
-
-def _recorded(artifact: Artifact) -> list[dict[str, Any]]:
-    with (Path(artifact.inputs_dir) / wire.TENSORS_INDEX).open(encoding="utf-8") as stream:
-        return [json.loads(line) for line in stream]

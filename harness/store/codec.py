@@ -50,6 +50,7 @@ def write_atomically(path: Path, data: bytes, *, parents: bool = False) -> None:
     try:
         if parents:
             path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.unlink(missing_ok=True)  # of a process that was killed, or a link that somebody else has made
         temporary.write_bytes(data)
         with contextlib.suppress(FileNotFoundError):
             shutil.copymode(path, temporary)

@@ -4,12 +4,13 @@ import json
 import mmap
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.store import probe_files
 from harness.store.probe_files import IN_MEMORY_BYTES
-from harness.tensors.decode import DecodeError
+from harness.tensors.decode import Buffer, DecodeError
 from harness.tensors.outputs import Outputs, side_effects
 from harness.worker import wire
 
@@ -49,6 +50,29 @@ def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUT
         raise DecodeError(f"{folder} cannot be read: {error.strerror or error}") from None
 
 
+@dataclass(frozen=True, kw_only=True)
+class RecordedInputs:
+    """Recorded inputs: (input set, method, tree of the arguments) each, and the bytes that the trees point into."""
+
+    entries: tuple[tuple[str, str, Any], ...]
+    buffer: Buffer
+
+
+def read_inputs(folder: Path) -> RecordedInputs:
+    """Return the inputs in an artifact's folder of inputs.
+
+    Raises:
+        DecodeError: the folder is damaged.
+    """
+    try:
+        with (folder / wire.TENSORS_INDEX).open("rb") as stream:
+            lines = [parsed(line.decode()) for line in _lines(stream, may_be_torn=False)]
+        entries = tuple((_name(line["set"]), _name(line.get("method", "forward")), line["tree"]) for line in lines)
+        return RecordedInputs(entries=entries, buffer=bytes_of(folder / wire.TENSORS_BIN))
+    except (OSError, *DAMAGE) as error:
+        raise DecodeError(f"the recorded requests cannot be read: {_words(error)}") from None
+
+
 def _numbers(probe: Path, name: str) -> bytes | mmap.mmap:
     try:
         return bytes_of(probe / name)
@@ -58,6 +82,8 @@ def _numbers(probe: Path, name: str) -> bytes | mmap.mmap:
 
 def parsed(line: str) -> Any:
     """Return what a line of JSON holds, with ``?`` for halves of characters, which no file of ours can hold.
+
+    They are no JSON for ``from_json``; a worker writes them where a model's text has them.
 
     Raises:
         ValueError: it is no JSON.
@@ -77,19 +103,19 @@ def bytes_of(path: Path) -> bytes | mmap.mmap:
         return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
+def _lines(stream: BinaryIO, *, may_be_torn: bool = True) -> Iterator[bytes]:
     """Yield the lines; the last one, torn by the end of the process, is left out: that call has no output."""
     while line := stream.readline(wire.LONGEST_LINE_BYTES + 1):
         if len(line) > wire.LONGEST_LINE_BYTES:
             raise DecodeError(f"a line of {wire.TENSORS_INDEX} is longer than {wire.LONGEST_LINE_BYTES >> 20} MiB")
-        if not line.endswith(b"\n"):
+        if may_be_torn and not line.endswith(b"\n"):
             return
         yield line
 
 
 def _name(value: object) -> str:
     if not isinstance(value, str):
-        raise DecodeError("the name of an input set is a text")
+        raise DecodeError("the name of an input set or a method is a text")
     return value
 
 

@@ -1,15 +1,16 @@
 """Reads what a trace recorded: the nodes in the order in which they ran, and what came out of each."""
 
-import json
 import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness.domain.diagnosis import Place, TracedNode
+from harness.models.bundles import check_spec, checked_tree
 from harness.tensors.decode import Buffer
 from harness.tensors.outputs import Outputs
+from harness.tensors.recorded import DAMAGE, parsed
 from harness.worker import wire
 
 LONGEST_PLAIN = 40
@@ -45,13 +46,18 @@ def key(place: Place) -> tuple[str, int]:
 
 
 def read_trace(directory: str | Path) -> Trace:
-    """Return the trace in a probe's directory; empty where there is none."""
+    """Return the trace in a probe's directory; empty where there is none, or where the model has damaged it."""
     folder = Path(directory) / wire.TRACE
     try:
-        lines = list(_lines(folder / wire.TENSORS_INDEX))
-        buffer = _mapped(folder / wire.TENSORS_BIN)
-    except FileNotFoundError:
+        return _trace(folder, list(_lines(folder / wire.TENSORS_INDEX)), _mapped(folder / wire.TENSORS_BIN))
+    except (FileNotFoundError, *DAMAGE):
         return Trace()
+
+
+def _trace(folder: Path, lines: Sequence[Mapping[str, Any]], buffer: Buffer) -> Trace:
+    def check(spec: dict[str, Any]) -> None:
+        check_spec(spec, buffer)
+
     nodes: dict[Place, TracedNode] = {}
     ended: dict[tuple[str, int], Any] = {}
     digests: dict[Place, tuple[str, ...]] = {}
@@ -75,7 +81,7 @@ def read_trace(directory: str | Path) -> Trace:
         else:
             digests[place] = tuple(spec["sha256"] for spec in tensors_in(line["tree"]))
             if is_kept(line["tree"]):
-                ended[key(place)] = line["tree"]
+                ended[key(place)] = checked_tree(line["tree"], check)
     last = None
     for place in open_places:
         last = nodes[place] = replace(nodes[place], finished=False)
@@ -147,7 +153,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         for text in stream:
             if not text.endswith("\n"):
                 return  # torn by the end of the process
-            yield json.loads(text)
+            yield parsed(text)
 
 
 def _mapped(path: Path) -> Buffer:

@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -22,9 +21,7 @@ from harness.probing import processes
 from harness.probing.printed import PrintedFile
 from harness.store import codec
 from harness.system.processes import reap, start
-from harness.tensors.decode import Buffer, DecodeError
-from harness.tensors.recorded import DAMAGE, bytes_of, parsed
-from harness.worker import wire
+from harness.tensors.decode import Buffer
 
 LIMITED = processes.BOOTSTRAP.with_name("limits.py")
 CASE, TENSORS, ISSUE = "case.json", "tensors.bin", "issue.md"
@@ -69,29 +66,6 @@ class Tensors:
                 self.data += content
             spec["offset"] = self._known[content]
         return mine
-
-
-@dataclass(frozen=True, kw_only=True)
-class Requests:
-    """Recorded requests: (input set, method, tree of the arguments) each, and the bytes that the trees point into."""
-
-    entries: tuple[tuple[str, str, Any], ...]
-    buffer: Buffer
-
-
-def recorded_requests(folder: Path) -> Requests:
-    """Return the requests in an artifact's folder of inputs.
-
-    Raises:
-        DecodeError: the folder is damaged.
-    """
-    try:
-        with (folder / wire.TENSORS_INDEX).open(encoding="utf-8") as stream:
-            lines = [parsed(line) for line in stream]
-        entries = tuple((line["set"], line.get("method", "forward"), line["tree"]) for line in lines)
-        return Requests(entries=entries, buffer=bytes_of(folder / wire.TENSORS_BIN))
-    except (OSError, *DAMAGE) as error:
-        raise DecodeError(f"the recorded requests cannot be read: {error}") from None
 
 
 def write_reproducer(

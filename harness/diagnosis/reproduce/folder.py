@@ -1,6 +1,5 @@
 """Finishes a reproducer: its folder written, run in both releases under the settings of each, and told as an issue."""
 
-import json
 import re
 import statistics
 from collections.abc import Mapping
@@ -29,6 +28,7 @@ from harness.domain.probe import Failure, ProbeResult, ServingProfile
 from harness.probing.facts import Effects, Provisioned, profile_of
 from harness.probing.requests import worker_limits
 from harness.store import codec
+from harness.store.json import JsonError, from_json
 from harness.system import pool
 
 FOLDER = "reproducers"
@@ -227,7 +227,7 @@ class _Program:
             for side in SIDES:
                 _, _, text = self._run(side, side, 1)
                 found = MEASURED.search(text)
-                taken[side].append(json.loads(found[1]) if found else {})
+                taken[side].append(_seconds(found[1]) if found else {})
         old, new = (
             {name: statistics.geometric_mean(turn[name] for turn in turns) for name in turns[0]} if all(turns) else {}
             for turns in taken.values()
@@ -243,6 +243,14 @@ class _Program:
         limit_s = START_S + draft.runs * max(ELSEWHERE_S, 4 * draft.wait_s)
         limits = worker_limits(self.facts.plan.settings.limits, "run")
         return run_reproducer(self.folder, environment.interpreter, arguments, limits=limits, limit_s=limit_s)
+
+
+def _seconds(text: str) -> dict[str, float]:
+    """Return the seconds by name that a reproducer has printed; empty where it was the model that printed."""
+    try:
+        return from_json(text.encode(), dict[str, float])
+    except JsonError:
+        return {}
 
 
 def _note(said: Mapping[str, tuple[int | None, str, str]]) -> str:

@@ -13,7 +13,7 @@ from harness.correctness.compare import precision_of
 from harness.correctness.tolerances import Precision, shares
 from harness.diagnosis.reduce.judging import ending_words, slowest_ns, symptom_of, way_of
 from harness.diagnosis.reduce.oracles import LEAST_WAIT_S, WAIT_FACTOR, Sides
-from harness.diagnosis.reproduce.files import ARCHIVE, Tensors, is_small, recorded_requests
+from harness.diagnosis.reproduce.files import ARCHIVE, Tensors, is_small
 from harness.diagnosis.reproduce.folder import Concurrency, Draft, finished, not_made
 from harness.diagnosis.reproduce.judging import looked_for
 from harness.domain.diagnosis import (
@@ -41,6 +41,7 @@ from harness.search.repeated import repeats_needed
 from harness.settings.mitigations import MITIGATIONS
 from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import NOTHING, Outputs
+from harness.tensors.recorded import read_inputs
 
 MOST_NAMED = 3
 DOES = {
@@ -292,7 +293,7 @@ def _artifact(culprit: Culprit, model: str, facts: Exported, effects: Effects) -
     """Return a culprit's archive as an artifact; there are no requests where it is only loaded."""
     path = effects.run_dir.path / culprit.artifact
     inputs = effects.run_dir.path / culprit.inputs if culprit.inputs not in ("", ".") else path.parent / "inputs"
-    entries = recorded_requests(inputs).entries
+    entries = read_inputs(inputs).entries
     return Artifact(
         **archive_fields(path),
         model=model,
@@ -309,7 +310,7 @@ def requests_of(artifact: Artifact, golden: Outputs, facts: Provisioned, tensors
     schedule = facts.requests.model_run(artifact).schedule
     if not schedule:
         return []
-    recorded = recorded_requests(Path(artifact.inputs_dir))
+    recorded = read_inputs(Path(artifact.inputs_dir))
     entries = {name: (method, tree) for name, method, tree in recorded.entries}
     requests = []
     for name, calls in schedule:

@@ -70,7 +70,7 @@ def own_run(
             if not run_dir.is_of(verb):
                 raise ConfigError(f"{run_dir.name} is no run of {verb}", "resume it with the command that began it")
             refuse_changed(plan.models, verb)
-            yield run_dir, plan, read_selected_cell(run_dir)
+            yield run_dir, plan, read_selected_cell(run_dir, trusted=options.trusted)
             return
     plan, name = planned()
     with RunDir.create(options.reports, f"{name}-{verb}", clock.utc_now()) as run_dir:

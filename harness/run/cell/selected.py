@@ -174,14 +174,21 @@ def save_selected_cell(run_dir: RunDir, selected: SelectedCell | None) -> None:
         run_dir.write(SELECTED, codec.canonical({"run": str(selected.folder), "cell": selected.cell.id}))
 
 
-def read_selected_cell(run_dir: RunDir) -> SelectedCell | None:
-    """Return the cell that a run is about; None where it is about none, or that run is gone."""
+def read_selected_cell(run_dir: RunDir, *, trusted: bool) -> SelectedCell | None:
+    """Return the cell that a run is about; None where it is about none, or that run is gone.
+
+    Raises:
+        RunDirError: that run is somebody else's and not ``trusted``, see ``require_own``.
+    """
     try:
         saved = codec.read_json(run_dir.path / SELECTED, dict[str, str])
         folder = Path(saved["run"])
-        return SelectedCell(folder=folder, cell=parse_cell_id(saved["cell"]), plan=RunDir(folder).load_plan())
+        found = SelectedCell(folder=folder, cell=parse_cell_id(saved["cell"]), plan=RunDir(folder).load_plan())
     except (RunDirError, KeyError):
         return None
+    if not trusted:  # what is found goes into its folder
+        require_own(folder)
+    return found
 
 
 def _no_cell(options: Options, verb: str, run: str) -> GateError:

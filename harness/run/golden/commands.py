@@ -41,13 +41,15 @@ from harness.golden.store import Compared, GoldenStore, Why
 from harness.probing.verification import legible_outputs
 from harness.run.files import read_report
 from harness.run.options import Options, golden_store, known_models, settings_of, shown_path
-from harness.store.run_folder import RunDir, StoredBaseline, find_run
+from harness.store import probe_files
+from harness.store.run_folder import BASELINES, RunDir, StoredBaseline, find_run
 from harness.system import clock
 from harness.system.files import remove, size_of
 from harness.system.person import who
 from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import Outputs
 from harness.tensors.trees import leaves
+from harness.worker import wire
 
 GRAVEST_FIRST = tuple(RecordChange)
 NOBODY = "no model is called so any more"
@@ -89,7 +91,7 @@ def propose(options: Options, run_name: str) -> Proposing:
     for model in select(plan.models, options.expression):
         found = baselines.get(model.name)
         outputs = _recorded(found)
-        why = _not_golden(model.name, outputs, report)
+        why = _not_golden(model.name, outputs, report) or _foreign(model.name, found, folder)
         if why or found is None or producer is None:
             left_out.append((model.name, why))
             continue
@@ -109,6 +111,21 @@ def _recorded(found: StoredBaseline | None) -> Outputs:
     if found is None or not (os.path.isfile(found.artifact.path) and os.path.isdir(found.artifact.inputs_dir)):  # noqa: PTH112, PTH113
         return Outputs(calls={})
     return legible_outputs(found.directory, found.artifact.model)
+
+
+def _foreign(model: str, found: StoredBaseline | None, run: Path) -> str:
+    """Return why what ``baselines.json`` names may not become a record: it may name any file of this user's."""
+    if found is None:
+        return ""
+    if found.artifact.model != model:
+        return f"{run.name}/{BASELINES} names the answers of another model"
+    inputs, outputs = Path(found.artifact.inputs_dir), Path(found.directory)
+    folders = (inputs, outputs / wire.OUTPUTS)
+    recorded = [folder / name for folder in folders for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN)]
+    for path in (Path(found.artifact.path), *recorded, outputs / probe_files.COMPLETED):
+        if not Path(os.path.realpath(path)).is_relative_to(run.resolve()):
+            return f"{path} lies outside of {run}: a proposal is made of a run's own files"
+    return ""
 
 
 def _not_golden(model: str, outputs: Outputs, report: RunReport) -> str:

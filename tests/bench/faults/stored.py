@@ -11,6 +11,7 @@ import json
 import random
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from typing import Any
 
 from harness.cli import entry
 from harness.errors import ExitCode
+from harness.store.probe_files import COMPLETED
 
 PROJECT = Path(__file__).resolve().parents[3]
 COUNT = 500
@@ -34,6 +36,7 @@ reason = "agreed"
 expires = 2027-01-01
 """
 RUN = "reports/*"
+CELL = "early_exit/backward/alone/cpu/default/all"
 # Which files, and the commands that read them. RUN stands for the folder of the run.
 READERS: Mapping[str, Sequence[Sequence[str]]] = {
     f"{RUN}/report.json": [
@@ -50,6 +53,7 @@ READERS: Mapping[str, Sequence[Sequence[str]]] = {
     f"{RUN}/baselines.json": [("golden", "propose", "RUN")],
     f"{RUN}/probes/*/*.json*": [("report", "RUN", "--format", "trace"), ("golden", "propose", "RUN")],
     f"{RUN}/probes/*/*puts/*.json*": [("golden", "propose", "RUN")],
+    f"{RUN}/probes/*/{COMPLETED}": [("report", "RUN", "--format", "trace"), ("golden", "propose", "RUN")],
     "golden/records/*/record.json": [("golden", "status"), ("golden", "diff")],
     "golden/proposed/*/record.json": [("golden", "status"), ("golden", "diff")],
     "golden/index.json": [("golden", "status"), ("golden", "diff")],
@@ -83,8 +87,8 @@ def attack(count: int, seed: int) -> list[str]:
             return [f"there is nothing to damage: {failed[0].err[-500:]}"]
         shutil.copytree(project / "golden" / "records", project / "golden" / "proposed", dirs_exist_ok=True)
         resuming = {
-            f"{RUN}/plan.json": [("compat", "--resume", "RUN")],
-            f"{RUN}/probes/*/result.json": [("compat", "--resume", "RUN")],
+            f"{RUN}/plan.json": [("compat", "--resume", "RUN"), ("rerun", "RUN", CELL)],
+            f"{RUN}/probes/*/{COMPLETED}": [("compat", "--resume", "RUN")],
         }
         quick = wrong_endings(project, READERS, count - count // 10, seed)
         return quick + wrong_endings(project, resuming, count // 10, seed + 1)
@@ -114,7 +118,7 @@ def wrong_endings(project: Path, readers: Mapping[str, Sequence[Sequence[str]]],
         pattern = kinds[index % len(kinds)]
         path = chance.choice(files[pattern])
         before = path.read_bytes()
-        what, after = edited(before, chance)
+        what, after = (edited_member if path.name == COMPLETED else edited)(before, chance)
         with _kept(project, path):
             path.write_bytes(after)
             for words in readers[pattern]:
@@ -193,6 +197,20 @@ def edited(content: bytes, chance: random.Random) -> tuple[str, bytes]:
     """Return what was done to the content of a file, and the content then."""
     edit = chance.choice([*BYTES, _value, _value, _value, _value])
     return edit(content, chance)
+
+
+def edited_member(content: bytes, chance: random.Random) -> tuple[str, bytes]:
+    """Return the same for a zip file: mostly for one of its members, whose checksum is made anew."""
+    if chance.random() < 0.2:
+        return edited(content, chance)
+    with zipfile.ZipFile(io.BytesIO(content)) as whole:
+        members = {name: whole.read(name) for name in whole.namelist()}
+    name = chance.choice(sorted(members))
+    what, members[name] = edited(members[name], chance)
+    with zipfile.ZipFile(out := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, data in members.items():
+            archive.writestr(member, data)
+    return f"{name}: {what}", out.getvalue()
 
 
 def _insert(piece: bytes, what: str) -> Callable[[bytes, random.Random], tuple[str, bytes]]:

@@ -97,7 +97,8 @@ def write_artifact(folder: Path, model: str = "m", **changes: Any) -> Artifact:
     inputs = folder / "inputs"
     inputs.mkdir(exist_ok=True)
     (inputs / wire.TENSORS_BIN).write_bytes(b"\x01\x02")
-    line = {"set": "example", "method": "forward", "tree": ["tensor", {"offset": 0, "nbytes": 2}]}
+    spec = {"dtype": "uint8", "shape": [2], "offset": 0, "nbytes": 2}
+    line = {"set": "example", "method": "forward", "tree": ["tensor", spec]}
     (inputs / wire.TENSORS_INDEX).write_text(json.dumps(line) + "\n")
     defaults: dict[str, Any] = {
         "model": model,

@@ -177,7 +177,7 @@ def test_half_built_environment_is_built_again(bench: Bench) -> None:
     assert not (folder / "left-over").exists()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 0}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 0}', "[" * 100_000])
 def test_damaged_marker_is_not_trusted(bench: Bench, text: str) -> None:
     bench.builder().build(spec())
     bench.markers()[0].write_text(text)

@@ -121,6 +121,13 @@ def test_interpreter_that_never_answers_is_killed_with_its_children(
     assert stub.eventually(lambda: not stub.processes_naming(tmp_path)), stub.processes_naming(tmp_path)
 
 
+@pytest.mark.parametrize("answer", ["[[[", "{}", '{"python": 3}'])
+def test_an_interpreter_that_answers_something_else_is_named(tmp_path: Path, answer: str) -> None:
+    other = program(tmp_path / "other", f"echo 'facts:{answer}'")
+    with pytest.raises(EnvironmentUnavailable, match=f"{other} answers with something else"):
+        interpreters.inspect_interpreter(other)
+
+
 def fake_environment(folder: Path, *, version_file: str | None, metadata: str | None = None) -> str:
     """Return the interpreter of a virtual environment of this very Python with a torch made of two files."""
     site = folder / "lib" / f"python{OWN_PYTHON}" / "site-packages"

@@ -323,6 +323,30 @@ def test_nothing_is_moved_from_elsewhere_that_is_not_the_record(tmp_path: Path) 
     assert (store.record_folder("m") / "record.json").exists()
 
 
+@pytest.mark.parametrize("name", journal.WITHIN)
+def test_no_command_writes_or_removes_where_a_link_leads(tmp_path: Path, name: str) -> None:
+    store = propose(tmp_path, "x")
+    accept(store, "x")
+    propose(tmp_path, "x", float32(7))
+    place, outside = store.folder / name, tmp_path / "outside"
+    if place.exists():
+        place.rename(outside)
+    (outside / "x").mkdir(parents=True, exist_ok=True)
+    (outside / "x" / "precious").write_text("x")
+    place.symlink_to(outside)
+    before = state(outside)
+    commands: tuple[Callable[[], object], ...] = (
+        lambda: propose(tmp_path, "x", float32(8)),
+        lambda: accept(store, "x"),
+        lambda: store.reject(["x"], why()),
+        lambda: journal.settle(store.folder),
+    )
+    for command in commands:
+        with pytest.raises(GoldenError, match=f"{place} is a link"):
+            command()
+    assert state(outside) == before
+
+
 @pytest.mark.parametrize("name", ["..", "../../elsewhere", "/tmp"])
 def test_a_decision_about_a_folder_elsewhere_is_not_finished(tmp_path: Path, name: str) -> None:
     """As one that somebody put into a commit."""

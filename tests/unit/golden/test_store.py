@@ -584,6 +584,10 @@ def test_a_tree_without_end_is_refused(tmp_path: Path) -> None:
         [],
         ["tensor", {"dtype": "float32", "shape": [99], "offset": 0, "nbytes": 12}],
         ["tensor", {"dtype": "float31", "shape": [3], "offset": 0, "nbytes": 12}],
+        ["tensor", {"dtype": "float32", "shape": [0], "offset": 0, "nbytes": 10**30}],
+        ["tensor", {"dtype": "float32", "shape": [0], "offset": 0, "nbytes": 2**45}],
+        ["tensor", {"dtype": "float32", "shape": [3], "offset": 0, "nbytes": 12, "stride": [1, 1]}],
+        ["tensor", {"dtype": "float32", "shape": [0], "offset": 0, "nbytes": 0, "full": {"shape": [9], "step": 0}}],
         ["list", 3],
         ["tensor", None],
     ],
@@ -592,7 +596,7 @@ def test_outputs_that_none_can_be_are_refused(tmp_path: Path, tree: Any) -> None
     def edit(record: Any) -> None:
         record["calls"][0][2] = tree
 
-    refused(forged(three(tmp_path), edit, {VALUES: gzip.compress(b"")}), "outputs that none can be|unpacks to")
+    refused(forged(three(tmp_path), edit, {VALUES: gzip.compress(bytes(12))}), "outputs that none can be|unpacks to")
 
 
 @pytest.mark.parametrize("change", [{"release": "2.6.0"}, {"run": "another"}])

@@ -164,6 +164,10 @@ def test_no_reader_fails_on_the_text_of_another_tool_or_on_half_a_text(read: obj
     assert isinstance(stack_formats.own_dumps(whole[: len(whole) // 2]), tuple)
 
 
+def test_a_dump_without_end_has_no_threads() -> None:
+    assert stack_formats.py_spy("[" * 100_000) == ()
+
+
 @pytest.mark.parametrize(
     ("mangled", "plain"),
     [

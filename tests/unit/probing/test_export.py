@@ -1,8 +1,6 @@
 """Exports that need no process: what golden bundles and records hold, and given files that are swapped for others."""
 
-import os
 import stat
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +17,7 @@ from harness.models.artifacts import has_changed
 from harness.models.bundles import BundleStore, bundle_declaration
 from harness.probing.export import export_models
 from harness.worker import wire
+from tests.bench.faults.swaps import SWAPS
 from tests.unit.builders.bundles import make_bundle
 from tests.unit.builders.given_models import given
 from tests.unit.builders.golden_records import accept
@@ -88,53 +87,32 @@ def test_a_damaged_adoption_costs_its_own_row(tmp_path: Path, *, left: bool) -> 
 
 SMALL = golden_outputs(float32(1, 2, 3))
 SECRET = b"what somebody else may read"
-
-
-def _same_size_and_time(path: Path) -> None:
-    before = path.stat()
-    path.write_bytes((SECRET * (1 + before.st_size // len(SECRET)))[: before.st_size])
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def _instead(path: Path, make: Callable[[], object]) -> None:
-    path.unlink()
-    make()
-
-
-SWAPS: dict[str, Callable[[Path], object]] = {
-    "written": lambda path: path.write_bytes(SECRET),
-    "same size and time": _same_size_and_time,
-    "emptied": lambda path: path.write_bytes(b""),
-    "another file": lambda path: path.with_name("other").rename(path),
-    "a link": lambda path: _instead(path, lambda: path.symlink_to(path.with_name("other"))),
-    "a link to itself": lambda path: _instead(path, lambda: path.symlink_to(path)),
-    "gone": lambda path: path.unlink(),
-    "a folder": lambda path: _instead(path, path.mkdir),
-}
 PLACES = ("the file", "its requests", "its requests while they are read", "the kept copy", "the recorded inputs")
+BESIDE = "the bytes beside the index of its requests"
 
 
 @pytest.mark.parametrize("swap", SWAPS)
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", [*PLACES, BESIDE])
 def test_only_the_bytes_that_were_planned_are_judged(tmp_path: Path, place: str, swap: str) -> None:
-    run, inputs = tmp_path / "run", tmp_path / "m.inputs.npz"
-    inputs.write_bytes(b"x" * 100)
-    (tmp_path / "other").write_bytes(SECRET)
+    run, inputs = tmp_path / "run", tmp_path / (wire.TENSORS_INDEX if place == BESIDE else "m.inputs.npz")
+    beside = tmp_path / wire.TENSORS_BIN
+    for path in (inputs, beside):
+        path.write_bytes(b"x" * 100)
     named = given(write_archive(tmp_path / "m.pt"))
     assert named.given is not None
     model = file_copies.planned(replace(named, given=replace(named.given, inputs=str(inputs))))
 
     def adopt(request: ProbeRequest) -> ProbeResult:
         if place == PLACES[2]:
-            SWAPS[swap](inputs)
+            SWAPS[swap](inputs, SECRET)
         folder = run / "probes" / "k"
         (folder / "inputs").mkdir(parents=True)
         for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
             (folder / "inputs" / name).write_bytes(b"x" * 100)
         return probed(result(), side=request.side, directory=str(folder), data={"adopted": ADOPTED})
 
-    if place in PLACES[:2]:
-        SWAPS[swap](tmp_path / "m.pt" if place == PLACES[0] else inputs)
+    if place in (*PLACES[:2], BESIDE):
+        SWAPS[swap]({PLACES[0]: tmp_path / "m.pt", BESIDE: beside}.get(place, inputs), SECRET)
     ready = replace(effects(Runner(adopt)), run_dir=cast(Any, Folder(run)))
     begun = decided(plan=planned("m", models=(model,)), fingerprints=FINGERPRINTS)
     facts = continued(begun, export_models(begun, ready))
@@ -143,10 +121,9 @@ def test_only_the_bytes_that_were_planned_are_judged(tmp_path: Path, place: str,
         assert without_changed_bytes(passed, ready) == passed
         taken = facts.artifact("m")
         swapped = Path(taken.path) if place == PLACES[3] else Path(taken.inputs_dir, wire.TENSORS_BIN)
-        swapped.with_name("other").write_bytes(SECRET)
         assert place != PLACES[3] or stat.S_IMODE(swapped.stat().st_mode) == 0o444
         swapped.chmod(0o644)
-        SWAPS[swap](swapped)
+        SWAPS[swap](swapped, SECRET)
         judged = without_changed_bytes(passed, ready).verdicts
     else:
         assert not any(SECRET[:9] in path.read_bytes() for path in run.rglob("*") if path.is_file())

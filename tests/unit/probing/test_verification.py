@@ -1,6 +1,7 @@
 """What a worker has left is believed only where it is what a worker writes."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,26 @@ SPEC = {"dtype": "float32", "shape": [2], "stride": [1], "offset": 0, "nbytes": 
 DEEP: Any = ["none", None]
 for _ in range(150):
     DEEP = ["list", [DEEP]]
+
+DAMAGED: Sequence[Any] = (
+    DEEP,
+    [],
+    ["tensor"],
+    ["tensor", None],
+    ["tensor", {}],
+    ["tensor", {**SPEC, "offset": -4}],
+    ["tensor", {**SPEC, "offset": 4}],
+    ["tensor", {**SPEC, "nbytes": 4}],
+    ["tensor", {**SPEC, "dtype": "float7"}],
+    ["tensor", {**SPEC, "shape": [0, 2**62, 2**62], "nbytes": 0, "stride": [1, 1, 1]}],
+    ["tensor", {**SPEC, "shape": [1] * 100 + [2], "stride": [1] * 101}],
+    ["tensor", {**SPEC, "stride": []}],
+    ["tensor", {**SPEC, "plain": [1.0]}],
+    ["tensor", {**SPEC, "sha256": 7}],
+    ["dict", [[["str", "a"]]]],
+    ["float", "seven"],
+    ["nonsense", 1],
+)
 
 
 def left(folder: Path, tree: Any, *, data: dict[str, Any] | None = None, verb: str = "run", **line: Any) -> ProbeResult:
@@ -39,28 +60,7 @@ def test_a_healthy_record_is_taken_as_it_is(tmp_path: Path) -> None:
     assert list(legible_outputs(tmp_path, "m").calls) == [("example", 0)]
 
 
-@pytest.mark.parametrize(
-    "tree",
-    [
-        DEEP,
-        [],
-        ["tensor"],
-        ["tensor", None],
-        ["tensor", {}],
-        ["tensor", {**SPEC, "offset": -4}],
-        ["tensor", {**SPEC, "offset": 4}],
-        ["tensor", {**SPEC, "nbytes": 4}],
-        ["tensor", {**SPEC, "dtype": "float7"}],
-        ["tensor", {**SPEC, "shape": [0, 2**62, 2**62], "nbytes": 0, "stride": [1, 1, 1]}],
-        ["tensor", {**SPEC, "shape": [1] * 100 + [2], "stride": [1] * 101}],
-        ["tensor", {**SPEC, "stride": []}],
-        ["tensor", {**SPEC, "plain": [1.0]}],
-        ["tensor", {**SPEC, "sha256": 7}],
-        ["dict", [[["str", "a"]]]],
-        ["float", "seven"],
-        ["nonsense", 1],
-    ],
-)
+@pytest.mark.parametrize("tree", DAMAGED)
 def test_an_answer_that_no_worker_writes_fails_its_model(tmp_path: Path, tree: Any) -> None:
     result = left(tmp_path, tree)
     (model,) = result.models
@@ -68,6 +68,17 @@ def test_an_answer_that_no_worker_writes_fails_its_model(tmp_path: Path, tree: A
     assert model.failure is not None
     assert model.failure.type == "DamagedRecord"
     assert legible_outputs(tmp_path, "m").calls == {}
+
+
+@pytest.mark.parametrize("entry", [*({"tree": tree} for tree in DAMAGED), {"set": 7}, {"method": None}, {}])
+def test_inputs_that_no_worker_records_fail_their_model(tmp_path: Path, entry: dict[str, Any]) -> None:
+    folder = tmp_path / wire.INPUTS
+    folder.mkdir()
+    line = {"model": "m", "set": "example", "method": "forward", "tree": ["tensor", SPEC], **entry}
+    (folder / wire.TENSORS_INDEX).write_text(json.dumps(line) + "\n")
+    (folder / wire.TENSORS_BIN).write_bytes(bytes(8))
+    (model,) = left(tmp_path, ["none", None], verb="adopt").models
+    assert model.outcome is (Outcome.PROTOCOL_ERROR if entry else Outcome.COMPLETED)
 
 
 @pytest.mark.parametrize("line", [{"set": 7}, {"call": "x"}, {"changed": 7}, {"changed": [[["input", 0], DEEP]]}])

@@ -22,6 +22,7 @@ def asked(*values: Any) -> list[Any]:
 def grows(folder: Path, *trees: Any, methods: tuple[str, ...] = ("forward",) * 3) -> Any:
     lines = [{"set": f"s{i}", "method": methods[i], "tree": tree} for i, tree in enumerate(trees)]
     (folder / wire.TENSORS_INDEX).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / wire.TENSORS_BIN).write_bytes(b"")
     return larger_inputs(artifact("m", inputs_dir=str(folder)))
 
 
@@ -52,3 +53,7 @@ def test_another_method_says_nothing_and_an_empty_dimension_cannot_be_repeated(t
     larger = asked(tensor(7, 8))
     assert grows(tmp_path, asked(tensor(4, 8)), larger, methods=("forward", "encode")) is None
     assert grows(tmp_path, asked(tensor(0, 8)), larger) is None
+
+
+def test_nothing_is_larger_where_nothing_was_recorded(tmp_path: Path) -> None:
+    assert grows(tmp_path) is None

@@ -1,6 +1,8 @@
 """Frozen types to JSON files and back."""
 
 import errno
+import os
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -80,6 +82,15 @@ def test_full_disk_is_named_and_keeps_the_old_content(tmp_path: Path, monkeypatc
         codec.write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert [item.name for item in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_link_in_the_place_of_the_draft_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_bytes(b"kept")
+    draft = tmp_path / f".a.json.{os.getpid()}.{threading.get_ident()}.part"
+    draft.symlink_to(tmp_path / "kept")
+    codec.write_atomically(tmp_path / "a.json", b"new")
+    assert (tmp_path / "a.json").read_bytes() == b"new"
+    assert (tmp_path / "kept").read_bytes() == b"kept"
 
 
 def test_folder_that_does_not_exist_is_a_run_dir_error(tmp_path: Path) -> None:

@@ -321,6 +321,16 @@ def test_a_run_with_a_link_in_it_is_not_gone_on_with_and_nothing_outside_changes
     assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
 
 
+def test_a_run_that_is_a_link_is_not_gone_on_with(tmp_path: Path) -> None:
+    run = finished(tmp_path / "elsewhere", "t")
+    link = tmp_path / "reports" / run.name
+    link.parent.mkdir()
+    link.symlink_to(run)
+    for name in ("last", run.name, str(link)):
+        with pytest.raises(RunDirError, match=f"{re.escape(str(link))} is a link: .*add --trust"):
+            RunDir.open(link.parent, name)
+
+
 def test_a_run_of_another_user_is_gone_on_with_by_trust_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = finished(tmp_path, "t")
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)

@@ -10,7 +10,7 @@ from harness.store.probe_files import IN_MEMORY_BYTES
 from harness.tensors import recorded
 from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import Outputs, SideEffects
-from harness.tensors.recorded import read_outputs
+from harness.tensors.recorded import read_inputs, read_outputs
 from harness.worker import wire
 
 
@@ -114,3 +114,10 @@ def test_whatever_lies_in_the_record_is_named_as_damage(tmp_path: Path, damage: 
 def test_a_name_that_no_file_can_hold_is_read_in_another_spelling(tmp_path: Path) -> None:
     record(tmp_path / "outputs", line("m", "\ud800", 0))
     assert list(read_outputs(tmp_path, "m").calls) == [("?", 0)]
+
+
+def test_inputs_are_read_as_they_were_recorded(tmp_path: Path) -> None:
+    entry = {"set": "example", "method": "encode", "tree": ["tuple", [["int", 1]]]}
+    found = read_inputs(record(tmp_path / "inputs", json.dumps(entry) + "\n", data=b"ab"))
+    assert found.entries == (("example", "encode", entry["tree"]),)
+    assert bytes(found.buffer) == b"ab"

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harness.diagnosis.bisect.traces import is_kept, key, read_trace, shown
 from harness.worker import wire
 
@@ -23,7 +25,7 @@ def end(*place: int, **more: Any) -> dict[str, Any]:
 
 def written(folder: Path, *lines: dict[str, Any], torn: str = "") -> Path:
     trace = folder / wire.TRACE
-    trace.mkdir()
+    trace.mkdir(parents=True)
     (trace / wire.TENSORS_INDEX).write_text("".join(json.dumps(line) + "\n" for line in lines) + torn)
     (trace / wire.TENSORS_BIN).write_bytes(b"\0\0\x80?")
     return folder
@@ -69,6 +71,22 @@ def test_outputs_whose_bytes_were_not_kept_have_digests(tmp_path: Path) -> None:
     assert trace.digests == {(0,): ("big",)}
     assert not trace.outputs.calls
     assert not is_kept(tree)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        [],
+        {"begin": True},
+        end(7),
+        begin(0, tree=[]),
+        end(0, tree=["tensor", {"offset": 9}]),
+        {"begin": True, "place": 7},
+    ],
+)
+def test_a_trace_that_a_model_has_damaged_is_none(tmp_path: Path, line: Any) -> None:
+    assert not read_trace(written(tmp_path, begin(0), line)).nodes
+    assert not read_trace(written(tmp_path / "deep", begin(0), torn="[" * 100_000 + "\n")).nodes
 
 
 def test_there_may_be_no_trace(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 from harness.diagnosis.reproduce.files import (
     PARTS,
     Tensors,
-    recorded_requests,
     run_reproducer,
     run_snippet,
     script_of,
@@ -409,15 +408,6 @@ def test_equal_cases_make_equal_folders_and_an_old_one_leaves_nothing_behind(tmp
     one, two = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "two"))
     assert one == two
     assert sorted(one) == ["case.json", "minimal.pt", "reproduce.py", "tensors.bin"]
-
-
-def test_requests_are_read_as_they_were_recorded(tmp_path: Path) -> None:
-    line = {"set": "example", "method": "encode", "tree": ["tuple", [tensor(0)]]}
-    (tmp_path / "tensors.jsonl").write_text(json.dumps(line) + "\n")
-    (tmp_path / "tensors.bin").write_bytes(b"ab")
-    recorded = recorded_requests(tmp_path)
-    assert recorded.entries == (("example", "encode", line["tree"]),)
-    assert bytes(recorded.buffer) == b"ab"
 
 
 def test_what_other_threads_tell_after_the_ending_changes_nothing_of_it() -> None:

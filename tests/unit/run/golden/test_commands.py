@@ -25,6 +25,7 @@ from harness.golden.journal import INDEX, JOURNAL
 from harness.golden.store import GoldenStore
 from harness.store.run_folder import RunDir, StoredBaseline
 from harness.tensors.outputs import Outputs
+from harness.worker import wire
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
 from tests.unit.builders.golden_records import AT, accept, cut_off, propose, three
 
@@ -396,13 +397,16 @@ class Finished:
 
 
 @pytest.fixture
-def stored(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Finished:
+def stored(project: Path, monkeypatch: pytest.MonkeyPatch) -> Finished:
     """A stored run of ``a`` and ``b``; ``m`` did not answer in the old release."""
-    finished = Finished(tmp_path / "exports", ["a", "b"])
     with RunDir.create(project / "reports", "2.1.2-to-2.6.0", AT) as run:
+        finished = Finished(run.probes, ["a", "b"])
         run.save_plan(finished.plan(project))
         run.save_old_answers(
-            {name: StoredBaseline(artifact=found, directory=name) for name, found in finished.artifacts.items()}
+            {
+                name: StoredBaseline(artifact=found, directory=str(run.probes / name))
+                for name, found in finished.artifacts.items()
+            }
         )
     monkeypatch.setattr(golden, "read_report", lambda *_: finished.report())
     monkeypatch.setattr(golden, "legible_outputs", lambda _, model: finished.outputs[model])
@@ -438,6 +442,48 @@ def test_a_run_folder_without_its_artifacts_has_nothing_to_propose(project: Path
     assert [name for name, _ in found.left_out] == ["a", "b", "m"]
     assert (found.diffs, found.same) == ((), ())
     assert not list((project / "golden" / PROPOSED).glob("*/"))
+
+
+@pytest.mark.parametrize("what", ["path", "inputs_dir", "directory", "a link"])
+def test_no_other_file_than_the_runs_own_becomes_a_proposal(
+    project: Path, stored: Finished, tmp_path: Path, what: str
+) -> None:
+    """A run may come from elsewhere, and golden records are committed."""
+    (run,) = (project / "reports").iterdir()
+    artifact, directory = stored.artifacts["b"], str(run / "probes" / "b")
+    stored.outputs["b"] = golden_outputs(float32(9))
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    if what == "a link":
+        index = Path(artifact.inputs_dir) / wire.TENSORS_INDEX
+        index.rename(secret / index.name)
+        index.symlink_to(secret / index.name)
+    elif what == "directory":
+        directory = str(secret)
+    else:
+        own = Path(getattr(artifact, what))
+        moved = str(shutil.move(own, secret / own.name))
+        artifact = replace(artifact, path=moved) if what == "path" else replace(artifact, inputs_dir=moved)
+    RunDir(run).save_old_answers({"b": StoredBaseline(artifact=artifact, directory=directory)})
+    found = golden.propose(Options(project=project, expression="b"), "last")
+    ((name, why),) = found.left_out
+    assert name == "b" and f"{secret if what != 'a link' else run}" in why and f"lies outside of {run}" in why
+
+
+@pytest.mark.parametrize("model", ["../../home", "", ".deciding", "a/b"])
+def test_a_model_of_another_name_becomes_no_proposal_and_nothing_is_removed(
+    project: Path, stored: Finished, model: str
+) -> None:
+    (run,) = (project / "reports").iterdir()
+    (project / "home").mkdir()
+    plan = stored.plan(project)
+    RunDir(run).save_plan(replace(plan, models=(replace(plan.models[0], name=model),)))
+    artifact = replace(stored.artifacts["a"], model=model)
+    RunDir(run).save_old_answers({model: StoredBaseline(artifact=artifact, directory=str(run / "probes" / "a"))})
+    stored.outputs[model] = golden_outputs(float32(9))
+    found = golden.propose(Options(project=project), "last")
+    assert found.left_out == ((model, f"{model!a} is no name of a model; name it as the project declares it"),)
+    assert (project / "home").is_dir()
 
 
 def test_a_run_by_golden_records_has_nothing_to_propose(project: Path, stored: Finished) -> None:
