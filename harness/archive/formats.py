@@ -137,6 +137,7 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
 # What to do where a file could not be read, by the kind of the failure.
 FAILURES: Mapping[str, str] = {
     "damaged": "copy or export it again",
+    "leads_out": "name the file itself",
     "too_large": "it is beyond what real artifacts need: check where it came from before anything loads it",
     "unreadable_file": "name a file that this user may read",
     "unsupported": "pack it as torch.jit.save does: unencrypted, stored or deflated",

@@ -489,12 +489,31 @@ class _Reader:
             self.wrong(f"{text!r} where a value should be")
         while self.place < len(self.tokens) and self.tokens[self.place].text in ("[", "."):
             if self.take() == "[":
-                self.expression()
+                type_ = self.element(type_)
                 self.expect("]")
-                type_ = type_[5:-1] if type_.startswith("List[") else ""
             else:
                 type_ = self.attributes(type_, self.take())
         return type_
+
+    def element(self, container: str) -> str:
+        """Read the index or key by which an element of ``container`` is taken; return the type of that element."""
+        kind, within = container.partition("[")[0], types_within(container)
+        literal, index = self.peek(), self.expression()
+        if kind == "Dict":
+            wanted, element = within or ("", "")
+        elif kind in ("List", "Tuple", "str") or kind.startswith("__torch__."):  # a named tuple
+            wanted, element = "int", {"List": within[0] if within else "", "str": "str"}.get(kind, "")
+        elif kind in VAGUE or kind[:1] == "~":
+            wanted, element = "str" if kind in VAGUE and index == "str" else "int", ""  # a dict perhaps
+        else:
+            self.wrong(f"{container} has no elements")
+        if not self.fits(wanted, index):
+            self.wrong(f"an element of {container or 'a value'} by {index}")
+        if kind == "Tuple" and within and literal.isdecimal():
+            if int(literal) >= len(within):
+                self.wrong(f"element {literal} of {container}")
+            return within[int(literal)]
+        return element
 
     def alike(self, types: Sequence[str]) -> set[str]:
         """Return the different types of what stands in a list or dict, which may be of one type only."""

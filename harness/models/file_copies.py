@@ -38,11 +38,6 @@ def planned(declaration: ModelDeclaration) -> ModelDeclaration:
     return replace(declaration, given=replace(given, sha256=sha256, inputs_sha256=inputs_sha256))
 
 
-def leads_out(path: str, within: str) -> bool:
-    """Return whether a file, by links in its path, lies outside of the folder ``within`` that was named."""
-    return bool(within) and not Path(os.path.realpath(path)).is_relative_to(within)
-
-
 def keep(declaration: ModelDeclaration, folder: Path) -> Kept:
     """Return the file under ``folder`` that is the given artifact of ``declaration`` for the run and its reruns.
 
@@ -58,7 +53,7 @@ def keep(declaration: ModelDeclaration, folder: Path) -> Kept:
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{declaration.name}.part"
     part.unlink(missing_ok=True)
-    path = _named_file(given.path, given)
+    path = files.real_path(given.path, given.within)
     try:
         with files.opened(path) as source:  # a plain file that we may read
             if not _shared(source, part) and not (source.size > COPIED_BYTES and _linked(path, part)):
@@ -130,21 +125,9 @@ def _digest(paths: Sequence[str], given: GivenArtifact) -> str:
     """
     found = []
     for path in paths:
-        with files.opened(_named_file(path, given)) as source:
+        with files.opened(path, given.within) as source:
             found.append(digest_of(source))
     return hashlib.sha256("".join(found).encode()).hexdigest() if len(found) > 1 else "".join(found)
-
-
-def _named_file(path: str, given: GivenArtifact) -> str:
-    """Return the real path of a file.
-
-    Raises:
-        CannotRead: a link in it leads out of the folder that was named.
-    """
-    real = os.path.realpath(path)
-    if leads_out(real, given.within):
-        raise CannotRead("leads_out", f"is a link that leads out of {given.within}: name the file itself")
-    return real
 
 
 def _require(planned_sha256: str | None, sha256: str) -> None:

@@ -3,10 +3,11 @@
 import glob
 import os
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.archive.formats import recognise
 from harness.archive.limits import LIMITS, CannotRead
@@ -37,13 +38,44 @@ class FileSource:
             raise CannotRead("unreadable_file", f"cannot be read: {error}") from None
 
 
-@contextmanager
-def opened(path: str) -> Iterator[FileSource]:
-    """Open ``path`` for reading.
+class FoundFile(NamedTuple):
+    """A file, and where it was found: below a folder's real path, or empty if it was named itself."""
+
+    path: str
+    within: str = ""
+
+    @property
+    def named(self) -> bool:
+        """Whether the user named it rather than a folder or a pattern."""
+        return not self.within
+
+
+def leads_out(path: str, within: str) -> bool:
+    """Return whether a file, by links in its path, lies outside of the folder ``within`` that was named."""
+    return bool(within) and not Path(os.path.realpath(path)).is_relative_to(within)
+
+
+def real_path(path: str, within: str) -> str:
+    """Return the real path of a file that was found in the folder ``within``, if in one.
 
     Raises:
-        CannotRead: it is no plain file (a pipe or a device might never answer), or may not be read.
+        CannotRead: a link in it leads out of that folder.
     """
+    real = os.path.realpath(path)
+    if leads_out(real, within):
+        raise CannotRead("leads_out", f"is a link that leads out of {within}")
+    return real
+
+
+@contextmanager
+def opened(path: str, within: str = "") -> Iterator[FileSource]:
+    """Open ``path`` for reading; found in the folder ``within``, if in one.
+
+    Raises:
+        CannotRead: it is no plain file (a pipe or a device might never answer), may not be read, or is a link that
+            leads out of ``within``.
+    """
+    path = real_path(path, within) if within else path
     try:
         plain = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116  asked before: opening a device may set it to work
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -61,31 +93,34 @@ def opened(path: str) -> Iterator[FileSource]:
         os.close(descriptor)
 
 
-def find_files(names: Sequence[str], *, suffixes: Collection[str] = SUFFIXES) -> tuple[str, ...]:
+def find_files(names: Sequence[str]) -> tuple[FoundFile, ...]:
     """Return the files that ``names`` mean, each once: files, patterns, and folders (searched without following links).
 
-    In a folder, that is files with one of ``suffixes``. Folders whose names begin with a dot (environments, caches) and
+    In a folder, that is files with one of ``SUFFIXES``. Folders whose names begin with a dot (environments, caches) and
     folders of runs are skipped unless they are named themselves. What exists and cannot be looked at is returned too.
 
     Raises:
         SelectionError: a name means nothing.
     """
-    found: dict[str, None] = {}
+    found: dict[str, FoundFile] = {}
     for name in names:
         folder = os.path.isdir(name)  # noqa: PTH112  Path.is_dir raises where a name is too long
-        below = sorted(_below(name, suffixes)) if folder else [name] if _is_there(name) else sorted(_matching(name))
+        below = sorted(_below(name)) if folder else [name] if _is_there(name) else sorted(_matching(name))
         if not below:
             missing = "matches nothing" if glob.has_magic(name) else "does not exist"
             what = "holds no artifact" if folder else missing
             shown = name if name.isprintable() else ascii(name)
             raise SelectionError(
-                f"{shown} {what}", f"name files, patterns, or folders with {', '.join(sorted(suffixes))}"
+                f"{shown} {what}", f"name files, patterns, or folders with {', '.join(sorted(SUFFIXES))}"
             )
-        found.update(dict.fromkeys(below))
-    return tuple(found)
+        within = os.path.realpath(_named_folder(name))
+        for path in below:
+            if path == name or path not in found:
+                found[path] = FoundFile(path, "" if path == name else within)
+    return tuple(found.values())
 
 
-def named_folder(name: str) -> str:
+def _named_folder(name: str) -> str:
     """Return the folder that a name means: itself, or where a pattern begins; links below it may lead out of it."""
     if os.path.isdir(name):  # noqa: PTH112  as above
         return name
@@ -110,7 +145,7 @@ def _matching(pattern: str) -> Iterator[str]:
     if not glob.has_magic(pattern):
         return
     try:
-        base = Path(named_folder(pattern))
+        base = Path(_named_folder(pattern))
         rest = Path(pattern).relative_to(base)
         dotted = any(part.startswith(".") for part in rest.parts)
         for path in base.glob(str(rest)):
@@ -129,11 +164,11 @@ def _is_run(folder: Path) -> bool:
     return named and os.path.isdir(folder / PROBES)  # noqa: PTH112  as above
 
 
-def _below(folder: str, suffixes: Collection[str]) -> Iterator[str]:
+def _below(folder: str) -> Iterator[str]:
     refused: list[str] = []
     for root, folders, names in os.walk(folder, onerror=lambda error: refused.append(str(error.filename))):
         folders[:] = [name for name in folders if not name.startswith(".") and not _is_run(Path(root) / name)]
-        yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in suffixes)
+        yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in SUFFIXES)
     yield from refused
 
 

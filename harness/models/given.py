@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from harness.archive.formats import FORMATS
 from harness.archive.limits import CannotRead
@@ -17,10 +17,10 @@ from harness.domain.archive import ArchiveFormat
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.text import first_few
 from harness.errors import ConfigError, FixtureError, GoldenError, SelectionError
-from harness.models import file_copies, names
+from harness.models import names
 from harness.models.bundles import bundle_declaration
 from harness.models.declarations import merge_catalogue
-from harness.models.files import SUFFIXES, find_files, format_of, named_folder, opened
+from harness.models.files import FoundFile, find_files, format_of, leads_out, opened
 from harness.models.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
 from harness.worker import wire
 
@@ -200,18 +200,6 @@ class GivenModels:
     notes: tuple[str, ...] = ()
 
 
-class GivenFile(NamedTuple):
-    """A file, by its absolute path, and where it was found: below a folder's real path, or empty if it was named."""
-
-    path: str
-    within: str
-
-    @property
-    def named(self) -> bool:
-        """Whether the user named it rather than a folder or a pattern."""
-        return not self.within
-
-
 def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenModels:
     """Return the models that ``names`` mean: files, folders, patterns, golden bundles and manifests.
 
@@ -229,7 +217,7 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         ConfigError: two files of requests are beside one artifact.
     """
     declared: list[ModelDeclaration] = []
-    files: dict[str, GivenFile] = {}
+    files: dict[str, FoundFile] = {}
     manifests: dict[str, str] = {}
     for name in names:
         path = name if base is None else str(base / name)
@@ -248,7 +236,7 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
     taken = {model.given.path for model in declared if model.given is not None}
     usable = []
     for found in files.values():
-        outside = file_copies.leads_out(found.path, found.within)  # so it is not opened, and has a row that says so
+        outside = leads_out(found.path, found.within)  # so it is not opened, and has a row that says so
         wrong = "" if outside else what_else(found.path)
         if wrong and found.named:
             raise SelectionError(f"{shown(found.path)} {wrong}", INSPECT)
@@ -332,18 +320,16 @@ def _why_no_bundle(path: str) -> str:
     return ""
 
 
-def _files(name: str) -> Iterator[GivenFile]:
+def _files(name: str) -> Iterator[FoundFile]:
     """Yield the artifacts that one name means; links are not resolved: a model is named after the link."""
-    found = find_files([name], suffixes=SUFFIXES)
-    folder = os.path.realpath(named_folder(name))
-    for path in found:
-        if not is_request_file(path):
-            yield GivenFile(os.path.abspath(path), within="" if path == name else folder)  # noqa: PTH100
-        elif path == name:
-            raise SelectionError(f"{shown(path)} holds requests", "name the artifact: they are found beside it")
+    for found in find_files([name]):
+        if not is_request_file(found.path):
+            yield found._replace(path=os.path.abspath(found.path))  # noqa: PTH100
+        elif found.named:
+            raise SelectionError(f"{shown(found.path)} holds requests", "name the artifact: they are found beside it")
 
 
-def _merged(declared: Sequence[ModelDeclaration], files: Sequence[GivenFile]) -> tuple[ModelDeclaration, ...]:
+def _merged(declared: Sequence[ModelDeclaration], files: Sequence[FoundFile]) -> tuple[ModelDeclaration, ...]:
     for found in files:
         wrong = why_unreadable(found.path) if found.named else ""
         if wrong:
@@ -356,7 +342,7 @@ def _merged(declared: Sequence[ModelDeclaration], files: Sequence[GivenFile]) ->
     )
 
 
-def _model(found: GivenFile, name: str) -> ModelDeclaration:
+def _model(found: FoundFile, name: str) -> ModelDeclaration:
     return finished(
         ModelDeclaration(
             name=name,

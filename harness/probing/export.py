@@ -5,6 +5,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from harness.archive.formats import FAILURES
 from harness.archive.limits import CannotRead
 from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome
@@ -65,7 +66,8 @@ def _of_that_file(artifact: Artifact, kept: file_copies.Kept) -> Artifact:
 
 def _not_kept(error: CannotRead | OSError, path: str, effects: Effects) -> Failure:
     if isinstance(error, CannotRead):
-        return Failure(type="Unreadable", message=f"{path} {error.text}", phase="")
+        advice = f": {FAILURES[error.kind]}" if error.kind in FAILURES else ""
+        return Failure(type="Unreadable", message=f"{path} {error.text}{advice}", phase="")
     message = f"{path} cannot be kept under {effects.run_dir.path}: {error.strerror or error}"
     return Failure(type="NotKept", message=message, phase="")
 

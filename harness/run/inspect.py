@@ -29,13 +29,13 @@ def inspect(options: Options, names: Sequence[str], progress: Progress) -> Inspe
         EnvironmentUnavailable: a release could not be provisioned or asked.
     """
     found = find_files(names)
-    paths = [path for path in found if path in names or not is_request_file(path)] or found
+    wanted = [file for file in found if file.named or not is_request_file(file.path)] or found
     registries = _registries(options, progress)
-    progress.stage("read", len(paths))
+    progress.stage("read", len(wanted))
     files = []
     memory = CodeMemory()
-    for path in paths:
-        files.append(inspect_file(path, registries, memory))
+    for path, within in wanted:
+        files.append(inspect_file(path, registries, memory, within=within))
         progress.step()
     progress.finish()
     return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))

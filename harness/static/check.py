@@ -23,14 +23,17 @@ from harness.static.registries import registries_of
 
 
 def inspect_file(
-    path: str, registries: Mapping[str, OperatorRegistry], memory: CodeMemory | None = None
+    path: str, registries: Mapping[str, OperatorRegistry], memory: CodeMemory | None = None, *, within: str = ""
 ) -> InspectedFile:
     """Return facts of one file and a verdict per side; a file that cannot be read has a failure in their place.
 
     Of a golden bundle the artifact in it is judged.
+
+    Args:
+        within: the real path of the folder that it was found in, if it was not named itself: no link is followed out.
     """
     try:
-        with files.opened(path) as source:
+        with files.opened(path, within) as source:
             facts = read_artifact(source, path, memory=memory)
             if facts.format is ArchiveFormat.GOLDEN_BUNDLE:
                 inside = read_artifact(artifact_window(source), path, memory=memory)

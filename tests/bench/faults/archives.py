@@ -1,9 +1,9 @@
 """Edited archives: no file that a release refuses may be predicted to load in it.
 
-Genuine artifacts of the zoo, exported in several releases, are edited in the fields of the zip, the opcodes of a
-pickle, the words and lines of their code, or their members; others have bits flipped anywhere. After an edit of
-contents the archive is written as torch writes one: with its serialization id as it was, made again (as only a forger
-would), or left out with ``byteorder`` (as torch before 2.1 did).
+Genuine artifacts of the zoo, without the large ones that are there for times, are exported in several releases and
+edited in the fields of the zip, the opcodes of a pickle, the words and lines of their code, or their members; others
+have bits flipped anywhere. After an edit of contents the archive is written as torch writes one: with its serialization
+id as it was, made again (as only a forger would), or left out with ``byteorder`` (as torch before 2.1 did).
 """
 
 import json
@@ -59,7 +59,7 @@ def attack(count: int, seed: int) -> list[str]:
     """Return the mutants that a release refused and that were predicted to load in it, or the reverse."""
     with tempfile.TemporaryDirectory(prefix="gate-archives-") as folder:
         environments = {release: _environment(release) for release in {*EXPORTERS, *LOADERS}}
-        declarations = read_fixtures(PROJECT / "fixtures" / "zoo")
+        declarations = [item for item in read_fixtures(PROJECT / "fixtures" / "zoo") if "served" not in item.tags]
         genuine = []
         for release in EXPORTERS:
             made = Path(folder) / release
@@ -83,12 +83,16 @@ def wrong_predictions(
         (folder / name).write_bytes(item.data)
     root = default_environment_root(PROJECT)
     registries = {side: registry_of(environment, root) for side, environment in environments.items()}
+    verdicts = {name: inspect_file(str(folder / name), registries).verdicts for name in drawn}
+    for name, sides in verdicts.items():
+        if all(verdict.prediction is Prediction.UNKNOWN for verdict in sides.values()):  # whatever torch says
+            (folder / name).unlink()
     said = {side: _loaded(environment.interpreter, folder) for side, environment in environments.items()}
     wrong, tally = [], dict.fromkeys(Prediction, 0)
     for name, item in drawn.items():
-        for side, verdict in inspect_file(str(folder / name), registries).verdicts.items():
+        for side, verdict in verdicts[name].items():
             tally[verdict.prediction] += 1
-            refused = said[side][name]
+            refused = said[side].get(name, "")
             if verdict.prediction is (Prediction.LOADS if refused else Prediction.FAILS):
                 first = next((finding.text for finding in verdict.findings), "")
                 wrong.append(

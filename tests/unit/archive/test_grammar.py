@@ -26,6 +26,7 @@ def problem_of(code: str) -> str:
         "    y = x\n    for i in range(3):\n      y0 = torch.add(y, i)\n      y = y0\n    return y",
         "    size : Optional[int] = None\n    a, b, = torch.size(x)\n    c, d = a, b\n    return torch.view(x, [c, -1])",
         '    d = {"a": x, "b": x}\n    t = annotate(Tuple[int, str], (1, "a\\n"))\n    return d["a"]',
+        '    d = annotate(Dict[str, List[Tuple[Tensor, int]]], {})\n    return ((d["a"])[torch.len(d)])[0]',
     ],
 )
 def test_what_torch_prints_is_read(body: str) -> None:
@@ -57,6 +58,12 @@ def test_what_torch_prints_is_read(body: str) -> None:
         ("torch.relu(x)", "__torch__.m.twice(x, 1, 2, )", "does not take 3 arguments"),
         ("torch.relu(x)", "1", "another type is returned than declared"),
         ("torch.relu(x)", "x + x", "line 7: not as torch prints"),
+        ("torch.relu(x)", '(torch.size(x))["a"]', "an element of List[int] by str"),
+        ("torch.relu(x)", '(torch.chunk(x, 2))["a"]', "an element of ~aten::chunk by str"),
+        ("torch.relu(x)", "(x, x)[2]", "element 2 of Tuple[Tensor,Tensor]"),
+        ("torch.relu(x)", "(torch.dim(x))[0]", "int has no elements"),
+        ("torch.relu(x)", "annotate(Dict[str, Tensor], {})[0]", "an element of Dict[str,Tensor] by int"),
+        ("torch.relu(x)", "annotate(Dict[str, Tensor], {})[torch.len(x)]", "an element of Dict[str,Tensor] by int"),
         ("torch.relu(x)", "CONSTANTS.c0", "names constant 0 of 0"),
         ("torch.relu(x)", "torch.add(x, 99999999999999999999)", "more than 64 bits"),
         ("torch.relu(x)", "[x, 1][0]", "values of several types"),

@@ -7,7 +7,11 @@ import pytest
 
 from harness.archive.limits import CannotRead
 from harness.errors import SelectionError
-from harness.models.files import find_files, opened
+from harness.models.files import FoundFile, find_files, opened
+
+
+def paths(*names: object) -> tuple[str, ...]:
+    return tuple(file.path for file in find_files(list(map(str, names))))
 
 
 def test_a_file_is_read_from_an_offset(tmp_path: Path) -> None:
@@ -37,13 +41,13 @@ def test_files_patterns_and_folders_are_found_once_and_in_order(tmp_path: Path) 
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
-    found = find_files([str(tmp_path), f"{tmp_path}/*.pt", f"{tmp_path}/notes.txt"])
+    found = paths(str(tmp_path), f"{tmp_path}/*.pt", f"{tmp_path}/notes.txt")
     assert [str(Path(path).relative_to(tmp_path)) for path in found] == ["a.PT", "b.pt", "sub/c.ptl", "notes.txt"]
 
 
 def test_a_name_with_a_bracket_is_no_pattern_if_it_exists(tmp_path: Path) -> None:
     (tmp_path / "a[1].pt").write_bytes(b"")
-    assert find_files([f"{tmp_path}/a[1].pt"]) == (f"{tmp_path}/a[1].pt",)
+    assert paths(f"{tmp_path}/a[1].pt") == (f"{tmp_path}/a[1].pt",)
 
 
 def test_a_pattern_finds_what_is_below_and_follows_no_links_in_a_circle(tmp_path: Path) -> None:
@@ -52,8 +56,8 @@ def test_a_pattern_finds_what_is_below_and_follows_no_links_in_a_circle(tmp_path
     (tmp_path / "sub" / "folder.pt").mkdir()
     for name in ("one", "two"):  # by links, 2 ** 40 ways lead to the file
         (tmp_path / name).symlink_to(tmp_path, target_is_directory=True)
-    assert find_files([f"{tmp_path}/**/*.pt"]) == (f"{tmp_path}/sub/a.pt",)
-    assert find_files([f"{tmp_path}/one/sub/?.pt"]) == (f"{tmp_path}/one/sub/a.pt",)
+    assert paths(f"{tmp_path}/**/*.pt") == (f"{tmp_path}/sub/a.pt",)
+    assert paths(f"{tmp_path}/one/sub/?.pt") == (f"{tmp_path}/one/sub/a.pt",)
 
 
 def test_folders_that_begin_with_a_dot_are_left_out_unless_they_are_named(tmp_path: Path) -> None:
@@ -62,10 +66,10 @@ def test_folders_that_begin_with_a_dot_are_left_out_unless_they_are_named(tmp_pa
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "a.pt").touch()
     mine, other = (str(tmp_path / place) for place in ("models/a.pt", ".torchscript-gate/reports/run/given/a.pt"))
-    assert find_files([str(tmp_path)]) == (mine,)
-    assert find_files([str(tmp_path / "**" / "*.pt")]) == (mine,)
-    assert find_files([str(tmp_path / "**" / ".torch*" / "**" / "*.pt")]) == (other,)
-    assert find_files([str(tmp_path / ".torchscript-gate")]) == (other,)
+    assert paths(str(tmp_path)) == (mine,)
+    assert paths(str(tmp_path / "**" / "*.pt")) == (mine,)
+    assert paths(str(tmp_path / "**" / ".torch*" / "**" / "*.pt")) == (other,)
+    assert paths(str(tmp_path / ".torchscript-gate")) == (other,)
 
 
 def test_what_a_run_has_made_is_left_out_unless_it_is_named(tmp_path: Path) -> None:
@@ -75,17 +79,17 @@ def test_what_a_run_has_made_is_left_out_unless_it_is_named(tmp_path: Path) -> N
     for path in (mine, made, tmp_path / "reports/first/plan.json", other, tmp_path / "reports/matrix/.lock"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    assert find_files([str(tmp_path)]) == (str(mine),)
-    assert find_files([str(tmp_path / "**" / "*.pt")]) == (str(mine),)
-    assert find_files([str(tmp_path / "reports/first")]) == (str(made),)
-    assert find_files([str(tmp_path / "reports/first/probes/*/*.pt")]) == (str(made),)
+    assert paths(str(tmp_path)) == (str(mine),)
+    assert paths(str(tmp_path / "**" / "*.pt")) == (str(mine),)
+    assert paths(str(tmp_path / "reports/first")) == (str(made),)
+    assert paths(str(tmp_path / "reports/first/probes/*/*.pt")) == (str(made),)
 
 
 def test_a_relative_pattern_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.pt").write_bytes(b"")
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path / "sub")
-    assert find_files(["../*.pt"]) == ("../a.pt",)
+    assert paths("../*.pt") == ("../a.pt",)
 
 
 def test_a_folder_that_nobody_can_look_into_is_no_run_and_no_bug(
@@ -101,8 +105,8 @@ def test_a_folder_that_nobody_can_look_into_is_no_run_and_no_bug(
         return stat(path, *arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "stat", refuse)
-    assert find_files([str(tmp_path)]) == (f"{tmp_path}/a.pt",)
-    assert find_files([f"{tmp_path}/**/*.pt"]) == (f"{tmp_path}/a.pt",)
+    assert paths(str(tmp_path)) == (f"{tmp_path}/a.pt",)
+    assert paths(f"{tmp_path}/**/*.pt") == (f"{tmp_path}/a.pt",)
 
 
 def test_what_may_not_be_checked_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +115,7 @@ def test_what_may_not_be_checked_is_not_left_out(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(os, "scandir", refuse)
     monkeypatch.setattr(os, "lstat", refuse)
-    assert find_files([str(tmp_path), "/closed/a.pt"]) == (str(tmp_path), "/closed/a.pt")
+    assert paths(str(tmp_path), "/closed/a.pt") == (str(tmp_path), "/closed/a.pt")
 
 
 def test_hostile_names_do_not_steer_the_terminal(tmp_path: Path) -> None:
@@ -130,4 +134,22 @@ def test_names_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     }
     for name, what in {**names, "a" * 300: "does not exist", "a" * 300 + "*": "matches nothing"}.items():
         with pytest.raises(SelectionError, match=what):
-            find_files([f"{tmp_path}/{name}"])
+            paths(f"{tmp_path}/{name}")
+
+
+def test_a_link_out_of_the_folder_that_was_named_is_not_followed(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside.pt", tmp_path / "models"
+    outside.write_bytes(b"secret")
+    folder.mkdir()
+    (folder / "own.pt").write_bytes(b"own")
+    (folder / "inside.pt").symlink_to("own.pt")
+    (folder / "out.pt").symlink_to(outside)
+    inside, out, own = find_files([str(folder)])
+    for file in (inside, own, FoundFile(out.path)):
+        with opened(*file) as source:
+            assert source.size
+    with pytest.raises(CannotRead, match="leads out of") as caught, opened(*out):
+        pass
+    assert caught.value.kind == "leads_out"
+    assert find_files([f"{folder}/o*.pt"]) == (out, own)
+    assert find_files([str(folder), out.path])[1] == FoundFile(out.path), "a file that is named itself may be a link"

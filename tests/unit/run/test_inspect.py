@@ -38,6 +38,19 @@ def test_a_file_that_cannot_be_read_is_inconclusive_and_the_others_are_told(
     assert [file["facts"] and file["facts"]["format"] for file in told["files"]] == [None, "torchscript", "torch_save"]
 
 
+def test_a_link_out_of_the_folder_is_not_read_unless_it_is_named(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link, target = folder / "link.pt", tmp_path_factory.mktemp("elsewhere") / "net.pt"
+    target.write_bytes(torchscript())
+    link.symlink_to(target)
+    assert main(["inspect", str(folder), "--format", "json"]) == 4
+    read, _ = json.loads(capsys.readouterr().out)["files"]
+    assert read["failure"] == {"kind": "leads_out", "text": f"is a link that leads out of {folder}"}
+    assert (read["facts"], read["advice"]) == (None, "name the file itself")
+    assert main(["inspect", str(link)]) == 0
+
+
 def test_request_files_beside_artifacts_are_not_judged_unless_they_are_named(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,7 +52,7 @@ def test_a_reader_sees_that_it_is_a_bundle(tmp_path: Path) -> None:
 
 def test_bundles_in_a_folder_are_found(tmp_path: Path) -> None:
     path, plain = real_bundle(tmp_path)
-    assert set(find_files([str(tmp_path)])) == {str(path), str(plain)}
+    assert {file.path for file in find_files([str(tmp_path)])} == {str(path), str(plain)}
 
 
 def test_a_bundle_that_lost_a_member_is_a_failure_and_no_crash(tmp_path: Path) -> None:
