@@ -118,7 +118,7 @@ def test_state_that_threads_share_in_both_releases_is_said_and_does_not_colour_t
     facts, _ = known
     sick = cell(facts, "tally", "shared")
     assert (sick.status, sick.decides, sick.kinds) == (Status.SAME_FAIL, False, ("shared_state",))
-    assert sick.findings[0].message.startswith("keeps state: must not be shared by threads")
+    assert sick.findings[0].message.startswith("keeps state in both releases: must not be shared by threads")
     assert judge_row("tally", facts.verdicts["tally"]).status is Status.PASS
     assert cell(facts, "tally_unused", "shared").status is Status.PASS
 
