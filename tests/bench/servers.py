@@ -1,6 +1,6 @@
-"""Scenarios of servers that are asked for: how often is each planted case told, and its healthy twin left alone?
+"""Scenarios of servers that are asked for: how often does each planted case fail as planted, and its healthy twin not?
 
-Every process is a new one. A case is told where its model ends as planted, a twin where nothing fails. Of hangs it is
+Every process is a new one. A case counts where its model ends as planted, a twin where nothing fails. Of hangs it is
 measured how long after the last event the process was proven to hang, looked into and ended.
 """
 
@@ -25,7 +25,7 @@ from tests.integration.servers import answered, launcher, planned, provisioned
 
 CONCURRENCY, BREAKS = "tests/integration/concurrency", "fixtures/breaks"
 BOTH = ("libtorch", "python")
-TOLD_WITHIN_S = 5.0
+HANG_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ CASES = (
 
 
 def main(times: int, releases: Sequence[str]) -> int:
-    """Print the table for a pair of releases; return 0 if every process of every case and twin was told rightly."""
+    """Print the table for a pair of releases; return 0 if every process of every case and twin came out as planned."""
     begin_load = os.getloadavg()[0]
-    print(f"{'scenario':16}{'worker':10}{'release':14}{'planted':12}{'twin':12}{'hang told after':>16}", flush=True)
+    print(f"{'scenario':16}{'worker':10}{'release':14}{'planted':12}{'twin':12}{'hang seen after':>16}", flush=True)
     with tempfile.TemporaryDirectory(prefix="gate-servers-") as folder:
         plan = _plan(folder, releases)
         with provisioned(Path(folder), plan) as (first, effects):
@@ -91,29 +91,29 @@ def _rows(case: Case, facts: WithWorker, effects: Effects, times: int) -> Iterat
 
 
 def _row(case: Case, facts: WithWorker, effects: Effects, side: str, times: int) -> bool:
-    """Print how often the case and its twin were told in one release; return whether always."""
+    """Print how often the case ended as planted and its twin well, in one release; return whether always."""
     release = effects.environments[side].name
     has_it = case.only in release
     planted = launcher(case.scenario, facts, effects, side=side)
     healthy = replace(planted, settings=case.cure)
-    told = well = 0
+    shown = well = 0
     after_s = [0.0]
     for number in range(times):
         probe = planted.probe([case.model], number)
         if probe.outcome is Outcome.HANG:
             after_s.append(_since_last_event_s(probe))
-        told += _is_told(case, probe) if has_it else probe.outcome is Outcome.COMPLETED
+        shown += _shows_as_planted(case, probe) if has_it else probe.outcome is Outcome.COMPLETED
         well += healthy.probe([case.twin], 1000 + number).outcome is Outcome.COMPLETED
     hang = f"{max(after_s):.1f} s" if len(after_s) > 1 else ""
-    share = f"{told} of {times}" if has_it else f"(clean {told} of {times})"
+    share = f"{shown} of {times}" if has_it else f"(clean {shown} of {times})"
     print(
         f"{case.scenario:16}{facts.worker:10}{release:14}{share:12}{f'{well} of {times}':12}{hang:>16}".rstrip(),
         flush=True,
     )
-    return told == well == times and max(after_s) <= TOLD_WITHIN_S
+    return shown == well == times and max(after_s) <= HANG_WITHIN_S
 
 
-def _is_told(case: Case, probe: ProbeResult) -> bool:
+def _shows_as_planted(case: Case, probe: ProbeResult) -> bool:
     ended = {item.way for item in probe.models if model_of(item.model) == case.model}
     return any(outcome is case.outcome and phase.startswith(case.phase) for outcome, phase in ended)
 
