@@ -40,7 +40,7 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add everything that a run can be told."""
+    """Add the options of a run."""
     add_sides(command)
     add_models(command)
     command.add_argument("--list", action="store_true", help="list the models and stop")
@@ -54,18 +54,28 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"{', '.join(SCENARIOS)}, or all; may be given again (default: {', '.join(DEFAULT_SCENARIOS)})",
     )
-    command.add_argument("--init-rounds", metavar="N", help="repeat each initialization N times: bounds a rare hang")
-    command.add_argument("--runtime", choices=RUNTIMES, help="who initializes: the C++ worker or the Python one")
-    command.add_argument("--capture-mode", choices=CAPTURE_MODES, help="of CUDA graphs (default: thread_local)")
+    command.add_argument("--init-rounds", metavar="N", help="repeat each initialization N times, to bound a rare hang")
+    command.add_argument("--runtime", choices=RUNTIMES, help="which worker initializes and is timed")
+    command.add_argument(
+        "--capture-mode", choices=CAPTURE_MODES, help="how CUDA graphs are captured (default: thread_local)"
+    )
     add_running(command, "--profile", "--new-profile", "--deadline")
-    command.add_argument("--latency", choices=("off", "quick", "thorough"), help="how much the benchmark may spend")
+    command.add_argument("--latency", choices=("off", "quick", "thorough"), help="how long the benchmark may take")
     command.add_argument("--until", choices=UNTIL, help="end before timing; --resume goes on with it")
     command.add_argument(
         "--golden", nargs="?", const="golden", metavar="DIR", help="golden records in place of the old environment"
     )
-    command.add_argument("--allow-same-torch", action="store_true", default=None, help="show the noise; never green")
     command.add_argument(
-        "--rollback", action="store_const", const="probe", help="probe the rollback as well, not only read it"
+        "--allow-same-torch",
+        action="store_true",
+        default=None,
+        help="one torch on both sides, to see the noise; never green",
+    )
+    command.add_argument(
+        "--rollback",
+        action="store_const",
+        const="probe",
+        help="load and call what the new release exports in the old one, not only read it",
     )
     command.add_argument(
         "--explain",

@@ -24,7 +24,7 @@ def render_completion(parser: argparse.ArgumentParser, shell: str) -> str:
     """Return the completions of ``parser`` for ``shell``, as that shell reads them.
 
     Args:
-        parser: of ``torchscript-gate``; its actions are told what they complete with.
+        parser: of ``torchscript-gate``; the completions are noted at its actions.
     """
     for action in _actions(parser):
         completed = COMPLETED.get(str(action.metavar))

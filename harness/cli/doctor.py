@@ -27,7 +27,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_sides(command)
     command.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter")
     add_running(command, "--device", "--jobs")
-    command.add_argument("--runtime", choices=RUNTIMES, help="who initializes: the C++ worker or the Python one")
+    command.add_argument("--runtime", choices=RUNTIMES, help="which worker initializes and is timed")
     command.add_argument("--format", choices=CHECKUP.names, default="console", help="text, or all of it for a program")
 
 

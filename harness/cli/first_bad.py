@@ -18,6 +18,6 @@ call = bisect.call
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of ``bisect``; it searches over releases unless it is told otherwise."""
+    """Add the options of ``bisect``; without ``--over`` it searches over releases."""
     bisect.add_options(command)
     command.set_defaults(over="releases")

@@ -1,4 +1,4 @@
-"""How ``--help`` is laid out: what a command is for, commands to copy, what its exit codes say, where more is told.
+"""How ``--help`` is laid out: what a command is for, commands to copy, what its exit codes say, which page has more.
 
 ``%(prog)s`` is the command as it was typed, so that both ``python -m harness`` and ``torchscript-gate`` show their own.
 """

@@ -35,7 +35,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_sides(command)
     add_models(command)
     add_running(command, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
-    command.add_argument("--latency", choices=("off", "quick", "thorough"), help="how much a price may cost")
+    command.add_argument(
+        "--latency", choices=("off", "quick", "thorough"), help="how long the measurement of costs may take"
+    )
     command.add_argument("--resume", metavar="RUN", help="go on with an interrupted search")
     add_out(command)
 

@@ -17,7 +17,7 @@ RUNNING: dict[str, dict[str, Any]] = {
     "--deadline": {
         "dest": "deadlines.floor_s",
         "metavar": "SECONDS",
-        "help": "no load or call is a hang before (default: 60; of bisect and mitigate: 10)",
+        "help": "no load or call counts as a hang before that (default: 60; of bisect and mitigate: 10)",
     },
 }
 
@@ -29,13 +29,13 @@ def add_sides(command: argparse.ArgumentParser) -> None:
 
 
 def add_running(command: argparse.ArgumentParser, *names: str) -> None:
-    """Add those of the options that say how models are run."""
+    """Add the named options of those that say how models are run."""
     for name in names:
         command.add_argument(name, **RUNNING[name])
 
 
 def add_models(command: argparse.ArgumentParser) -> None:
-    """Add what says which models, in which environments: the same for every command that runs models."""
+    """Add the options that choose models and environments: the same for every command that runs models."""
     command.add_argument(
         "--env",
         action="append",
@@ -112,21 +112,21 @@ def _of_policy(text: str) -> str:
 
 
 def add_baseline(command: argparse.ArgumentParser) -> None:
-    """Add the earlier run that this one is told beside."""
-    told = "an earlier run, 'last', or a report.json: tell what is new, fixed or flaky since; decides nothing"
-    command.add_argument("--baseline", metavar="RUN", help=told)
+    """Add the earlier run that this one is compared with."""
+    text = "an earlier run, 'last', or a report.json: shows what is new, fixed or flaky since; decides nothing"
+    command.add_argument("--baseline", metavar="RUN", help=text)
 
 
 def add_verbose(command: argparse.ArgumentParser) -> None:
-    """Add that nothing is left out on the console."""
-    told = "on the console, every model and every red cell, and not at most 60 lines"
-    command.add_argument("--verbose", action="store_true", help=told)
+    """Add the option that leaves nothing out on the console."""
+    text = "on the console, every model and every red cell; without it at most 60 lines"
+    command.add_argument("--verbose", action="store_true", help=text)
 
 
 def add_trust(command: argparse.ArgumentParser) -> None:
-    """Add that a run may be gone on with, or repeated, that somebody else has made."""
-    told = "go on with a run that is another user's or holds links: what its plan names is executed"
-    command.add_argument("--trust", dest="trusted", action="store_true", help=told)
+    """Add the option that accepts a run which somebody else has made."""
+    text = "accept a run that is another user's or holds links: what its plan names is executed"
+    command.add_argument("--trust", dest="trusted", action="store_true", help=text)
 
 
 def add_out(command: argparse.ArgumentParser) -> None:
@@ -135,17 +135,17 @@ def add_out(command: argparse.ArgumentParser) -> None:
 
 
 def add_cell(command: argparse.ArgumentParser) -> None:
-    """Add what says which cell: one of a finished run, or that of a model."""
-    told = "a finished run or 'last', in place of --model, --old, --new"
-    command.add_argument("run", nargs="?", metavar="RUN", help=told)
+    """Add the options that choose one cell: of a finished run, or of a model."""
+    text = "a finished run or 'last', in place of --model, --old, --new"
+    command.add_argument("run", nargs="?", metavar="RUN", help=text)
     add_trust(command)
     command.add_argument("cell_id", nargs="?", metavar="CELL_ID", help="one of its red cells, as its report prints it")
-    command.add_argument("--cell", metavar="CELL_ID", help="the same of the last run with a report, or of RUN")
+    command.add_argument("--cell", metavar="CELL_ID", help="such a cell of RUN, or of the last run with a report")
     command.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
 
 
 def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Options":
-    """Return what was typed."""
+    """Return the options that were typed."""
     from harness.config.schema import OPTIONS
     from harness.run.options import Options
 

@@ -36,9 +36,9 @@ def terminal_width() -> int | None:
 
 def _columns() -> int:
     """Return the columns that ``COLUMNS`` or one of the standard streams' terminals has; 0: there is none."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told):
-        return int(told)
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
     for stream in (sys.__stdout__, sys.__stderr__, sys.__stdin__):
         try:
             if stream is not None and (columns := os.get_terminal_size(stream.fileno()).columns):

@@ -69,7 +69,7 @@ def _add(options: "Options", parsed: argparse.Namespace) -> str:
     from harness.run.options import own_command
     from harness.run.waivers import ToWaive, add
 
-    told = add(
+    report = add(
         options,
         parsed.run,
         ToWaive(name=parsed.name, cause=parsed.cause, models=parsed.models),
@@ -79,35 +79,35 @@ def _add(options: "Options", parsed: argparse.Namespace) -> str:
         expires=_date(parsed.expires),
         bound=_number(parsed.bound),
     )
-    again = f"{own_command()} gate {shlex.quote(told.run)}"
-    return f"{_listed(told, 'wrote {} to')}\njudge the run again: {again}\n"
+    again = f"{own_command()} gate {shlex.quote(report.run)}"
+    return f"{_listed(report, 'wrote {} to')}\njudge the run again: {again}\n"
 
 
 def _list(options: "Options", parsed: argparse.Namespace) -> str:
     from harness.run.waivers import known
 
-    told = known(options, parsed.run)
-    return _listed(told, "{} in", judged_by=told.run) if told.uses else f"no waivers in {told.file}\n"
+    report = known(options, parsed.run)
+    return _listed(report, "{} in", judged_by=report.run) if report.uses else f"no waivers in {report.file}\n"
 
 
 def _prune(options: "Options", parsed: argparse.Namespace) -> str:
     from harness.run.waivers import prune
 
-    told = prune(options, parsed.run, write=parsed.yes)
-    if not told.uses:
-        return f"nothing to take out of {told.file}\n"
+    report = prune(options, parsed.run, write=parsed.yes)
+    if not report.uses:
+        return f"nothing to take out of {report.file}\n"
     if parsed.yes:
-        return _listed(told, "took {} out of", judged_by=told.run)
-    return f"{_listed(told, 'to go: {} of', judged_by=told.run)}\nwrite with --yes\n"
+        return _listed(report, "took {} out of", judged_by=report.run)
+    return f"{_listed(report, 'to go: {} of', judged_by=report.run)}\nwrite with --yes\n"
 
 
-def _listed(told: "WaiverReport", what: str, *, judged_by: str = "") -> str:
+def _listed(report: "WaiverReport", what: str, *, judged_by: str = "") -> str:
     """Return the waivers below what was done with them; ``what`` has a place for how many they are."""
     from harness.report.text.waivers import render_waivers
 
-    title = f"{what.format(counted(len(told.uses), 'waiver'))} {told.file}"
+    title = f"{what.format(counted(len(report.uses), 'waiver'))} {report.file}"
     title += f"; what they did in {judged_by}" if judged_by else ""
-    return render_waivers(told.uses, title, in_a_run=bool(told.run), width=width())
+    return render_waivers(report.uses, title, in_a_run=bool(report.run), width=width())
 
 
 ACTIONS: dict[str, Callable[["Options", argparse.Namespace], str]] = {"add": _add, "list": _list, "prune": _prune}

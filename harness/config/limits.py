@@ -44,8 +44,8 @@ def ratio_of(value: object, *, ratios: bool) -> float:
             raise AmbiguousLimit(
                 '1 may mean 1 % or that nothing may grow: write "+1 %", or a small one such as "+0.1 %"'
             )
-        told = f"{value:g} may mean {value:g} % or +{100 * (value - 1):.4g} %"
-        raise AmbiguousLimit(f'{told}: write "+{value:g} %" or "x{value:g}"')
+        message = f"{value:g} may mean {value:g} % or +{100 * (value - 1):.4g} %"
+        raise AmbiguousLimit(f'{message}: write "+{value:g} %" or "x{value:g}"')
     raise ValueError
 
 

@@ -155,9 +155,9 @@ def _latency(written: Mapping[str, Any], where: str) -> LatencyBudget:
     latency = LatencyBudget(**{**BUDGET_DEFAULTS.get(written.get("budget", ""), {}), **written})
     if latency.undecided_limit <= 1 + latency.limit:
         limits = f"more than the limit, which is {limit_words(1 + latency.limit)}"
-        told = f"{where}.undecided_limit: expected {limits}, got {limit_words(latency.undecided_limit)}"
-        raise ConfigError(told, "raise it, or leave it out")
+        message = f"{where}.undecided_limit: expected {limits}, got {limit_words(latency.undecided_limit)}"
+        raise ConfigError(message, "raise it, or leave it out")
     if list(latency.looks) != sorted(set(latency.looks)):
-        told = f"{where}.looks: expected numbers that rise, got {shown(list(latency.looks))}"
-        raise ConfigError(told, "such as [3, 5, 8]")
+        message = f"{where}.looks: expected numbers that rise, got {shown(list(latency.looks))}"
+        raise ConfigError(message, "such as [3, 5, 8]")
     return latency

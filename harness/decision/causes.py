@@ -1,4 +1,4 @@
-"""Groups what needs a reader by its cause, so that each is told once: a judged run -> causes, the worst first; pure.
+"""Groups what needs a reader by its cause, each reported once: a judged run -> causes, the worst first. Pure.
 
 Every red or undecided cell that decides belongs to exactly one cause. Which one follows from its gravest finding and
 what is known of its model, not from how others are grouped: so the id of a cause is the same in the next run.

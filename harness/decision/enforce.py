@@ -200,12 +200,12 @@ def with_policy(cell: CellVerdict, policy: ModelPolicy, comparison: OutputCompar
         return cell  # no finding of it says why it has this status, so none can take it away
     if status is Status.PASS:
         status = _let_pass(cell, rulings, comparison)
-    told = replace(
+    ruled_cell = replace(
         cell,
         findings=tuple(sorted(cell.findings, key=lambda finding: WEIGHTS.index(weights[finding.kind]))),
         ruled=(*cell.ruled, *rulings.values()),
     )
-    return told if status is cell.status else _as(told, status)
+    return ruled_cell if status is cell.status else _as(ruled_cell, status)
 
 
 def _status(weights: Mapping[str, Severity]) -> Status:

@@ -58,7 +58,7 @@ def regate(
     if rollback is not None:
         rollback = replace(rollback, gates=settings.rollback == "fail")
     judgement = _decided(replace(report, rollback=rollback), rows, settings, unmet(asked))
-    told = PolicyReport(
+    policy_report = PolicyReport(
         source=source,
         settings=settings,
         steady=_steady(report),
@@ -76,7 +76,7 @@ def regate(
     return replace(
         report,
         judgement=judgement,
-        policy=told,
+        policy=policy_report,
         waivers=uses,
         notes=(*(note for note in report.notes if note not in said), *waiver_notes(uses)),
         rollback=rollback,

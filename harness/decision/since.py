@@ -187,14 +187,14 @@ def since(before: RunReport, now: RunReport, more_often: MoreOften) -> BaselineR
         more_often: whether so many failures in so many rounds are clearly more frequent than others.
     """
     changes = [*_changes(before, now, more_often)]
-    told = [one for one in changes if one.change is not CellTrend.UNCHANGED or one.why]
+    listed = [one for one in changes if one.change is not CellTrend.UNCHANGED or one.why]
     return BaselineReport(
         run=before.run,
         started_at=before.started_at,
         decision=before.judgement.decision,
         differences=tuple(_differences(before, now)),
         other_artifacts=tuple(_other_artifacts(before, now)),
-        changes=tuple(sorted(told, key=lambda one: ORDER.index(one.change))),
+        changes=tuple(sorted(listed, key=lambda one: ORDER.index(one.change))),
         counts={change.value: count for change, count in sorted(Counter(one.change for one in changes).items())},
     )
 

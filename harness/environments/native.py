@@ -266,7 +266,6 @@ def build_library(
     folder: Path,
     *,
     name: str = "",
-    tick: Callable[[], None] = lambda: None,
     cancelled: threading.Event | None = None,
 ) -> NativeBuild:
     """Return the shared library of one C++ file that needs no torch, compiled now or before.
@@ -277,7 +276,7 @@ def build_library(
     Raises:
         Cancelled: ``cancelled`` was set.
     """
-    return _built(lambda: _library_recipe(source, name), folder, tick, cancelled)
+    return _built(lambda: _library_recipe(source, name), folder, lambda: None, cancelled)
 
 
 def _built(

@@ -1,4 +1,4 @@
-"""A run beside earlier ones: where the earlier report comes from, where it is kept, and what is told of both."""
+"""Compares a run with earlier ones: where their reports come from and are kept, and what has changed since."""
 
 from dataclasses import replace
 from pathlib import Path

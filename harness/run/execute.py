@@ -81,8 +81,8 @@ def _resume(options: Options, progress: Progress, name: str, earlier: RunReport 
         plan = run_dir.load_plan()
         _refuse_other_options(options, plan)
         if more_s and not plan.is_timed:
-            told = f"--more goes on with timing, and {run_dir.name} was planned without it"
-            raise ConfigError(told, "start a new run without --latency off")
+            message = f"--more goes on with timing, and {run_dir.name} was planned without it"
+            raise ConfigError(message, "start a new run without --latency off")
         changed = fixture_folders.changed_sources((*plan.models, *plan.planted_defects))
         if changed:
             raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")

@@ -101,6 +101,6 @@ def _with_reruns(report: RunReport, folder: Path, options: Options) -> RunReport
         longer = " --latency thorough" if change.cell.split("/")[2:3] == ["latency"] else ""
         commands[change.cell] = f"{begin} {shlex.quote(change.cell)}{longer}{policy}"
     open_ = [change.cell.split("/")[0] for change in changed if change.now is Status.INCONCLUSIVE]
-    told = f"this policy leaves {counted(len(open_), 'cell')} to ask again ({first_few(open_, NAMED)})"
-    notes = (f"{told}, in one command: {begin} --undecided{policy}",) if open_ else ()
+    note = f"this policy leaves {counted(len(open_), 'cell')} to ask again ({first_few(open_, NAMED)})"
+    notes = (f"{note}, in one command: {begin} --undecided{policy}",) if open_ else ()
     return replace(report, rerun=commands, notes=(*notes, *report.notes))

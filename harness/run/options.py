@@ -31,7 +31,7 @@ from harness.system import memory
 from harness.system.progress import Progress
 
 CONFIG = "pyproject.toml"
-# What a waiver gives reason to tell is the business of ``policy.unused_waivers``.
+# What a policy may weigh otherwise; findings about waivers follow ``policy.unused_waivers``.
 KINDS = tuple(kind for kind in SEVERITY if kind not in WAIVER_KINDS)
 
 
@@ -147,8 +147,8 @@ def other_policy(plan: Plan, options: Options) -> tuple[str, ...]:
     except ConfigError:
         return ()
     where = plan.settings.policy_file or IN_CONFIG
-    told = f"{where} has changed since this run was planned, and judged it as it was then: gate judges it by today's"
-    return () if now.policy == plan.settings.policy else (told,)
+    note = f"{where} has changed since this run was planned, and judged it as it was then: gate judges it by today's"
+    return () if now.policy == plan.settings.policy else (note,)
 
 
 def known_models(options: Options, settings: Settings) -> GivenModels:

@@ -256,12 +256,12 @@ def _answer(name: str, way: RollbackProbe, facts: Answered, effects: Effects) ->
         reason = f"{effects.environments['new'].name} has not written it: {why_not_made(export)}"
         return judging.rollback(name, None, None, why_neither=reason)
     results = way.old.models[:1] if way.old is not None else ()
-    told = None
+    prediction = None
     if way.file is not None:
-        told = judging.predicted(way.file, "old", effects.environments["old"].name, results)
+        prediction = judging.predicted(way.file, "old", effects.environments["old"].name, results)
     baseline = facts.baselines.get(name)
     loads = judging.loading(baseline.results if baseline is not None else ()) is PredictedLoad.LOADED
-    found = judging.rollback(name, told, way.verdict, loads_already=loads, why_neither="it was not read")
+    found = judging.rollback(name, prediction, way.verdict, loads_already=loads, why_neither="it was not read")
     return replace(found, artifact=effects.shown(Path(export.artifact.path)))
 
 

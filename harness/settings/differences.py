@@ -47,13 +47,15 @@ def settings(
 ) -> tuple[Setting, ...]:
     """Return every setting that changes numbers, by name: what workers told, and what the machine gives."""
     names = dict.fromkeys([*new, *old, *exporter])
-    told = [Setting(name=name, exporter=exporter.get(name), old=old.get(name), new=new.get(name)) for name in names]
+    found_settings = [
+        Setting(name=name, exporter=exporter.get(name), old=old.get(name), new=new.get(name)) for name in names
+    ]
     sides = {side: fingerprints.get(side) for side in ("old", "new")}
     machine = [
         Setting(name=name, **{side: getattr(found, name) for side, found in sides.items() if found is not None})
         for name in OF_THE_MACHINE
     ]
-    return (*told, *machine)
+    return (*found_settings, *machine)
 
 
 def concerning(found: Sequence[Setting], operators: Sequence[str]) -> tuple[Setting, ...]:

@@ -209,9 +209,9 @@ class _Attributing:
         )
 
 
-def trial_of(models: Sequence[str], threads: int, side: str = "new") -> Trial:
-    """Return the trial of ``models`` in so many threads; one thread brings them up one after another."""
-    return Trial(models=tuple(models), threads=threads, side=side, concurrent=threads > 1)
+def trial_of(models: Sequence[str], threads: int) -> Trial:
+    """Return the trial of ``models`` in so many threads of the new release; one thread does them in turn."""
+    return Trial(models=tuple(models), threads=threads, side="new", concurrent=threads > 1)
 
 
 def _failing(said: Said) -> bool | None:

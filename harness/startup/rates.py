@@ -50,17 +50,16 @@ def upper_bound(failures: int, repeats: int, confidence: float = CONFIDENCE) -> 
     return high
 
 
-def interval(successes: int, repeats: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the probabilities between which ``successes`` in ``repeats`` put the true one.
+def interval(successes: int, repeats: int) -> tuple[float, float]:
+    """Return the probabilities between which ``successes`` in ``repeats`` put the true one, with 95 % confidence.
 
     The exact two-sided interval of Clopper and Pearson: each bound is a one-sided one that errs half as often.
 
     Args:
         successes: 0 to ``repeats``.
         repeats: at least 0; (0, 1) after 0 of them.
-        confidence: above 0 and below 1.
     """
-    one_sided = (1 + confidence) / 2
+    one_sided = (1 + CONFIDENCE) / 2
     return (
         1.0 - upper_bound(repeats - successes, repeats, one_sided),
         upper_bound(successes, repeats, one_sided),

@@ -153,8 +153,8 @@ class RunDir:
 
     def save_plan(self, plan: Plan) -> None:
         """Store what the run is going to do."""
-        told = {each.name: getattr(plan, each.name) for each in fields(plan)}
-        self.write(PLAN, codec.canonical({"version": PLAN_VERSION, **told}))
+        fields_by_name = {each.name: getattr(plan, each.name) for each in fields(plan)}
+        self.write(PLAN, codec.canonical({"version": PLAN_VERSION, **fields_by_name}))
 
     def load_plan(self) -> Plan:
         """Return the stored plan.

@@ -1,6 +1,6 @@
-"""Scenarios of servers that are asked for: how often is each planted case told, and its healthy twin left alone?
+"""Scenarios of servers that are asked for: how often does each planted case fail as planted, and its healthy twin not?
 
-Every process is a new one. A case is told where its model ends as planted, a twin where nothing fails. Of hangs it is
+Every process is a new one. A case counts where its model ends as planted, a twin where nothing fails. Of hangs it is
 measured how long after the last event the process was proven to hang, looked into and ended.
 """
 
@@ -27,13 +27,13 @@ from tests.integration.servers import answered, launcher, planned, provisioned
 
 CONCURRENCY, BREAKS = "tests/integration/concurrency", "fixtures/breaks"
 BOTH = ("libtorch", "python")
-TOLD_WITHIN_S = 5.0
+HANG_WITHIN_S = 5.0
 
 
-Told = Callable[[ProbeResult], bool]
+Shows = Callable[[ProbeResult], bool]
 
 
-def _ends(outcome: Outcome, phase: str = "") -> Told:
+def _ends(outcome: Outcome, phase: str = "") -> Shows:
     """Return whether a process ends so, in that phase; empty for any."""
     return lambda probe: any(
         found is outcome and where.startswith(phase) for found, where in (item.way for item in probe.models)
@@ -57,14 +57,14 @@ class Case:
     """A planted case of a scenario, and the twin that comes through: another model, or the same with a cure.
 
     Attributes:
-        told: whether a process shows what is planted; ``only``: the release that has it, empty for all.
+        shows: whether a process shows what is planted; ``only``: the release that has it, empty for all.
         profile: what differs from the configured serving profile.
     """
 
     scenario: str
     model: str
     twin: str
-    told: Told
+    shows: Shows
     workers: Sequence[str] = BOTH
     cure: tuple[Setting, ...] = ()
     profile: Mapping[str, object] = field(default_factory=dict)
@@ -95,9 +95,9 @@ SCENARIOS = tuple(case.scenario for case in CASES)
 
 
 def main(times: int, releases: Sequence[str], only: Sequence[str]) -> int:
-    """Print the rows of the scenarios ``only``; return 0 if every process of every case and twin was told rightly."""
+    """Print the rows of the scenarios ``only``; return 0 if every process of every case and twin came out as planned."""
     begin_load = os.getloadavg()[0]
-    print(f"{'scenario':22}{'worker':10}{'release':14}{'planted':18}{'twin':12}{'hang told after':>15}", flush=True)
+    print(f"{'scenario':22}{'worker':10}{'release':14}{'planted':18}{'twin':12}{'hang seen after':>15}", flush=True)
     cases = [case for case in CASES if case.scenario in only]
     with tempfile.TemporaryDirectory(prefix="gate-servers-") as folder:
         plan = _plan(folder, releases, cases)
@@ -123,27 +123,27 @@ def _rows(case: Case, facts: WithWorker, effects: Effects, times: int) -> Iterat
 
 
 def _row(case: Case, facts: WithWorker, effects: Effects, side: str, times: int) -> bool:
-    """Print how often the case and its twin were told in one release; return whether always."""
+    """Print how often the case ended as planted and its twin well, in one release; return whether always."""
     release = effects.environments[side].name
     has_it = case.only in release
     planted = launcher(case.scenario, facts, effects, side=side, **case.profile)
     healthy = replace(planted, settings=case.cure)
-    told = well = 0
+    shown = well = 0
     after_s = [0.0]
     for number in range(times):
         probe = planted.probe([case.model], number)
         if probe.outcome is Outcome.HANG:
             after_s.append(_since_last_event_s(probe))
-        told += case.told(probe) if has_it else probe.outcome is Outcome.COMPLETED
+        shown += case.shows(probe) if has_it else probe.outcome is Outcome.COMPLETED
         twin = healthy.probe([case.twin], 1000 + number)
-        well += twin.outcome is Outcome.COMPLETED and not case.told(twin)
+        well += twin.outcome is Outcome.COMPLETED and not case.shows(twin)
     hang = f"{max(after_s):.1f} s" if len(after_s) > 1 else ""
-    share = f"{told} of {times}" if has_it else f"(clean {told} of {times})"
+    share = f"{shown} of {times}" if has_it else f"(clean {shown} of {times})"
     print(
         f"{case.scenario:22}{facts.worker:10}{release:14}{share:18}{f'{well} of {times}':12}{hang:>15}".rstrip(),
         flush=True,
     )
-    return told == well == times and max(after_s) <= TOLD_WITHIN_S
+    return shown == well == times and max(after_s) <= HANG_WITHIN_S
 
 
 def _since_last_event_s(probe: ProbeResult) -> float:

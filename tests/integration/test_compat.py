@@ -199,7 +199,18 @@ def test_a_golden_of_the_release_under_test_is_never_green(recorded: Path, tmp_p
 
 
 def test_the_same_torch_on_both_sides_is_refused_unless_asked_for(old_python: str, tmp_path: Path) -> None:
-    sides = ("--env", f"old={old_python}", "--env", f"new={old_python}", "-k", "din", "--latency", "off")
+    sides = (
+        "--env",
+        f"old={old_python}",
+        "--env",
+        f"new={old_python}",
+        "-k",
+        "din and not traced",
+        "--scenario",
+        "alone",
+        "--latency",
+        "off",
+    )
     refused = harness("compat", *sides, "--out", str(tmp_path))
     assert refused.returncode == 2 and "same torch" in refused.stderr
     asked = compat(tmp_path, *sides, "--allow-same-torch")
@@ -223,7 +234,7 @@ def test_run_that_ends_before_timing_says_so_and_keeps_its_whole_plan(tmp_path: 
 
 
 @pytest.mark.slow
-def test_busy_hang_of_a_call_that_was_fast_is_told_and_one_that_ends_late_is_none(tmp_path: Path) -> None:
+def test_busy_hang_of_a_call_that_was_fast_is_reported_and_one_that_ends_late_is_none(tmp_path: Path) -> None:
     sides = ("--new-profile", "cpu_fusion", "--scenario", "alone", "--latency", "off")
     run = compat(tmp_path, "--fixtures", "tests/integration/slowed", *sides)
     assert "hangs in call 1 of example" in run.row("never_ends").reason
@@ -267,7 +278,7 @@ def test_an_accepted_mitigation_is_applied_and_exits_with_0(tmp_path: Path) -> N
     (project / "pyproject.toml").write_text(text)
     done = harness(
         "--project", str(project), "compat", "--fixtures", str(PROJECT / HANGS), "--new-profile", "cpu_fusion",
-        "--deadline", "4", "--latency", "off", "--out", str(tmp_path / "runs"),
+        "--deadline", "4", "--latency", "off", "--scenario", "alone", "--out", str(tmp_path / "runs"),
     )  # fmt: skip
     run = finished(done, tmp_path / "runs")
     assert run.code == 0, run.out

@@ -40,6 +40,7 @@ def test_planted_nodes_are_named_and_no_other(old_python: str, new_python: str, 
     assert reductions["opt_error"].tests <= math.ceil(math.log2(reductions["opt_error"].nodes)) + 4
 
 
+@pytest.mark.slow
 def test_twins_whose_operators_work_leave_nothing_to_find(old_python: str, new_python: str, tmp_path: Path) -> None:
     """The same programs; only what rounds otherwise in the new release differs, and what is slow is so in both."""
     with stood(CHOSEN, (old_python, new_python), tmp_path / "healthy", defective=False) as stand:

@@ -47,6 +47,7 @@ def test_a_genuine_break_has_its_first_bad_release_and_what_is_known_is_not_prob
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.usefixtures("old_python", "new_python")
 def test_its_healthy_twin_has_none(tmp_path: Path) -> None:
     """What 2.1.2 exports of it loads in 2.6.0: only the rollback breaks."""

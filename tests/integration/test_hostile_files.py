@@ -150,7 +150,7 @@ def test_a_bare_file_name_leads_to_no_evidence(stand: Stand, worker: str) -> Non
 def test_an_artifact_cannot_write_what_other_probes_have_left(
     stand: Stand, worker: str, where: str, tmp_path: Path
 ) -> None:
-    healthy, writer = stand.artifacts["healthy"], stand.artifacts["writes_where_it_is_told"]
+    healthy, writer = stand.artifacts["healthy"], stand.artifacts["writes_to_any_path"]
     kept = RunDir(stand.folder).write("given/other.pt", b"kept")
     inputs = Path(healthy.inputs_dir, wire.TENSORS_BIN)
     place = {"kept copy": kept, "artifact": Path(healthy.path), "inputs": inputs, "report": stand.folder / "report"}

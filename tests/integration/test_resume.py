@@ -110,6 +110,7 @@ def test_resuming_where_nothing_was_run_is_a_mistake_of_the_user(line: Line) -> 
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 def test_real_run_killed_and_resumed_repeats_nothing(tmp_path: Path, old_python: str, new_python: str) -> None:
     models = ("--fixtures", str(cli.ROOT / "fixtures" / "zoo"), "-k", "dlrm and not served", "--scenario", "alone")
     line = Line(tmp_path / "project", old_python, new_python, models)

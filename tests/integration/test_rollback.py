@@ -13,7 +13,7 @@ MODELS = "encode_ragged or upsample_head or gated_norm or half_on_accelerator"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    chosen = ("--fixtures", "fixtures/breaks", "-k", MODELS, "--scenario", "alone")
+    chosen = ("--fixtures", "fixtures/breaks", "-k", MODELS, "--scenario", "alone", "--latency", "off")
     return compat(tmp_path_factory.mktemp("back"), *chosen, "--rollback", "--set", "policy.rollback=fail")
 
 

@@ -36,7 +36,7 @@ def floats(directory: str, model: str) -> dict[str, npt.NDArray[np.float32]]:
     }
 
 
-@pytest.fixture(params=["old_python", "new_python"])
+@pytest.fixture(params=["old_python", pytest.param("new_python", marks=pytest.mark.slow)])
 def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ZygoteRunner]:
     spec = EnvSpec(name="here")
     environment = Environment(name="here", interpreter=request.getfixturevalue(request.param), spec=spec)

@@ -57,7 +57,7 @@ def test_factory_is_called_with_the_arguments_of_its_combination(tmp_path: Path,
     assert answers == {"plain": [1], "grid_1e_07_2": [1e-07] * 2, "grid_True_2": [True] * 2, "grid_x_y_2": ["x y"] * 2}
 
 
-def test_package_of_the_environment_itself_needs_no_folder_and_a_missing_one_is_told(tmp_path: Path) -> None:
+def test_package_of_the_environment_itself_needs_no_folder_and_a_missing_one_is_reported(tmp_path: Path) -> None:
     environment = stub.make_environment(tmp_path / "env")
     (site,) = (tmp_path / "env" / "lib").glob("*/site-packages")
     for name, more in (("there", ""), ("lacking", "import nowhere_to_be_found\n")):

@@ -58,8 +58,8 @@ def render_annotations(report: RunReport, *, directory: str = "", places: Mappin
             in it is annotated without a place. None: as the report has them, where these are relative.
     """
     known = declared(report) if places is None else places
-    told = {cell for cause in report.causes for cell in cause.cells}
-    shown = [check for check in checks(report, directory=directory) if _shown(check) and check.name not in told]
+    in_causes = {cell for cause in report.causes for cell in cause.cells}
+    shown = [check for check in checks(report, directory=directory) if _shown(check) and check.name not in in_causes]
     whole, *rest = [_annotation(check, known) for check in shown]
     found = [whole, *(_of_cause(cause, known) for cause in report.causes), *rest]
     found = [*_of_waivers(report), *found, *_warned_cells(report, known)]
@@ -121,9 +121,9 @@ def _warned_cells(report: RunReport, places: Mapping[str, str]) -> list[Annotati
 
 def _warned(cell: CellVerdict) -> Iterator[tuple[str, str]]:
     """Yield (kind, message) of what a cell that passes warns of, or else what the policy let pass without a word."""
-    told = [(item.kind, finding_words(item)) for item in cell.findings if weight(cell, item.kind) is Severity.WARN]
-    yield from told
-    if let_pass(cell) and not told:
+    warned = [(item.kind, finding_words(item)) for item in cell.findings if weight(cell, item.kind) is Severity.WARN]
+    yield from warned
+    if let_pass(cell) and not warned:
         yield "let pass", f"let pass by the policy: {let_pass(cell)}"
 
 

@@ -130,7 +130,7 @@ def _cells(report: RunReport, directory: str) -> Iterator[Check]:
     changes = {item.cell: item for item in (report.baseline.changes if report.baseline is not None else ())}
     for row in table_rows(report):
         for cell in row.verdict.cells if row.verdict else ():
-            told = red.get(cell.cell)
+            red_cell = red.get(cell.cell)
             reason = row.verdict.reason if row.verdict and cell.status is not Status.PASS else ""
             yield Check(
                 name=cell.cell,
@@ -140,10 +140,10 @@ def _cells(report: RunReport, directory: str) -> Iterator[Check]:
                 raw=cell.status.value,
                 message=_cell_message(cell, reason),
                 model=cell.model,
-                lines=(*_cell_lines(report, cell, told), *_change_lines(report, changes.get(cell.cell), told)),
+                lines=(*_cell_lines(report, cell, red_cell), *_change_lines(report, changes.get(cell.cell), red_cell)),
                 kinds=cell.kinds,
                 waived=cell.waived,
-                evidence=told.evidence if told is not None else (),
+                evidence=red_cell.evidence if red_cell is not None else (),
                 change=changes[cell.cell].change if cell.cell in changes else None,
                 seconds=report.durations_s.get(cell.cell, 0.0),
             )
@@ -164,10 +164,10 @@ def _cell_message(cell: CellVerdict, reason: str) -> str:
     return f"let pass by the policy: {passed}" if passed else cell_words(cell) if cell.findings else ""
 
 
-def _cell_lines(report: RunReport, cell: CellVerdict, told: RedCell | None) -> Iterator[tuple[str, str]]:
+def _cell_lines(report: RunReport, cell: CellVerdict, red: RedCell | None) -> Iterator[tuple[str, str]]:
     """Yield the story of a red cell, who lets a waived one pass, and the command that shows either again."""
-    yield from told.lines if told is not None else ()
-    yield from (("found", path) for path in (told.found if told is not None else ()))
+    yield from red.lines if red is not None else ()
+    yield from (("found", path) for path in (red.found if red is not None else ()))
     yield from (("waived", waived_words(item)) for item in cell.waived)
     if cell.status is not Status.PASS and let_pass(cell):
         yield "let pass", let_pass(cell)
@@ -175,9 +175,9 @@ def _cell_lines(report: RunReport, cell: CellVerdict, told: RedCell | None) -> I
         yield "rerun", rerun_command(report, cell.cell)
 
 
-def _change_lines(report: RunReport, item: CellChange | None, told: RedCell | None) -> Iterator[tuple[str, str]]:
+def _change_lines(report: RunReport, item: CellChange | None, red: RedCell | None) -> Iterator[tuple[str, str]]:
     """Yield what a cell came to since the baseline; a red cell says so itself."""
-    if item is not None and report.baseline is not None and told is None:
+    if item is not None and report.baseline is not None and red is None:
         yield "baseline", f"{item.change.words} since {report.baseline.run}" + (f": {item.why}" if item.why else "")
 
 

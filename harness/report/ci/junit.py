@@ -63,11 +63,11 @@ def _case(check: Check) -> ET.Element:
         if message:
             ET.SubElement(case, "system-out").text = prose(message)
         return case
-    told = ET.SubElement(case, TAGS[check.state], {"message": prose(message)})
-    if told.tag != "skipped":
-        told.set("type", visible(check.kinds[0] if check.kinds else check.raw))
+    element = ET.SubElement(case, TAGS[check.state], {"message": prose(message)})
+    if element.tag != "skipped":
+        element.set("type", visible(check.kinds[0] if check.kinds else check.raw))
     lines = (*check.lines, *(("evidence", path) for path in check.evidence))
-    told.text = "\n".join(visible(f"{label}: {prose(text)}") for label, text in lines)
+    element.text = "\n".join(visible(f"{label}: {prose(text)}") for label, text in lines)
     return case
 
 

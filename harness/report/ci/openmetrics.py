@@ -182,5 +182,5 @@ def _times(facts: ModelReport, name: str, report: RunReport) -> Iterator[Sample]
     both = facts.load_s if name == "load" else facts.first_calls_s
     if both is None:
         return
-    for side, told, value in zip(("old", "new"), (report.old, report.new), both, strict=True):
-        yield {"model": facts.model, "side": side, "release": told.name, "device": report.device}, value
+    for side, environment, value in zip(("old", "new"), (report.old, report.new), both, strict=True):
+        yield {"model": facts.model, "side": side, "release": environment.name, "device": report.device}, value

@@ -90,11 +90,11 @@ def _rollback(report: RunReport, item: ModelRollback, directory: str) -> str:
 def _rollback_probes(found: RollbackReport) -> str:
     lines = [table_line(("model", "predicted", "happened", "probe", "can be rolled back")), table_line(["---"] * 5)]
     for item in found.models[:_MARKDOWN_PREDICTED_ROWS_SHOWN]:
-        told = item.predicted
-        happened = told.happened if told is not None and found.method == "probed" else NOT_MEASURED
+        prediction = item.predicted
+        happened = prediction.happened if prediction is not None and found.method == "probed" else NOT_MEASURED
         texts = (
             item.model,
-            told.prediction if told is not None else NOT_MEASURED,
+            prediction.prediction if prediction is not None else NOT_MEASURED,
             happened,
             item.verdict.status.value if item.verdict is not None else NOT_MEASURED,
             item.answer,
@@ -105,40 +105,42 @@ def _rollback_probes(found: RollbackReport) -> str:
 
 def static_section(report: RunReport, directory: str) -> list[str]:
     """Return each wrong prediction, then all of them beside what happened, folded; nothing where none was made."""
-    told = [(model.model, model.static) for model in report.models if model.static is not None]
-    if not told:
+    predicted = [(model.model, model.static) for model in report.models if model.static is not None]
+    if not predicted:
         return []
     wrong = []
     for subject, lines, command in wrong_predictions(report, run_directory(report, directory)):
         wrong += ["", f"### WRONG PREDICTION: {escape(subject, CELL_LIMIT)}", "", *bullets(lines), ""]
         wrong += command_block(command)
-    sides = [(side, getattr(report, side).name) for side in ("old", "new") if any(side in it.sides for _, it in told)]
+    sides = [
+        (side, getattr(report, side).name) for side in ("old", "new") if any(side in it.sides for _, it in predicted)
+    ]
     heads = ("model", *(name for _, name in sides), "worth knowing")
     table = [table_line(escape(head) for head in heads), table_line(["---"] * len(heads))]
-    for model, static in told[:_MARKDOWN_PREDICTED_ROWS_SHOWN]:
+    for model, static in predicted[:_MARKDOWN_PREDICTED_ROWS_SHOWN]:
         found = [static.sides.get(side) for side, _ in sides]
         notes = "; ".join(dict.fromkeys(text for item in found if item is not None for text in _notes(item)))
         cells = [escape(text, CELL_LIMIT) for text in (model, *(_beside(item) for item in found))]
         table.append(table_line([*cells, escape(notes or NOT_MEASURED)]))
-    summary = f"{counted(len(told), 'model')}: predicted, and what happened"
-    table_of_all = folded(summary, [*table, *_more(len(told))])
+    summary = f"{counted(len(predicted), 'model')}: predicted, and what happened"
+    table_of_all = folded(summary, [*table, *_more(len(predicted))])
     return ["", "## Static check", "", escape(static_words(report)), *wrong, table_of_all]
 
 
-def _beside(told: PredictedModel | None) -> str:
-    if told is None:
+def _beside(predicted: PredictedModel | None) -> str:
+    if predicted is None:
         return NOT_MEASURED
-    wrong = " WRONG" if told.agreed is False else ""
-    return f"{told.prediction}: {told.happened}{wrong}"
+    wrong = " WRONG" if predicted.agreed is False else ""
+    return f"{predicted.prediction}: {predicted.happened}{wrong}"
 
 
-def _notes(told: PredictedModel) -> Iterator[str]:
-    if told.note:
-        yield told.note
-    found = told.verdict.findings if told.verdict is not None else ()
+def _notes(predicted: PredictedModel) -> Iterator[str]:
+    if predicted.note:
+        yield predicted.note
+    found = predicted.verdict.findings if predicted.verdict is not None else ()
     yield from (finding_words(finding) for finding in found[:NAMED])
     if len(found) > NAMED:
-        yield f"and {len(found) - NAMED} more in {told.release}"
+        yield f"and {len(found) - NAMED} more in {predicted.release}"
 
 
 def _more(count: int) -> list[str]:
@@ -160,17 +162,17 @@ _MARKDOWN_WAIVERS_ROWS_SHOWN = 200
 
 def waivers_section(report: RunReport) -> list[str]:
     """Return a line per waiver that this run has something to say of; nothing where there is none."""
-    told = [use for use in report.waivers if use.state in ORDER]
-    told.sort(key=lambda use: ORDER.index(use.state))
-    if not told:
+    uses = [use for use in report.waivers if use.state in ORDER]
+    uses.sort(key=lambda use: ORDER.index(use.state))
+    if not uses:
         return []
-    lines = [_line(use) for use in told[:_MARKDOWN_WAIVERS_ROWS_SHOWN]]
+    lines = [_line(use) for use in uses[:_MARKDOWN_WAIVERS_ROWS_SHOWN]]
     rest = (
-        [f"{len(told) - _MARKDOWN_WAIVERS_ROWS_SHOWN} more are in report.json."]
-        if len(told) > _MARKDOWN_WAIVERS_ROWS_SHOWN
+        [f"{len(uses) - _MARKDOWN_WAIVERS_ROWS_SHOWN} more are in report.json."]
+        if len(uses) > _MARKDOWN_WAIVERS_ROWS_SHOWN
         else []
     )
-    quiet = len(report.waivers) - len(told)
+    quiet = len(report.waivers) - len(uses)
     rest += [f"Of {quiet} more nothing was judged that could need them."] if quiet else []
     table = ["", "## Waivers", "", table_line(WAIVER_COLUMNS), table_line(("---",) * len(WAIVER_COLUMNS)), *lines]
     return [*table, *(["", *rest] if rest else [])]
@@ -270,8 +272,8 @@ def _causes(report: RunReport) -> list[str]:
     lines = ["", "## Causes", "", table_line(heads), table_line(("---",) * len(heads))]
     for cause in report.causes[:_CAUSES_SHOWN]:
         texts = [cause.title, cause.evidence[0][1]] if cause.evidence else [cause.title]
-        told = escape(": ".join(dict.fromkeys(texts)), _CAUSE_LIMIT)
-        row = (f"**{cause.status.value}**", code(cause.id), escape(models_words(cause)), told, escape(cause.cure))
+        text = escape(": ".join(dict.fromkeys(texts)), _CAUSE_LIMIT)
+        row = (f"**{cause.status.value}**", code(cause.id), escape(models_words(cause)), text, escape(cause.cure))
         lines.append(table_line(row))
     rest = len(report.causes) - _CAUSES_SHOWN
     lines += ["", f"And {counted(rest, 'more cause')}, in `report.json`."] if rest > 0 else []
@@ -303,10 +305,12 @@ def _table(rows: tuple[TableRow, ...]) -> list[str]:
 
 def _guesses(rows: Sequence[TableRow]) -> list[str]:
     """Return the table of the requests that were made up, one line per model; nothing where all were given."""
-    told = [(row.model, row.facts.guessed) for row in rows if row.facts is not None and row.facts.guessed]
-    if not told:
+    with_guesses = [(row.model, row.facts.guessed) for row in rows if row.facts is not None and row.facts.guessed]
+    if not with_guesses:
         return []
-    lines = [table_line((escape(model, CELL_LIMIT), escape(guess, _GUESS_LIMIT))) for model, guess in sorted(told)]
+    lines = [
+        table_line((escape(model, CELL_LIMIT), escape(guess, _GUESS_LIMIT))) for model, guess in sorted(with_guesses)
+    ]
     return ["", "## Guessed inputs", "", table_line(("model", "requests")), table_line(("---", "---")), *lines]
 
 
@@ -348,7 +352,7 @@ def _reasons(rows: tuple[TableRow, ...]) -> list[str]:
 
 def _policy(report: RunReport) -> list[str]:
     """Return the policy that decided and what it made of the run; nothing where none was written."""
-    lines = bullets(policy_lines(report, listed=_CHANGES_SHOWN, told=shown_above(report)))
+    lines = bullets(policy_lines(report, listed=_CHANGES_SHOWN, shown=shown_above(report)))
     return ["", "## Policy", "", *lines] if lines else []
 
 
@@ -401,15 +405,15 @@ def _times_and_memory(report: RunReport, rows: Sequence[TableRow]) -> list[str]:
     if not measured:
         return []
     worst_first = sorted(measured, key=lambda item: not any(found.beyond for found in item[2]))
-    told = [(model, found) for model, has_finding, found in worst_first if has_finding]
-    rest = len(told) - _MODELS_SHOWN
+    with_findings = [(model, found) for model, has_finding, found in worst_first if has_finding]
+    rest = len(with_findings) - _MODELS_SHOWN
     return [
         "",
         "## Times and memory",
         "",
         f"New over old, from the benchmark; **bold** is beyond its limit, `{NOT_MEASURED}` was not measured.",
         _changes([(model, found) for model, _, found in worst_first]),
-        *[_quantities(model, found) for model, found in told[:_MODELS_SHOWN]],
+        *[_quantities(model, found) for model, found in with_findings[:_MODELS_SHOWN]],
         *(["", f"And {rest} more models with a finding, in `report.json`."] if rest > 0 else []),
     ]
 

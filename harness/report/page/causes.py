@@ -93,7 +93,7 @@ def _brief(cause: Cause, evidence: Sequence[Fact]) -> str:
 
 
 def _red(cell: RedCell, change: CellTrend | None) -> RedView:
-    told = dict(reversed(cell.lines))
+    by_label = dict(reversed(cell.lines))
     changed = change is not None and change is not CellTrend.UNCHANGED
     return RedView(
         model=shorten(visible(cell.model), 80),
@@ -102,5 +102,5 @@ def _red(cell: RedCell, change: CellTrend | None) -> RedView:
         place=place(cell.cell),
         since=change.words if change is not None and changed else "",
         since_tone=CHANGE_TONES[change] if change is not None else "",
-        what=shorten(prose(told.get("what") or told.get("why", "")), _WHAT_LIMIT),
+        what=shorten(prose(by_label.get("what") or by_label.get("why", "")), _WHAT_LIMIT),
     )

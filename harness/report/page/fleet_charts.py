@@ -51,12 +51,14 @@ def fleet_figures(
             note="Logarithmic axes. On the line nothing changed; a constant overhead lifts the short calls off it.",
             legend=legend,
         )
-    told = [item for item in scenarios if item.old is not None and item.old.init_s and item.new.init_s is not None]
-    if told:
-        rest = len(told) - GROUPS_SHOWN
+    with_times = [
+        item for item in scenarios if item.old is not None and item.old.init_s and item.new.init_s is not None
+    ]
+    if with_times:
+        rest = len(with_times) - GROUPS_SHOWN
         yield Figure(
             title="Time until a server group is ready",
-            svg=initialization_chart(told, slow),
+            svg=initialization_chart(with_times, slow),
             note=f"{counted(rest, 'more group')} changed less." if rest > 0 else "",
             wide=True,
             legend=(("old", "old"), ("new", "new"), *((("bad", "new, beyond the limit"),) if slow else ())),
@@ -208,7 +210,7 @@ def old_new_chart(timed: Sequence[Steady]) -> str:
     return drawing(label, NARROW, height, *parts)
 
 
-def initialization_chart(told: Sequence[ScenarioReport], slow: Sequence[ScenarioReport]) -> str:
+def initialization_chart(scenarios: Sequence[ScenarioReport], slow: Sequence[ScenarioReport]) -> str:
     """Return what each server group takes to get ready, old above new; the one that grew most is the first."""
 
     def times(item: ScenarioReport) -> tuple[float, float]:
@@ -219,7 +221,7 @@ def initialization_chart(told: Sequence[ScenarioReport], slow: Sequence[Scenario
         old_s, new_s = times(item)
         return item not in slow, old_s / max(1e-9, new_s)
 
-    shown = sorted(told, key=rank)[:GROUPS_SHOWN]
+    shown = sorted(scenarios, key=rank)[:GROUPS_SHOWN]
     left, row = 214, 26
     most = max(max(times(item)) for item in shown)
     across = Scale(0, most, left, WIDE - 190)

@@ -329,10 +329,10 @@ def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None, room: Room)
     if not said:
         said.append(AS_BEFORE if cell.status is Status.PASS else NO_REASON)
     if red is not None:
-        told = [line for line in red.lines if line[0] not in TOLD_OTHERWISE or line in red.searched]
+        story_lines = [line for line in red.lines if line[0] not in TOLD_OTHERWISE or line in red.searched]
     else:
-        told = list(story_of(found))
-    story = [(label, shorten(prose(text), room.text)) for label, text in told[: room.lines]]
+        story_lines = list(story_of(found))
+    story = [(label, shorten(prose(text), room.text)) for label, text in story_lines[: room.lines]]
     commands = [("rerun", "" if cell.status in QUIET else rerun_command(report, cell.cell))]
     commands += [("bisect", red.bisect)] if red is not None else []
     return CellView(

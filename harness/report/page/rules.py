@@ -129,9 +129,9 @@ def _cells(report: RunReport) -> Iterator[TableLine]:
     """Yield the cells that a waiver covers, or covered until it expired."""
     for row in table_rows(report):
         for cell in row.verdict.cells if row.verdict is not None else ():
-            told = [item.message for item in cell.findings if item.kind in WAIVER_KINDS]
-            if told or cell.status in (Status.XFAIL, Status.XPASS):
-                news = [message for message in told if message not in cell.note]
+            messages = [item.message for item in cell.findings if item.kind in WAIVER_KINDS]
+            if messages or cell.status in (Status.XFAIL, Status.XPASS):
+                news = [message for message in messages if message not in cell.note]
                 words = joined(cell.note, *news)
                 said = "; ".join(finding_words(item) for item in cell.findings if _is_failing(item.kind))
                 texts = (

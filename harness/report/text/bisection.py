@@ -140,10 +140,10 @@ def _lines(found: Bisection, directory: str) -> Iterator[tuple[str, str]]:
 
 
 def _divergence(divergence: Divergence, found: Bisection) -> Iterator[tuple[str, str]]:
-    told: dict[str, list[NodeFault]] = {}
+    faults_by_operator: dict[str, list[NodeFault]] = {}
     for fault in divergence.culprits:
-        told.setdefault(fault.node.operator, []).append(fault)
-    for same in told.values():
+        faults_by_operator.setdefault(fault.node.operator, []).append(fault)
+    for same in faults_by_operator.values():
         more = same[1:]
         yield from _fault(same[0])
         for fault in more[:MOST_SUSPECTS]:

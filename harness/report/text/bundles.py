@@ -14,12 +14,12 @@ def render_packing(packing: Packing, *, width: int = 100) -> str:
     table = _table(packing, width)
     lines = [draw(table, heads=1, gap=2, right=(2,)), ""]
     for row, (_, shown, _) in zip(packing.rows, table[1:], strict=True):
-        told = [f"not packed: {row.why}"] if row.why else []
-        told += [f"inputs {row.note}"] if row.note and row.note not in row.why else []
+        reasons = [f"not packed: {row.why}"] if row.why else []
+        reasons += [f"inputs {row.note}"] if row.note and row.note not in row.why else []
         whole = [f"{INDENT}{visible(row.path)}"] if row.path and shown != visible(row.path) else []
-        if told or whole:
+        if reasons or whole:
             lines += [visible(row.model), *whole]
-            lines += [line for text in told for line in filled(prose(text), width, first=INDENT, rest=INDENT)]
+            lines += [line for text in reasons for line in filled(prose(text), width, first=INDENT, rest=INDENT)]
     for note in packing.notes:
         lines += filled(f"note  {prose(note)}", width, rest=" " * len("note  "))
     done = sum(bool(row.path) for row in packing.rows)
@@ -38,7 +38,7 @@ def _table(packing: Packing, width: int) -> list[list[str]]:
     room = width - sizes - 4
     name = min(names, max(LEAST_MODEL, room - max(paths, LEAST_PATH)))
     path = max(room - name, LEAST_PATH) if names + paths > room else paths
-    cut = [[shorten(model, name), ending(where, path), told] for model, where, told in rows]
+    cut = [[shorten(model, name), ending(where, path), note] for model, where, note in rows]
     return [[*heads], *cut]
 
 

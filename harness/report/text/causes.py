@@ -39,9 +39,9 @@ def cause_block(cause: Cause, width: int, paint: Callable[[str], str], *, detail
 def cause_line(cause: Cause, width: int, paint: Callable[[str], str]) -> str:
     """Return one cause on one line: its status, its id, how many models it has and what happened."""
     head = f"{cause.status.value}  {cause.id}"
-    for told in (f" ({counted(len(cause.models), 'model')})", f": {visible(cause.title)}"):
+    for text in (f" ({counted(len(cause.models), 'model')})", f": {visible(cause.title)}"):
         room = width - len(head)
-        head += told if len(told) <= room else f"{told[: room - 4]} ..." if room > LEAST_OF_A_TITLE else ""
+        head += text if len(text) <= room else f"{text[: room - 4]} ..." if room > LEAST_OF_A_TITLE else ""
     return head.replace(cause.status.value, paint(cause.status.value), 1)
 
 

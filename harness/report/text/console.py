@@ -131,7 +131,7 @@ def _everything(report: RunReport, width: int, directory: str, paint: Paint) -> 
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
         *_closed_rollbacks(report, width, directory, paint),
         *_wrong_predictions(report, width, directory, paint),
-        _list(policy_lines(report, told=shown_above(report)), width),
+        _list(policy_lines(report, shown=shown_above(report)), width),
         _list(since_lines(report), width),
         _footer(report, width, directory),
         [_decision(report, paint)],
@@ -201,12 +201,12 @@ def _short_table(report: RunReport, width: int, paint: Paint, most: int) -> list
     lines = text_table(shown, width=width, paint=paint).splitlines() if shown else []
     lines += [f"and {counted(sum(left.values()), 'model')} more: {rest}"] if rest else []
     disturbed, guessed = disturbed_words(report), guessed_words(rows)
-    told = [("models", count_words(report))]
-    told += [("table", _signs(lines[2:]))] if _signs(lines[2:]) else []
-    told += [("times", timed_in(rows))] if timed_in(rows) else []
-    told += [("machine", disturbed)] if disturbed else []
-    told += [(GUESSED, f"{guessed}, listed in report.md")] if guessed else []
-    return [*lines, *([""] if lines else []), *_lines(told, width)]
+    pairs = [("models", count_words(report))]
+    pairs += [("table", _signs(lines[2:]))] if _signs(lines[2:]) else []
+    pairs += [("times", timed_in(rows))] if timed_in(rows) else []
+    pairs += [("machine", disturbed)] if disturbed else []
+    pairs += [(GUESSED, f"{guessed}, listed in report.md")] if guessed else []
+    return [*lines, *([""] if lines else []), *_lines(pairs, width)]
 
 
 def _signs(lines: Sequence[str]) -> str:
@@ -226,8 +226,8 @@ def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
     """Return a line or two per status of the rows that are neither PASS nor of a cause: which, and why the first."""
     by_status: dict[str, list[TableRow]] = {}
     for row in table_rows(report):
-        told = row.verdict is not None and any(is_red(cell) for cell in row.verdict.cells)
-        if row.status is not Status.PASS and not told:
+        shown_with_cause = row.verdict is not None and any(is_red(cell) for cell in row.verdict.cells)
+        if row.status is not Status.PASS and not shown_with_cause:
             by_status.setdefault(row.status_word, []).append(row)
     lines: list[str] = []
     for word, rows in by_status.items():
@@ -255,7 +255,7 @@ def _short_footer(report: RunReport, most: int) -> Iterator[tuple[str, str]]:
         yield "", f"and {len(changes) - 2 * most} more, in report.md"
     for lines in (
         tuple(line for line in side_lines(report) if line[0] not in _COMMANDS),
-        policy_lines(report, told=shown_above(report)),
+        policy_lines(report, shown=shown_above(report)),
         tuple(("note", note) for note in report.notes),
         tuple(("cost", cost) for cost in cost_words(report) if report.judgement.mitigation),
     ):

@@ -57,7 +57,7 @@ def _check_lines(check: MachineCheck, paint: Paint) -> Iterator[str]:
 
 def _verdict(checkup: Checkup, paint: Paint) -> Iterator[str]:
     counts = {status: sum(check.status is status for check in checkup.checks) for status in CheckStatus}
-    told = [
+    parts = [
         counted(counts[CheckStatus.WARN], "warning"),
         f"{counts[CheckStatus.UNKNOWN]} unknown",
         f"{counted(len(checkup.checks), 'check')} in {seconds(checkup.wall_s)}",
@@ -69,6 +69,6 @@ def _verdict(checkup: Checkup, paint: Paint) -> Iterator[str]:
     else:
         status, word = CheckStatus.OK, "READY"
         why = f"{', '.join(map(prose, checkup.environments))} can be provisioned here"
-    first, *rest = filled(f"{word}  (exit code {code}: {why}; {', '.join(told)})", _WIDTH)
+    first, *rest = filled(f"{word}  (exit code {code}: {why}; {', '.join(parts)})", _WIDTH)
     yield paint(status, word) + first[len(word) :]
     yield from rest

@@ -19,14 +19,14 @@ LEAST_STEP = 12
 
 def dump_first_bad(found: FirstBad) -> str:
     """Return indented JSON with a fixed order of keys, ending with a newline."""
-    told = {
+    content = {
         "schema_version": SCHEMA_VERSION,
         "harness_version": __version__,
         "exit_code": int(exit_code(found)),
         "answer": answer_words(found),
         **msgspec.to_builtins(found),
     }
-    return json_text(told)
+    return json_text(content)
 
 
 def render_first_bad(found: FirstBad, *, width: int = 100) -> str:
@@ -128,12 +128,12 @@ def _doubts(found: FirstBad, width: int) -> list[str]:
     lines: list[str] = []
     for again in found.conclusion.good_again:
         bad, good = (named(found, step) for step in again)
-        told = f"not one switch: {bad} is bad and {good} after it is good again; the last switch is told"
-        lines += _paragraph(told, width)
+        doubt = f"not one switch: {bad} is bad and {good} after it is good again; the last switch is told"
+        lines += _paragraph(doubt, width)
     if reads_otherwise(found):
         first, end = named(found, found.conclusion.first_bad), named(found, found.releases[-1])
-        told = f"{first} fails with another error than {end}: there may be two breaks, this is the first"
-        lines += _paragraph(told, width)
+        doubt = f"{first} fails with another error than {end}: there may be two breaks, this is the first"
+        lines += _paragraph(doubt, width)
     return lines
 
 
@@ -143,12 +143,12 @@ def _checks(found: FirstBad, width: int) -> list[str]:
     for check in found.checks:
         match check.asked.answer:
             case check.expected:
-                told = f"{check.asked.answer}, as it should be"
+                result = f"{check.asked.answer}, as it should be"
             case ReleaseAnswer.UNTESTABLE:
-                told = f"could not be tested: {check.asked.reason}"
+                result = f"could not be tested: {check.asked.reason}"
             case _:
-                told = f"{check.asked.answer}: {check.otherwise}"
-        lines += _paragraph(f"check: {check.what}: {told}", width)
+                result = f"{check.asked.answer}: {check.otherwise}"
+        lines += _paragraph(f"check: {check.what}: {result}", width)
     return lines
 
 

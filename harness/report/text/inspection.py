@@ -112,14 +112,14 @@ def _facts(facts: ArchiveFacts) -> Iterator[str]:
 
 
 def _verdict(verdict: StaticVerdict) -> Iterator[str]:
-    told = [finding for finding in verdict.findings if finding.weight is not Weight.NOTE]
-    if not told and verdict.prediction is Prediction.LOADS:
+    shown_findings = [finding for finding in verdict.findings if finding.weight is not Weight.NOTE]
+    if not shown_findings and verdict.prediction is Prediction.LOADS:
         return
     yield f"  torch {verdict.torch}: {verdict.prediction}"
-    for finding in told[:MOST_FINDINGS]:
+    for finding in shown_findings[:MOST_FINDINGS]:
         yield from _finding(finding)
-    if len(told) > MOST_FINDINGS:
-        yield f"    and {len(told) - MOST_FINDINGS} more: --format json"
+    if len(shown_findings) > MOST_FINDINGS:
+        yield f"    and {len(shown_findings) - MOST_FINDINGS} more: --format json"
 
 
 def _finding(finding: StaticFinding) -> Iterator[str]:

@@ -17,7 +17,7 @@ def rewrite_lines(rewrites: Sequence[Rewritten], *, old: str, new: str, director
         old, new: names of the releases.
         directory: of the run, as a reader types it.
     """
-    told = False
+    first_shown = False
     for item in _best_of_each(rewrites):
         if not item.rule:
             yield "rewrite", prose(f"{item.what}: {item.note}" if item.note else item.what)
@@ -29,10 +29,10 @@ def rewrite_lines(rewrites: Sequence[Rewritten], *, old: str, new: str, director
             yield "", prose(item.note)
             continue
         yield "patched", item.artifact if PurePath(item.artifact).is_absolute() else f"{directory}/{item.artifact}"
-        if told:  # all that is to know of it beside the first one
+        if first_shown:  # all that is to know of it beside the first one
             yield "", _cost(item, old) or "what it costs is not known"
             continue
-        told = True
+        first_shown = True
         yield "", f"{old}: loads it and answers as before"
         yield "", "; ".join(filter(None, [f"{new}: passes in {counted(item.repeats, 'run')}", _cost(item, old)]))
         if item.needs:
@@ -56,9 +56,9 @@ def nodes_words(nodes: Sequence[TracedNode], most: int) -> str:
     if len(nodes) == 1:
         return nodes[0].operator
     often = Counter(node.operator for node in nodes).most_common()
-    told = [f"{name} {count}" if count > 1 else name for name, count in often]
+    listed = [f"{name} {count}" if count > 1 else name for name, count in often]
     kinds = {0: "", 1: " kind"}.get(max(len(often) - most, 0), " kinds")
-    return f"{len(nodes)} nodes: {first_few(told, most)}{kinds}"
+    return f"{len(nodes)} nodes: {first_few(listed, most)}{kinds}"
 
 
 def _nodes(nodes: Sequence[TracedNode]) -> str:

@@ -269,12 +269,12 @@ def rounds_words(scenarios: Sequence[ScenarioReport]) -> tuple[str, ...]:
     for item in scenarios:
         place = scenario_words(item.scenario)
         if item.new.failed or not item.new.rounds:
-            told = hang_bound_words(item.new.rounds, item.new.failed, item.hang_bound)
-            failed.setdefault(told, []).append(f"{place} of {item.group}" if several else place)
+            words = hang_bound_words(item.new.rounds, item.new.failed, item.hang_bound)
+            failed.setdefault(words, []).append(f"{place} of {item.group}" if several else place)
         else:
             place += " of other groups" if item.scenario in failing else ""
             passed.setdefault((item.new.rounds, item.hang_bound), {})[place] = None
-    lines = [f"{_listed(places)}: {told}" for told, places in failed.items()]
+    lines = [f"{_listed(places)}: {words}" for words, places in failed.items()]
     if len(passed) > 1:
         lines.append(f"{'elsewhere ' if lines else ''}{_several_bounds(passed, each=several)}")
     for (rounds, bound), places in passed.items() if len(passed) == 1 else ():

@@ -32,14 +32,14 @@ def render_waivers(uses: Sequence[WaiverUse], title: str, *, in_a_run: bool, wid
 def _lines(use: WaiverUse, *, in_a_run: bool, width: int) -> Iterator[str]:
     waiver = use.waiver
     yield f"{visible(waiver.kind)} of {visible(waiver.model)}"
-    told = [
+    texts = [
         joined(place_words(waiver), bound_words(waiver), f"torch {range_words(waiver)}"),
         f"until {waiver.expires} ({days_words(use.days_left)}), {waiver.owner}: {waiver.reason}",
         waiver.issue,
         _done(use) if in_a_run else "",
         f"broader than needed: {', '.join(use.broad)}" if use.broad else "",
     ]
-    for text in told:
+    for text in texts:
         yield from filled(prose(text), width, first=_INDENT, rest=_INDENT)
 
 

@@ -151,17 +151,16 @@ def confusion_rows(matrix: Matrix) -> list[list[str]]:
 
 def prediction_words(matrix: Matrix) -> str:
     """Return in words how good the static check was."""
-    told = [cell for cell in matrix.cells if cell.predicted is not None]
-    wrong = [cell for cell in told if is_wrong(cell)]
-    if not told:
+    tested = [cell for cell in matrix.cells if cell.predicted is not None]
+    wrong = [cell for cell in tested if is_wrong(cell)]
+    if not tested:
         return "nothing was predicted: no archive with code could be read"
-    unknown = sum(cell.predicted is Prediction.UNKNOWN for cell in told)
+    unknown = sum(cell.predicted is Prediction.UNKNOWN for cell in tested)
     open_ = f"; {unknown} unknown" if unknown else ""
     if wrong:
-        return (
-            f"{len(wrong)} of {counted(len(told), 'prediction')} wrong{open_}; a wrong one is a bug of ours: report it"
-        )
-    return f"no prediction of {len(told)} was wrong{open_}"
+        wrong_of_all = f"{len(wrong)} of {counted(len(tested), 'prediction')} wrong"
+        return f"{wrong_of_all}{open_}; a wrong one is a bug of ours: report it"
+    return f"no prediction of {len(tested)} was wrong{open_}"
 
 
 def wrong_words(cell: MatrixCell) -> str:

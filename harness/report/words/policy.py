@@ -18,22 +18,22 @@ LET_PASS, STRICTER = "let pass", "stricter"
 
 
 def policy_lines(
-    report: RunReport, *, listed: int = LISTED, told: Container[str] = frozenset()
+    report: RunReport, *, listed: int = LISTED, shown: Container[str] = frozenset()
 ) -> tuple[tuple[str, str], ...]:
     """Return what a reader should know of the policy; nothing where none was written and the run was judged once.
 
     Args:
-        listed: how many cells are told one by one, of those that it judged otherwise.
-        told: ids of the cells of which the text says elsewhere what the policy made of them.
+        listed: how many cells are listed one by one, of those that it judged otherwise.
+        shown: ids of the cells of which the text says elsewhere what the policy made of them.
     """
     policy = report.policy
     if policy is None or (policy.settings == PolicySettings() and policy.regated is None):
         return ()
     return (
         ("policy", _summary(policy)),
-        *_run_itself(policy, listed, told),
+        *_run_itself(policy, listed, shown),
         *(("asks" if item.met else "lacks", f"{item.what}: {item.found}") for item in policy.demands),
-        *_bounded(list(_ruled(report, told)), listed),
+        *_bounded(list(_ruled(report, shown)), listed),
         *(("policy", note) for note in policy.notes),
     )
 
@@ -77,7 +77,7 @@ def _summary(policy: PolicyReport) -> str:
     return f"{policy.source}{': ' if said else ''}{', '.join(said)}"
 
 
-def _run_itself(policy: PolicyReport, listed: int, told: Container[str]) -> Iterator[tuple[str, str]]:
+def _run_itself(policy: PolicyReport, listed: int, shown: Container[str]) -> Iterator[tuple[str, str]]:
     """Yield what the run had decided where it is judged again, and the cells that are judged otherwise now."""
     before = policy.regated
     if before is None:
@@ -85,14 +85,14 @@ def _run_itself(policy: PolicyReport, listed: int, told: Container[str]) -> Iter
     yield "run said", f"{before.decision.value} (exit code {before.exit_code}): {before.reason}"
     yield "now", before.why
     changes = [(f"{item.cell}: {item.was.value} -> {item.now.value}", item) for item in before.changes]
-    lines = [("changed", text if item.cell in told else f"{text}: {item.why}") for text, item in changes]
+    lines = [("changed", text if item.cell in shown else f"{text}: {item.why}") for text, item in changes]
     yield from _bounded(lines, listed)
 
 
-def _ruled(report: RunReport, told: Container[str]) -> Iterator[tuple[str, str]]:
+def _ruled(report: RunReport, shown: Container[str]) -> Iterator[tuple[str, str]]:
     """Yield what the policy made of findings: what it lets pass before what it is stricter with."""
     rows = [row.verdict for row in table_rows(report) if row.verdict is not None]
-    cells = [cell for row in rows for cell in row.cells if cell.ruled and cell.cell not in told]
+    cells = [cell for row in rows for cell in row.cells if cell.ruled and cell.cell not in shown]
     for cell in cells:
         if let_pass(cell):
             yield LET_PASS, f"{cell.model}, {scenario_words(cell.scenario)} ({cell.status.value}): {let_pass(cell)}"

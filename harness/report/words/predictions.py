@@ -86,13 +86,13 @@ def _named(found: Sequence[TestedPrediction]) -> str:
     return first_few(names, NAMED)
 
 
-def _why_untested(told: PredictedModel) -> str:
-    if told.agreed is not None:
+def _why_untested(predicted: PredictedModel) -> str:
+    if predicted.agreed is not None:
         return ""
-    if told.prediction is Prediction.UNKNOWN:
-        what = told.note or (told.happened.value if told.happened is not PredictedLoad.UNKNOWN else "")
+    if predicted.prediction is Prediction.UNKNOWN:
+        what = predicted.note or (predicted.happened.value if predicted.happened is not PredictedLoad.UNKNOWN else "")
         return f" (predicted: unknown{'; ' if what else ''}{shorten(what, REASON_LIMIT)})"
-    return f" ({told.note})" if told.note else ""
+    return f" ({predicted.note})" if predicted.note else ""
 
 
 def wrong_predictions(report: RunReport, directory: str) -> tuple[tuple[str, tuple[Line, ...], str], ...]:
@@ -121,23 +121,23 @@ def _inspect_command(report: RunReport, path: str) -> str:
 
 def static_lines(cell: CellVerdict, facts: ModelReport | None) -> tuple[Line, ...]:
     """Return why a red cell's model does not load, and where, or which operators are known to answer otherwise."""
-    told = facts.static.sides.get("new") if facts is not None and facts.static is not None else None
-    if told is None:
+    predicted = facts.static.sides.get("new") if facts is not None and facts.static is not None else None
+    if predicted is None:
         return ()
     if "load_error" in cell.kinds and cell.scenario == "alone":
-        return reasons(told)
-    if told.verdict is not None and not OTHER_ANSWERS.isdisjoint(cell.kinds):
-        return _lines(changed_semantics(told.verdict))
+        return reasons(predicted)
+    if predicted.verdict is not None and not OTHER_ANSWERS.isdisjoint(cell.kinds):
+        return _lines(changed_semantics(predicted.verdict))
     return ()
 
 
-def reasons(told: PredictedModel) -> tuple[Line, ...]:
+def reasons(predicted: PredictedModel) -> tuple[Line, ...]:
     """Return the findings that a prediction rests on, with their place; or that it was wrong, or that there is none."""
-    if told.agreed is False:
-        return (("static", f"predicted that it {told.prediction}: wrong, and a bug of the static check"),)
-    if told.verdict is None:
-        return (("static", told.note),) if told.note else ()
-    return _lines(deciding(told.verdict))
+    if predicted.agreed is False:
+        return (("static", f"predicted that it {predicted.prediction}: wrong, and a bug of the static check"),)
+    if predicted.verdict is None:
+        return (("static", predicted.note),) if predicted.note else ()
+    return _lines(deciding(predicted.verdict))
 
 
 def _lines(found: Sequence[StaticFinding]) -> tuple[Line, ...]:
@@ -209,9 +209,9 @@ def rollback_lines(item: ModelRollback) -> tuple[Line, ...]:
         lines.append(("what", f"{item.predicted.prediction} in {item.predicted.release}"))
     else:
         lines.append(("what", item.reason))
-    told = item.predicted
-    if told is not None and (item.verdict is None or told.happened is PredictedLoad.REFUSED):
-        lines += reasons(told)
+    prediction = item.predicted
+    if prediction is not None and (item.verdict is None or prediction.happened is PredictedLoad.REFUSED):
+        lines += reasons(prediction)
     return tuple(lines)
 
 

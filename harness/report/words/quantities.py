@@ -165,28 +165,28 @@ def measured_lines(cell: CellVerdict, facts: ModelReport | None, limits: Mapping
     """
     if cell.scenario != "latency" or facts is None or facts.latency is None:
         return []
-    told = " ".join(finding.message for finding in cell.findings)
-    measured, beside = _steady(facts.latency, told), _beside(quantity_rows(facts.latency, limits, cell), told)
+    known = " ".join(finding.message for finding in cell.findings)
+    measured, beside = _steady(facts.latency, known), _beside(quantity_rows(facts.latency, limits, cell), known)
     return [(label, "; ".join(said)) for label, said in (("measured", measured), ("beside", beside)) if said]
 
 
-def _steady(latency: LatencyMeasurement, told: str) -> list[str]:
+def _steady(latency: LatencyMeasurement, known: str) -> list[str]:
     shown, calls = latency.shown, latency.call_s
     said = []
     parts = []
-    if calls is not None and f"{amount(calls[0], 's')} -> {amount(calls[1], 's')}" not in told:
+    if calls is not None and f"{amount(calls[0], 's')} -> {amount(calls[1], 's')}" not in known:
         parts.append(seconds_pair(*calls))
-    if shown is not None and shown.words not in told:
+    if shown is not None and shown.words not in known:
         what = "process pair" if latency.confirmation is None else "fresh process pair"
         pairs = f" over {counted(shown.pairs, what)}" if math.isfinite(shown.high) else ""
         parts.append(f"{shown.words}{pairs}")
     if parts:
         said.append(f"steady {', '.join(parts)}")
-    if latency.confirmation and latency.steady and latency.steady.words not in told:
+    if latency.confirmation and latency.steady and latency.steady.words not in known:
         said.append(f"before these {latency.steady.words}")
-    if latency.own and latency.own.words not in told:
+    if latency.own and latency.own.words not in known:
         said.append(f"its own part {latency.own.words}")
-    if latency.same_against_same and latency.same_against_same.words not in told:
+    if latency.same_against_same and latency.same_against_same.words not in known:
         said.append(f"same against same {latency.same_against_same.words}")
     if shown:
         detectable = shown.detectable
@@ -196,9 +196,9 @@ def _steady(latency: LatencyMeasurement, told: str) -> list[str]:
     return [*said, latency.problem] if latency.problem else said
 
 
-def _beside(rows: Sequence[QuantityRow], told: str) -> list[str]:
+def _beside(rows: Sequence[QuantityRow], known: str) -> list[str]:
     """Return the quantities that are surely more than before, those beyond their limits first."""
     more = {row.name: row for row in rows if row.ratio is not None and row.ratio.low > 1 and row.column != "p50"}
-    new = [row for row in more.values() if COVERED_BY.get(row.name) not in more and row.change not in told]
+    new = [row for row in more.values() if COVERED_BY.get(row.name) not in more and row.change not in known]
     worst = sorted(new, key=lambda row: (not row.beyond, -row.ratio.ratio if row.ratio is not None else 0.0, row.name))
     return [f"{row.words} {row.values}, {row.change}" for row in worst[:_WORST_SHOWN]]

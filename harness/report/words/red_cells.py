@@ -61,14 +61,14 @@ def red_cells(report: RunReport, *, directory: str = "") -> tuple[RedCell, ...]:
     """Return every cell that is red, in the order of the table, and in each row the worst status first."""
     where = run_directory(report, directory)
     found = []
-    told: dict[tuple[Line, ...], str] = {}
+    stories: dict[tuple[Line, ...], str] = {}
     for row in table_rows(report):
         if row.verdict is None:
             continue
         red = [cell for cell in row.verdict.cells if is_red(cell)]
         for index, cell in enumerate(sorted(red, key=lambda cell: STATUS_ORDER.index(cell.status))):
             reason = "" if index else row.verdict.reason
-            found.append(_red_cell(report, row, cell, reason=reason, directory=where, told=told))
+            found.append(_red_cell(report, row, cell, reason=reason, directory=where, stories=stories))
     return tuple(found)
 
 
@@ -154,13 +154,13 @@ def _red_cell(
     *,
     reason: str,
     directory: str,
-    told: dict[tuple[Line, ...], str],
+    stories: dict[tuple[Line, ...], str],
 ) -> RedCell:
     """Return one cell.
 
     Args:
         reason: the row's, for the first red cell of a row, else empty.
-        told: stories that earlier cells tell, with their names; this cell's is added.
+        stories: those that earlier cells tell, with their names; this cell's is added.
     """
     mitigations = tuple(item for item in row.mitigations if item.cell == cell.cell)
     what = [*_what(cell, reason), *static_lines(cell, row.facts)]
@@ -182,9 +182,9 @@ def _red_cell(
     errors = error_lines(shown, comparisons, cell.scenario)
     plain = error_lines(shown, comparisons, cell.scenario, levels=ASCII)
     stage = scenario_words(cell.scenario)
-    brief = [("seen", f"as for {told[story]}, above")] if story in told else short_story(story)
+    brief = [("seen", f"as for {stories[story]}, above")] if story in stories else short_story(story)
     if story:
-        told.setdefault(story, f"{cell.model} in {stage}")
+        stories.setdefault(story, f"{cell.model} in {stage}")
     evidence = dict.fromkeys(f"{directory}/{finding.evidence}" for finding in cell.findings if finding.evidence)
     return RedCell(
         cell=cell.cell,
@@ -230,8 +230,8 @@ def _place(directory: str, path: str) -> str:
 def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:
     """Return what happened, after the row's reason where the findings do not say it already."""
     said = _findings(cell)
-    told = [text for text in (*(finding.message for finding in cell.findings), cell.note) if text]
-    news = bool(reason) and not any(text in reason or reason in text for text in told)
+    texts = [text for text in (*(finding.message for finding in cell.findings), cell.note) if text]
+    news = bool(reason) and not any(text in reason or reason in text for text in texts)
     lines = said[:FINDINGS_SHOWN]
     if len(said) > FINDINGS_SHOWN:
         lines.append(f"and {counted(len(said) - FINDINGS_SHOWN, 'more finding')}, in report.json")

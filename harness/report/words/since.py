@@ -44,9 +44,9 @@ def since_lines(report: RunReport, *, listed: int = LISTED) -> tuple[tuple[str, 
     if found is None:
         return ()
     lines = [("baseline", since_words(report)), *(("differs", text) for text in difference_lines(found))]
-    told = _together(found)
-    lines += [(cells[0].change.words, _words(cells)) for cells in told[:listed]]
-    left_out = len(found.changes) - sum(len(cells) for cells in told[:listed])
+    shown = _together(found)
+    lines += [(cells[0].change.words, _words(cells)) for cells in shown[:listed]]
+    left_out = len(found.changes) - sum(len(cells) for cells in shown[:listed])
     return (*lines, ("more", f"{counted(left_out, 'cell')}, in report.json")) if left_out else tuple(lines)
 
 

@@ -18,17 +18,17 @@ _CALLED_BY = " < "
 
 def story_of(findings: Sequence[Finding]) -> tuple[Line, ...]:
     """Return the story of the first finding that has one; labels are short enough for their column."""
-    told = next((finding.story for finding in findings if finding.story), ())
-    return tuple((shorten(prose(label), _LABEL_LIMIT), text) for label, text in told)
+    lines = next((finding.story for finding in findings if finding.story), ())
+    return tuple((shorten(prose(label), _LABEL_LIMIT), text) for label, text in lines)
 
 
-def short_story(story: Sequence[Line], lines_shown: int = LINES_SHOWN) -> tuple[Line, ...]:
-    """Return at most ``lines_shown`` lines in their order, and one more that counts the rest.
+def short_story(story: Sequence[Line]) -> tuple[Line, ...]:
+    """Return at most ``LINES_SHOWN`` lines in their order, and one more that counts the rest.
 
     Each label keeps its first lines, so that thirty threads do not hide what they mean; a label that is repeated is
     left blank.
     """
-    taken = _taken(story, lines_shown)
+    taken = _taken(story)
     lines: list[Line] = []
     before = ""
     for index in taken:
@@ -53,11 +53,11 @@ def _shorten(text: str, limit: int) -> str:
     return shorten(text, limit)
 
 
-def _taken(story: Sequence[Line], lines_shown: int) -> list[int]:
+def _taken(story: Sequence[Line]) -> list[int]:
     """Return the numbers of the lines that are shown: the first of each label, then the second of each, ..."""
     nth: dict[str, int] = {}
     rank = []
     for index, (label, _) in enumerate(story):
         nth[label] = nth.get(label, 0) + 1
         rank.append((nth[label], index))
-    return sorted(index for _, index in sorted(rank)[:lines_shown])
+    return sorted(index for _, index in sorted(rank)[:LINES_SHOWN])

@@ -158,9 +158,11 @@ def keep_explanation(
 
 def verified_rewrites(selected: SelectedCell) -> tuple[Rewritten, ...]:
     """Return the rewrites that ``bisect`` or ``--explain`` has seen to cure the cell, and whose archives are there."""
-    told = [one for one in explanations.kept(selected.folder) if (one.cell, one.by) == (selected.cell.id, "bisect")]
+    explained = [
+        one for one in explanations.kept(selected.folder) if (one.cell, one.by) == (selected.cell.id, "bisect")
+    ]
     found: list[Rewritten] = []
-    for path in (path for one in told for path in one.paths if Path(path).name == BISECTION):
+    for path in (path for one in explained for path in one.paths if Path(path).name == BISECTION):
         folder = (selected.folder / path).parent.absolute()
         with contextlib.suppress(RunDirError):
             verified = curing(codec.read_json(folder / BISECTION, Bisection).rewrites)

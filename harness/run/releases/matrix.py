@@ -37,7 +37,7 @@ from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
 
-# Libraries are told per release.
+# Libraries are named per release.
 PASSED_ON = tuple(name for name in command_words.REPEATED if name != command_words.LIBRARY)
 
 

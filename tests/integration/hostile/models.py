@@ -131,12 +131,12 @@ def answers_a_long_text():
     return Sample(AnswersALongText(), example=(ROWS,))
 
 
-class WritesWhereItIsTold(nn.Module):
+class WritesToAnyPath(nn.Module):
     def forward(self, x: torch.Tensor, path: str) -> torch.Tensor:
         torch.save(x, path)
         return x
 
 
-@model("writes_where_it_is_told")
-def writes_where_it_is_told():
-    return Sample(WritesWhereItIsTold(), example=(ROWS, "a-file"))
+@model("writes_to_any_path")
+def writes_to_any_path():
+    return Sample(WritesToAnyPath(), example=(ROWS, "a-file"))

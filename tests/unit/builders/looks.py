@@ -9,7 +9,6 @@ from harness.hang.proof import Finding, History, Progress
 from harness.probing.events import OpenPhase
 
 S = 1_000_000_000
-POLL_NS = S // 5
 PATIENT = Deadline(load_s=60.0, call_s=60.0, total_s=240.0)
 
 

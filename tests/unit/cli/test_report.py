@@ -77,7 +77,7 @@ def test_a_wrong_matrix_is_one_line_and_exit_code_2(
     assert said in told and told.count("\n") == 1
 
 
-def test_an_older_run_that_stands_for_one_without_a_report_is_told(
+def test_an_older_run_that_stands_for_one_without_a_report_is_reported(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ask = ["report", "last", "--out", str(run.parent), "--format", "badge"]

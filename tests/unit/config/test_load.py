@@ -126,7 +126,7 @@ def test_every_key_arrives_where_it_belongs() -> None:
     )
 
 
-def test_automatic_memory_is_what_the_caller_says_and_told_from_what_is_written() -> None:
+def test_automatic_memory_is_what_the_caller_says_and_distinguished_from_what_is_written() -> None:
     def limits(table: dict[str, Any]) -> LimitSettings:
         found = load_settings(table, file="pyproject.toml", overrides={}, mitigations=(), auto_memory_gb=7.5)
         return found.limits

@@ -66,7 +66,7 @@ def test_rules_hold_for_the_models_that_they_match_the_later_over_the_earlier() 
     assert other.by["severity.values"] == "[tool.compat.policy]"
 
 
-def test_rule_that_matches_no_model_is_told() -> None:
+def test_rule_that_matches_no_model_is_reported() -> None:
     assert idle_rules(parsed(), [Tagged("resnet50", ("vision",))]) == ()
     assert idle_rules(parsed(), [Tagged("bert"), Tagged("dlrm")]) == (
         'rule 1 of the policy (models = "vision and not half") matches none of 2 models',

@@ -163,7 +163,7 @@ def test_values_of_two_models_that_nothing_explains_are_two_causes() -> None:
     assert ids(report) == {"values-a": ("a",), "values-b": ("b",)}
 
 
-def test_a_known_change_of_an_operator_is_told_only_where_it_can_show_so() -> None:
+def test_a_known_change_of_an_operator_is_reported_only_where_it_can_show_so() -> None:
     changed = static_finding("aten::softshrink", "keeps NaN", "semantics_changed", Weight.WARNING, "https://x.org/1")
     facts = [replace(healthy(name), static=static(predicted(changed), model=name)) for name in ("a", "b", "c")]
     cells = [

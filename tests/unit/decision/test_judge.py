@@ -647,7 +647,7 @@ def started(new_s: float) -> Decided:
     )
 
 
-def test_a_slow_start_is_told_with_the_model_that_took_longer_and_still_passes() -> None:
+def test_a_slow_start_is_reported_with_the_model_that_took_longer_and_still_passes() -> None:
     judged = judge_cells(started(9.0), effects())
     found = {(name, cell.scenario): cell for name, own in judged.verdicts.items() for cell in own}
     assert found["n", "concurrent"].kinds == ("initialization_time",)
@@ -655,7 +655,7 @@ def test_a_slow_start_is_told_with_the_model_that_took_longer_and_still_passes()
     assert found["m", "concurrent"].kinds == ()
 
 
-def test_a_start_that_takes_as_long_as_before_is_not_told() -> None:
+def test_a_start_that_takes_as_long_as_before_is_not_reported() -> None:
     judged = judge_cells(started(3.1), effects())
     assert not [cell.kinds for own in judged.verdicts.values() for cell in own if cell.kinds]
 

@@ -136,7 +136,7 @@ def test_too_few_rounds_say_how_many_would_do() -> None:
     assert "--init-rounds 20 would be enough" in why(since(run(brought_up(1, 1)), run(brought_up(0, 1))))
 
 
-def test_a_failure_that_became_clearly_more_frequent_is_unchanged_and_told() -> None:
+def test_a_failure_that_became_clearly_more_frequent_is_unchanged_and_reported() -> None:
     found = since(run(brought_up(1, 10)), run(brought_up(9, 10)))
     assert only(found) is CellTrend.UNCHANGED
     assert why(found) == "clearly more often: in 9 of 10 rounds, before in 1 of 10 rounds"

@@ -87,7 +87,7 @@ def test_every_red_cell_is_explained_where_there_is_time(tmp_path: Path, searche
     assert (tmp_path / place / "bisect.json").is_file() and (tmp_path / place / "reproducers").is_dir()
 
 
-def test_one_is_explained_whatever_the_time_and_those_left_out_are_told(tmp_path: Path, searches: Searches) -> None:
+def test_one_is_explained_whatever_the_time_and_those_left_out_are_reported(tmp_path: Path, searches: Searches) -> None:
     facts = explain_explain(*ready(tmp_path, 0.001))
     assert searches.bisected == ["dead"]
     (note,) = unexplained_notes(facts)

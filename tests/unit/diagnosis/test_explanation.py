@@ -65,7 +65,7 @@ def test_what_fails_by_the_policy_alone_has_nothing_to_explain() -> None:
     assert worth_explaining({"m": (replace(alone, judged=Status.PASS),)}) == ()
 
 
-def test_an_operator_is_told_with_module_line_code_and_what_it_does() -> None:
+def test_an_operator_is_reported_with_module_line_code_and_what_it_does() -> None:
     node = fault("aten::mul", module="a.b", source="/env/lib/site-packages/net/m.py:7", code="  x * y ")
     same = fault("aten::mul")
     found = replace(
@@ -87,7 +87,7 @@ def test_no_more_operators_are_named_than_a_reader_takes_in() -> None:
     assert lines[-1] == ("culprit", "and 2 more operators")
 
 
-def test_the_executor_is_told_with_the_few_nodes_the_setting_and_the_rewrite() -> None:
+def test_the_executor_is_reported_with_the_few_nodes_the_setting_and_the_rewrite() -> None:
     nodes = tuple(TracedNode(place=(place,), kind=f"aten::n{place}", source=f"net.py:{place}") for place in range(2))
     culprit = Culprit(keep=(0, 1), nodes=nodes, artifact="a.pt", inputs="i")
     ratio = RatioEstimate(ratio=1.01, low=1.0, high=1.02, pairs=3, detectable=1.02)
@@ -137,7 +137,7 @@ def first_bad(ending: Ending, over: str = "releases", **more: object) -> str:
     return text
 
 
-def test_since_when_is_told_in_the_words_of_what_was_searched_over() -> None:
+def test_since_when_is_reported_in_the_words_of_what_was_searched_over() -> None:
     assert first_bad(Ending.FOUND) == "torch b; torch g is good"
     assert first_bad(Ending.ONE_OF) == "one of torch a, b; torch g is good"
     assert first_bad(Ending.FOUND, "dependencies") == "b; g is good"
@@ -146,7 +146,7 @@ def test_since_when_is_told_in_the_words_of_what_was_searched_over() -> None:
     assert first_bad(Ending.NOT_BAD) == "not found by a search over releases: not bad"
 
 
-def test_what_speaks_against_an_answer_is_told_with_it() -> None:
+def test_what_speaks_against_an_answer_is_reported_with_it() -> None:
     def check(expected: ReleaseAnswer, said: ReleaseAnswer) -> FirstBadCheck:
         asked = ReleaseResult(release="new with numpy 1", answer=said)
         return FirstBadCheck(
@@ -189,7 +189,7 @@ def test_the_smallest_archive_that_is_refused_is_named() -> None:
     assert told.paths == ("/run/probes/k/a.pt", "x/bisect.json")
 
 
-def test_cures_are_told_with_what_they_break() -> None:
+def test_cures_are_reported_with_what_they_break() -> None:
     told = cured(Cure(names=("a", "b"), cures=True, breaks=("n",)))
     assert (told.lines, told.paths) == ((("cure", "a + b; but breaks n"),), ("p",))
     none = cured(Cure(names=("a",), cures=False))

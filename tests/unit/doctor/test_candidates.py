@@ -63,7 +63,7 @@ def test_what_is_built_is_known_from_its_files_and_no_index_is_asked(
 
 
 @pytest.mark.parametrize(("release", "unsuited"), [("2.6.0", False), ("1.7.0", True)])
-def test_a_python_for_which_the_release_has_no_wheel_is_told(
+def test_a_python_for_which_the_release_has_no_wheel_is_reported(
     builder: EnvironmentBuilder, asked: list[str], release: str, *, unsuited: bool
 ) -> None:
     found = examine(replace(SPEC, release=release), builder, uv=None, pythons=find_pythons())

@@ -125,7 +125,7 @@ def test_a_driver_that_is_too_old_blocks_what_needs_a_newer_cuda() -> None:
     assert wrong([OLD, newest], device="cpu") == []
 
 
-def test_a_driver_that_is_not_told_is_unknown() -> None:
+def test_a_driver_that_is_not_reported_is_unknown() -> None:
     found = one_wrong([NEW], on(gpus=replace(GPUS, driver="")))
     assert (found.name, found.status) == ("GPU driver", CheckStatus.UNKNOWN)
 
@@ -147,7 +147,7 @@ def test_kernels_for_other_gpus_block_the_release() -> None:
     assert (mixed.status, mixed.blocks) == (CheckStatus.WARN, ())
 
 
-def test_a_capability_that_is_not_told_is_unknown() -> None:
+def test_a_capability_that_is_not_reported_is_unknown() -> None:
     found = one_wrong([NEW], on(gpus=replace(GPUS, cards=(replace(CARD, capability=""),))))
     assert (found.name, found.status) == ("GPU architecture", CheckStatus.UNKNOWN)
 
@@ -201,7 +201,7 @@ def test_memory_is_held_against_the_jobs() -> None:
 
 
 @pytest.mark.parametrize("shared", [None, 64 << 20])
-def test_little_shared_memory_is_told(shared: int | None) -> None:
+def test_little_shared_memory_is_reported(shared: int | None) -> None:
     assert one_wrong(host=on(memory=replace(MEMORY, shared=shared))).name == "shared memory"
 
 
@@ -214,7 +214,7 @@ def test_little_shared_memory_is_told(shared: int | None) -> None:
         (Limits(tasks=448, open_files=1024), False),
     ],
 )
-def test_low_limits_on_threads_and_files_are_told(limits: Limits, told: bool) -> None:
+def test_low_limits_on_threads_and_files_are_reported(limits: Limits, told: bool) -> None:
     found = wrong(host=on(limits=limits))
     assert [(check.name, check.status) for check in found] == ([("limits", CheckStatus.WARN)] if told else [])
 
@@ -319,7 +319,7 @@ def test_the_trap_of_systemd_and_missing_device_links(container: Container, unli
         ({"governors": ()}, "CPU governor", CheckStatus.UNKNOWN),
     ],
 )
-def test_cores_that_make_times_untrue_are_told(change: dict[str, Any], name: str, status: CheckStatus) -> None:
+def test_cores_that_make_times_untrue_are_reported(change: dict[str, Any], name: str, status: CheckStatus) -> None:
     found = one_wrong(host=on(cores=replace(CORES, **change)))
     assert (found.name, found.status) == (name, status)
 
@@ -338,7 +338,7 @@ def test_a_quota_of_all_cores_is_none() -> None:
         ({"debuggers": ()}, "debuggers", CheckStatus.WARN),
     ],
 )
-def test_evidence_that_would_be_missing_is_told(change: dict[str, Any], name: str, status: CheckStatus) -> None:
+def test_evidence_that_would_be_missing_is_reported(change: dict[str, Any], name: str, status: CheckStatus) -> None:
     found = one_wrong(host=on(forensics=replace(FORENSICS, **change)))
     assert (found.name, found.status) == (name, status)
     if name == "core dumps":

@@ -41,7 +41,7 @@ def happened(**changes: object) -> tuple[MachineEvent, ...]:
     return happened_between(BEFORE, replace(QUIET, **changes)).events  # type: ignore[arg-type]
 
 
-def test_of_a_quiet_machine_nothing_is_told() -> None:
+def test_of_a_quiet_machine_nothing_is_reported() -> None:
     found = happened_between(BEFORE, QUIET)
     assert found.events == ()
     assert (found.seconds, found.stolen, found.others) == (100.0, 0.01, 0.05)
@@ -86,7 +86,7 @@ HOT = GpuState(name="NVIDIA H200", throttle_reasons=("idle", "hardware thermal s
         ({"gpus": card(machine_state=HOT)}, "GPU clocks", "at 88 C (hardware thermal slowdown)", "times"),
     ],
 )
-def test_each_trouble_is_told_with_what_it_does_and_what_to_do(
+def test_each_trouble_is_reported_with_what_it_does_and_what_to_do(
     changes: dict[str, object], name: str, said: str, touches: str
 ) -> None:
     if changes.get("oom_kills", 2) is None:
@@ -118,7 +118,7 @@ def test_each_trouble_is_told_with_what_it_does_and_what_to_do(
         {"oom_kills": 0},
     ],
 )
-def test_what_is_small_or_not_told_is_no_trouble(changes: dict[str, object]) -> None:
+def test_what_is_small_or_not_reported_is_no_trouble(changes: dict[str, object]) -> None:
     assert happened(**changes) == ()
 
 
@@ -127,12 +127,12 @@ def test_a_gpu_that_was_lost_before_is_not_lost_meanwhile() -> None:
     assert happened_between(replace(BEFORE, gpus=lost), replace(QUIET, gpus=lost)).events == ()
 
 
-def test_the_shares_of_a_moment_are_not_told() -> None:
+def test_the_shares_of_a_moment_are_not_reported() -> None:
     found = happened_between(BEFORE, replace(BEFORE, at_s=1000.1, core_s=9000.4, busy_s=4000.4))
     assert (found.stolen, found.others, found.events) == (None, None, ())
 
 
-def test_of_other_cores_than_before_no_share_is_told() -> None:
+def test_of_other_cores_than_before_no_share_is_reported() -> None:
     found = happened_between(BEFORE, replace(QUIET, cores=2, core_s=9200.0))
     assert (found.stolen, found.others) == (None, None)
 

@@ -229,7 +229,7 @@ def test_heat_and_governors_are_those_of_the_cores(proc: Path) -> None:
     assert (found.hot, found.governors) == (13, ("performance",))
 
 
-def test_where_nothing_can_be_read_nothing_is_told(tmp_path: Path) -> None:
+def test_where_nothing_can_be_read_nothing_is_reported(tmp_path: Path) -> None:
     found = host.read_counters(
         tmp_path / "gone", proc=tmp_path / "p", sys=tmp_path / "s", shared=tmp_path / "n", allowed=(0,)
     )

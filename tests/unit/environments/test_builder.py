@@ -252,7 +252,7 @@ def test_failure_of_one_ends_the_other_and_is_the_only_one_told(bench: Bench) ->
     assert not bench.markers() and not list(bench.root.glob("*/bin"))
 
 
-def test_a_release_that_does_not_exist_is_told_before_another_one_is_downloaded(bench: Bench) -> None:
+def test_a_release_that_does_not_exist_is_reported_before_another_one_is_downloaded(bench: Bench) -> None:
     refused = f'case "$*" in *torch==2.1.99*) echo "{UV_UNKNOWN.replace("99.0.0", "2.1.99")}"; exit 1;; esac'
     message = bench.failure(bench.uv(resolving=refused), spec("2.1.99"), spec("2.6.0")).message
     assert message.startswith("torch 2.1.99: the index has no torch 2.1.99")

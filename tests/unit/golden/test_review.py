@@ -116,7 +116,7 @@ OTHER_TREE = STRUCTURE.comparison.calls[0] if STRUCTURE.comparison else call(0)
         (compared(call(0, SCORES), lost=(("b", 0), ("b", 1))), RecordChange.STRUCTURE, "2 calls gone"),
     ],
 )
-def test_the_gravest_change_is_told(comparison: OutputComparison, change: RecordChange, said: str) -> None:
+def test_the_gravest_change_is_reported(comparison: OutputComparison, change: RecordChange, said: str) -> None:
     found, words = change_of(comparison)
     assert found is change
     assert said in words

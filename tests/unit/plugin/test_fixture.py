@@ -170,7 +170,7 @@ def test_an_option_that_compat_does_not_have_is_named(
         check(GREEN, options=options)
 
 
-def test_what_is_no_artifact_is_told_without_a_look_inside(check: Callable[..., Path]) -> None:
+def test_what_is_no_artifact_is_reported_without_a_look_inside(check: Callable[..., Path]) -> None:
     with pytest.raises(CannotCheck, match="expected a path") as caught:
         check(GREEN, artifact=3)
     assert not [entry.path for entry in caught.traceback.filter(caught) if "harness/plugin" in str(entry.path)]

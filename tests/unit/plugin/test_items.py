@@ -281,7 +281,7 @@ def test_each_red_item_tells_its_whole_story() -> None:
     assert not [item.text for item in red if "above" in item.text]  # each of them is read alone
 
 
-def test_a_waiver_is_told_with_owner_expiry_reason_and_issue() -> None:
+def test_a_waiver_is_reported_with_owner_expiry_reason_and_issue() -> None:
     item = only(Status.XFAIL, FINDING, waived=(WAIVED,))
     assert item.reason == "waived: values up to 0.4 by ranking until 2027-03-01: retrained in May (https://issues/7)"
     assert "off by 0.3" in item.text  # what --runxfail shows

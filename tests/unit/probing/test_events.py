@@ -464,7 +464,7 @@ def test_what_an_artifact_has_written_into_the_event_log_is_no_event(line: str) 
     assert found.bye
 
 
-def test_names_that_no_file_can_hold_are_told_in_another_spelling() -> None:
+def test_names_that_no_file_can_hold_are_reported_in_another_spelling() -> None:
     found = event_log(
         '{"ev": "mark", "name": "x", "data": {"\\ud800": ["\\udc00", "\\u00e9", "\\ud83d\\ude00"]}, "ns": 1}'
     )

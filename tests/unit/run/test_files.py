@@ -34,18 +34,18 @@ def report(where: str) -> RunReport:
     return replace(made, models=tuple(replace(model, where=where) for model in made.models))
 
 
-def test_a_place_is_told_from_the_root_of_the_repository(repository: Path, tmp_path: Path) -> None:
+def test_a_place_is_relative_to_the_root_of_the_repository(repository: Path, tmp_path: Path) -> None:
     found = declared_at(report("models/zoo.py:12"), tmp_path / "no-run", repository / "serving")
     assert set(found.values()) == {"serving/models/zoo.py:12"}
 
 
-def test_without_a_repository_it_is_told_from_the_project(repository: Path, tmp_path: Path) -> None:
+def test_without_a_repository_it_is_relative_to_the_project(repository: Path, tmp_path: Path) -> None:
     (repository / ".git").rmdir()
     found = declared_at(report("models/zoo.py:12"), tmp_path / "no-run", repository / "serving")
     assert set(found.values()) == {"models/zoo.py:12"}
 
 
-def test_a_file_without_a_line_is_told_without_one(repository: Path, tmp_path: Path) -> None:
+def test_a_file_without_a_line_is_reported_without_one(repository: Path, tmp_path: Path) -> None:
     found = declared_at(report("models/zoo.py"), tmp_path / "no-run", repository / "serving")
     assert set(found.values()) == {"serving/models/zoo.py"}
 

@@ -60,7 +60,7 @@ def test_policy_of_the_project_counts_where_no_file_is_named(tmp_path: Path, dow
     assert gate(options(tmp_path, ""), str(downloaded)).report.judgement.decision is Decision.UPGRADE_OK
 
 
-def test_rule_that_matches_no_model_of_the_run_is_told(tmp_path: Path, downloaded: Path) -> None:
+def test_rule_that_matches_no_model_of_the_run_is_reported(tmp_path: Path, downloaded: Path) -> None:
     policy = '[[rules]]\nmodels = "visoin"\nlimits = { steady = 1.1 }\n'
     found = gate(options(tmp_path, policy), str(downloaded)).report
     assert found.policy is not None

@@ -26,7 +26,7 @@ def test_facts_of_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "nothing was loaded or run" in said
 
 
-def test_a_file_that_cannot_be_read_is_inconclusive_and_the_others_are_told(
+def test_a_file_that_cannot_be_read_is_inconclusive_and_the_others_are_reported(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "cut.pt").write_bytes(torchscript()[:-30])

@@ -196,7 +196,7 @@ def test_habit_of_the_allocator_and_what_grew_before_is_no_news(new_mb: float | 
 @pytest.mark.parametrize(
     ("new_mb", "old_mb", "before"), [(5.0, 0.0, "0.0 MB"), (21.0, 10.0, "10.0 MB"), (5.0, None, "unknown")]
 )
-def test_memory_that_grows_more_than_before_is_told(new_mb: float, old_mb: float | None, before: str) -> None:
+def test_memory_that_grows_more_than_before_is_reported(new_mb: float, old_mb: float | None, before: str) -> None:
     (note,) = growing(new_mb, old_mb)
     assert f"{new_mb:.1f} MB" in note
     assert note.endswith(before)
@@ -215,7 +215,7 @@ def test_limit_and_words_of_growth_are_those_of_one_new_size() -> None:
 
 
 @pytest.mark.parametrize("old", [True, False])
-def test_threads_and_memory_of_new_threads_are_told_for_both_releases(old: bool) -> None:
+def test_threads_and_memory_of_new_threads_are_reported_for_both_releases(old: bool) -> None:
     name = "thread_per_connection"
     rounds = [run([cycles(*(index * 16 * MB for index in range(6)), threads=203)], scenario=name)]
     rounds += [run([cycles(*[MB] * 6, threads=107)], scenario=name, side="old")] if old else []

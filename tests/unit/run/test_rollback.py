@@ -202,7 +202,7 @@ def test_a_model_that_fails_in_the_old_release_anyway_is_left_out(
     assert dict(report.left_out) == ({"m": "does not load in torch 2.1.2, alone: E: no"} if left_out else {})
 
 
-def test_a_model_that_fails_in_the_old_release_and_is_known_not_to_come_back_is_told(tmp_path: Path) -> None:
+def test_a_model_that_fails_in_the_old_release_and_is_known_not_to_come_back_is_reported(tmp_path: Path) -> None:
     facts, runner = exported(Releases(tmp_path))
     facts = replace(facts, baselines={"m": OldAnswers(results=(FAILS, FAILS))})
     report = answered(facts, REFUSES, runner)

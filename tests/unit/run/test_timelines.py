@@ -35,7 +35,7 @@ def group(*rounds: ProbeResult, side: str = "new", scenario: str = "concurrent")
     )
 
 
-def test_the_first_round_that_failed_is_told_else_the_first() -> None:
+def test_the_first_round_that_failed_is_reported_else_the_first() -> None:
     told = timelines(facts(group(probe(), probe(Outcome.HANG), probe(Outcome.CRASH)), group(probe(), side="old")))
     assert [(item.side, item.round, item.outcome) for item in told] == [
         ("old", 0, Outcome.COMPLETED),

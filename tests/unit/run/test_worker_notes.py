@@ -21,7 +21,7 @@ def test_a_library_that_starts_threads_is_named_for_what_a_fork_lacks() -> None:
     assert "torch 2.1.2: loading visionlib has started 3 threads" in note
 
 
-def test_a_limit_that_the_kernel_refuses_is_told_once() -> None:
+def test_a_limit_that_the_kernel_refuses_is_reported_once() -> None:
     probes = [probed(data={"limits": {"network": "Invalid argument"}})] * 2
     assert worker_notes(ENVIRONMENTS, {}, probes) == (
         "workers ran without a limit, the network stayed open to them: Invalid argument",

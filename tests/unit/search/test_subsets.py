@@ -281,7 +281,7 @@ def test_budget_that_ends_while_needed_together_keeps_what_was_seen_to_fail() ->
     assert sizes[0] == 100 and sizes[-1] == 3
 
 
-def test_progress_is_told_each_new_answer_and_what_still_fails() -> None:
+def test_progress_gets_each_new_answer_and_what_still_fails() -> None:
     seen: list[tuple[Said, int]] = []
     asked = Counting(guilty([33]))
     isolate(100, asked, budget=AMPLE, progress=lambda said, left: seen.append((said, left)))

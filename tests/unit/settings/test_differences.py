@@ -78,7 +78,7 @@ def test_golden_record_has_no_machine() -> None:
 CAUSE = Setting(name="isa", old="AVX2", new="AVX512")
 
 
-def test_cause_is_told_at_the_first_finding_about_numbers() -> None:
+def test_cause_is_reported_at_the_first_finding_about_numbers() -> None:
     cell = verdict(Status.FAIL, finding("stride"), finding("values"), finding("late_divergence"))
     told = with_differences(cell, (CAUSE, Setting(name="deterministic", old=True, new=True)))
     assert [len(item.story) for item in told.findings] == [0, 1, 0]

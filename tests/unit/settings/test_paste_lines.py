@@ -78,7 +78,7 @@ def test_one_lock_serves_loading_and_first_calls() -> None:
     assert set(found) == {PYTHON, CPP}
 
 
-def test_variables_are_told_beside_the_lines_of_a_program() -> None:
+def test_variables_are_reported_beside_the_lines_of_a_program() -> None:
     found = of("fuser falls back", "profiling off")
     assert found[PYTHON].startswith("# in the environment: PYTORCH_TENSOREXPR_FALLBACK=2\nimport torch\n")
     assert found[CPP].startswith("// in the environment: PYTORCH_TENSOREXPR_FALLBACK=2\n#include")

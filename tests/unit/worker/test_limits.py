@@ -97,7 +97,7 @@ print(json.dumps([libc.syscall(limits.IO_URING_SETUP, 1, 0), limits.ctypes.get_e
     assert ring == [-1, 13]
 
 
-def test_what_cannot_be_applied_is_told_and_the_rest_is_applied() -> None:
+def test_what_cannot_be_applied_is_reported_and_the_rest_is_applied() -> None:
     refused, (found,) = run(
         "limits.platform.machine = lambda: 'sparc'\n"
         "print(json.dumps([limits.apply(json.loads(sys.argv[2])), resource.getrlimit(resource.RLIMIT_DATA)[0]]))",

@@ -118,7 +118,7 @@ def test_machine_without_a_driver_names_no_gpu(worker: Any, monkeypatch: pytest.
     assert worker("run.measurements").gpu_uuid("cuda") is None
 
 
-def test_capture_is_told_its_mode_where_the_release_knows_modes(worker: Any) -> None:
+def test_capture_gets_its_mode_where_the_release_knows_modes(worker: Any) -> None:
     class Old:
         def __init__(self, graph: object, pool: object = None, stream: object = None) -> None: ...
 

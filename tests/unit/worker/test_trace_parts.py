@@ -48,7 +48,7 @@ def test_a_node_that_is_gone_leaves_a_gap() -> None:
     assert node_facts.aligned(theirs, [theirs[0], *theirs[2:]]) == [0, 2, 3]
 
 
-def test_kinds_decide_where_sources_are_told_in_other_words() -> None:
+def test_kinds_decide_where_sources_are_reported_in_other_words() -> None:
     assert node_facts.aligned(keys("abcd"), shifted("abxcd")) == [0, 1, -3, 2, 3]
 
 
@@ -107,6 +107,6 @@ def test_the_module_of_a_node_is_the_path_that_has_its_names(hierarchy: str, mod
     assert node_facts.module_of(Node(hierarchy), PATHS) == module
 
 
-def test_a_module_that_could_be_either_of_two_is_not_told() -> None:
+def test_a_module_that_could_be_either_of_two_is_not_named() -> None:
     two = {("a", "layers", "0"), ("b", "layers", "0")}
     assert node_facts.module_of(Node("0(Layer)"), two) == ""

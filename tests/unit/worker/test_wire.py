@@ -43,7 +43,7 @@ def test_phases_are_told_apart() -> None:
     assert len(set(values)) == len(values) == 15
 
 
-def test_every_step_that_a_scenario_writes_is_told_in_the_contract_and_done_by_the_worker() -> None:
+def test_every_step_that_a_scenario_writes_is_described_in_the_contract_and_done_by_the_worker() -> None:
     written = {
         str(step[0])
         for scenario in INITIALIZATIONS.values()

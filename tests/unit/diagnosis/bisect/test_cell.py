@@ -307,7 +307,7 @@ def test_what_passes_now_says_how_often(monkeypatch: pytest.MonkeyPatch) -> None
     assert brought_up.answer is BisectAnswer.NOTHING
 
 
-def test_nodes_that_show_it_now_and_then_are_told_as_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_that_show_it_now_and_then_are_reported_as_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     searches = Searches(monkeypatch)
     searches.culprits = (replace(CULPRIT, fails=3, runs=10),)
     assert bisect_cell.bisect("m", facts(cell(Status.FAIL)), effects()).answer is BisectAnswer.NODES

@@ -54,7 +54,7 @@ def test_a_run_that_fails_again_stands_for_the_model() -> None:
     assert [request.repeat for request in asked.asked] == [1, 2, 3, 4]
 
 
-def test_what_stays_well_is_told_with_how_often() -> None:
+def test_what_stays_well_is_reported_with_how_often() -> None:
     asked = runner(lambda request: False)
     facts, well = alone_again("m", judged(), effects(asked))
     assert (status(facts), well, len(asked.asked)) == (Status.PASS, TIMES, TIMES - 1)

@@ -71,7 +71,7 @@ def probe(result: ModelResult, detail: str = "") -> ProbeResult:
     )
 
 
-def test_an_ending_is_told_with_its_call() -> None:
+def test_an_ending_is_reported_with_its_call() -> None:
     calls = (CallRecord(input_set="example", call=0, duration_ns=1_500_000),)
     completed = ModelResult(model="m", outcome=Outcome.COMPLETED, phase="record", calls=calls)
     hung = ModelResult(model="m", outcome=Outcome.HANG, phase="call 1 of example")

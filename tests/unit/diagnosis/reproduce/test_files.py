@@ -379,7 +379,7 @@ def test_nothing_is_left_running(tmp_path: Path) -> None:
     assert not started.exists() or started.read_text().split()[2] == "Z"  # dead, and its new parent has not looked yet
 
 
-def test_an_interpreter_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+def test_an_interpreter_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
     write_reproducer(tmp_path / "r", "operator", operator(), Tensors())
     assert "could not be started" in run_reproducer(tmp_path / "r", "/no/python", limits=LIMITS)[1]
 
@@ -431,7 +431,7 @@ def test_endings_are_told_apart(tmp_path: Path, body: str, expected: tuple[str, 
     assert run_snippet(tmp_path / "snippet.py", sys.executable, limits=LIMITS, wait_s=wait_s) == expected
 
 
-def test_an_error_is_told_in_its_words(tmp_path: Path) -> None:
+def test_an_error_is_reported_in_its_words(tmp_path: Path) -> None:
     (tmp_path / "snippet.py").write_text("print('torch')\nraise ValueError('no')")
     how, said = run_snippet(tmp_path / "snippet.py", sys.executable, limits=LIMITS, wait_s=20)
     assert how == "error"

@@ -63,7 +63,7 @@ def test_a_program_that_needs_no_file_stands_in_place_of_the_archives_code() -> 
     assert "as torch prints it" not in text
 
 
-def test_a_reader_is_warned_and_no_place_is_told() -> None:
+def test_a_reader_is_warned_and_no_place_is_reported() -> None:
     text = upstream_issue(ISSUE)
     assert "may hold confidential data" in text
     assert "/home/jo" not in text
@@ -108,7 +108,7 @@ def test_what_was_not_shown_is_not_ready_to_be_posted() -> None:
     assert "Not ready to be posted" not in upstream_issue(ISSUE)
 
 
-def test_nodes_of_one_line_are_told_once() -> None:
+def test_nodes_of_one_line_are_reported_once() -> None:
     text = upstream_issue(replace(ISSUE, nodes=(NODE, replace(NODE, place=(5,)), replace(NODE, source="x.py:1"))))
     assert text.count("`aten::cosh`") == 2
     assert "| `aten::cosh` | 2 |" in text

@@ -178,7 +178,7 @@ def test_a_healthy_release_is_not_said_to_show_it(tmp_path: Path) -> None:
     assert "Not ready to be posted" in world.text(made, "issue.md")
 
 
-def test_what_the_settings_make_is_told_from_what_the_release_makes(tmp_path: Path) -> None:
+def test_what_the_settings_make_is_distinguished_from_what_the_release_makes(tmp_path: Path) -> None:
     by_setting = "return 2 * x if _C.profiling else 7"
     world = World(tmp_path, bodies=(by_setting, by_setting))
     off = ServingProfile(switches={"profiling": False})
@@ -237,7 +237,7 @@ def test_a_program_without_files_is_dropped_where_it_does_not(tmp_path: Path) ->
     assert "By itself" not in world.text(made, "issue.md")
 
 
-def test_damaged_requests_are_told_and_are_no_crash(numbers: World) -> None:
+def test_damaged_requests_are_reported_and_are_no_crash(numbers: World) -> None:
     (numbers.inputs / "tensors.jsonl").write_text("{")
     made = reproduce_whole("m", numbers.facts(), numbers.effects())
     assert made.folder == ""

@@ -158,7 +158,7 @@ def test_a_slow_cell_is_cured_by_time_alone_waived_or_not(tmp_path: Path, status
     assert found.note.startswith("still slow: +50.0 %")
 
 
-def test_what_no_request_asks_is_told_of_an_equivalent() -> None:
+def test_what_no_request_asks_is_reported_of_an_equivalent() -> None:
     node = RefusedNode(method="legacy", address=(1,), operator="aten::gone", schema="", source="")
     said = unseen("m", artifact("m"), RewriteReport(found=(node,)), known(planned("m")), effects())
     assert said == "no request reaches aten::gone: that the values are the same there was not seen"

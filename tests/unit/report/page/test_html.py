@@ -139,7 +139,7 @@ def test_what_waits_behind_a_model_ends_where_it_should_whatever_names_say(words
         assert words.split()[0] in " ".join(Page(one).text for one in held)
 
 
-def test_what_searches_found_is_told_with_links_to_what_they_left() -> None:
+def test_what_searches_found_is_reported_with_links_to_what_they_left() -> None:
     report = blocked()
     page = Page(render_html(report, directory="out/run"))
     for item in report.explained:
@@ -314,7 +314,7 @@ def test_what_is_new_since_the_baseline_stands_with_the_red_cell_and_in_a_sectio
     assert "Since the baseline" not in Page(render_html(blocked())).text
 
 
-def test_what_happened_to_the_machine_is_told_on_the_first_screen_and_with_what_to_do() -> None:
+def test_what_happened_to_the_machine_is_reported_on_the_first_screen_and_with_what_to_do() -> None:
     text = render_html(governed("12 % taken"))
     page = Page(text)
     assert "machine steal time: 12 % taken" in page.text[: page.text.index("What needs you")]

@@ -142,7 +142,7 @@ def test_a_closed_rollback_names_the_model_the_operator_and_the_command() -> Non
     assert block.endswith("python -m harness compat --old 2.6.0 --new 2.1.2 -k detector --scenario alone")
 
 
-def test_many_closed_rollbacks_are_cut_on_a_terminal_and_told_in_markdown() -> None:
+def test_many_closed_rollbacks_are_cut_on_a_terminal_and_reported_in_markdown() -> None:
     ways = tuple(model_rollback(f"m{index:02}", RollbackAnswer.NO, "is gone", STOPS) for index in range(30))
     report = replace(
         upgrade_ok(), rollback=RollbackReport(answer=RollbackAnswer.NO, reason="30 of 30 models", models=ways)

@@ -27,7 +27,7 @@ def test_what_searches_found_stands_in_its_cell_and_files_beside_the_run_are_nam
     assert by_model["text_tagger"].found == ()
 
 
-def test_refusals_that_the_static_check_tells_already_are_not_told_twice() -> None:
+def test_refusals_that_the_static_check_tells_already_are_not_reported_twice() -> None:
     report = blocked()
     cell = next(cell for cell in red_cells(report) if any(label == "static" for label, _ in cell.lines))
     told = Explained(

@@ -65,7 +65,7 @@ def test_a_key_alone_is_of_the_last_run_that_has_a_report(tmp_path: Path) -> Non
     assert ask(tmp_path) is None
 
 
-def test_a_run_without_a_cell_is_told_which_red_cells_it_has(tmp_path: Path) -> None:
+def test_a_run_without_a_cell_names_its_red_cells(tmp_path: Path) -> None:
     folder = run(tmp_path)
     with pytest.raises(ConfigError, match="its red cells: fused_ranker/") as refused:
         ask(tmp_path, run=folder.name)
@@ -83,13 +83,13 @@ def test_a_model_that_is_not_timed_has_no_cell_of_its_latency(tmp_path: Path) ->
     assert ask(tmp_path, key=served) is not None
 
 
-def test_a_run_that_was_interrupted_is_told_as_such(tmp_path: Path) -> None:
+def test_a_run_that_was_interrupted_is_reported_as_such(tmp_path: Path) -> None:
     folder = run(tmp_path, report=False)
     with pytest.raises(ConfigError, match="the run was interrupted"):
         ask(tmp_path, run=folder.name)
 
 
-def test_a_cell_in_place_of_the_run_is_told_where_to_stand(tmp_path: Path) -> None:
+def test_a_cell_in_place_of_the_run_says_where_it_belongs(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"of the last run: bisect --cell {CELL}"):
         ask(tmp_path, run=CELL)
 
@@ -219,7 +219,7 @@ def test_first_bad_is_bisect_over_releases() -> None:
         (("--over", "dependencies", "--old", "2.6.0", "--new", "2.6.0", "--model", "dlrm"), "both ends are 2.6.0"),
     ],
 )
-def test_what_does_not_go_together_is_told_with_what_to_type(
+def test_what_does_not_go_together_is_reported_with_what_to_type(
     words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert cli.main(["--project", str(PROJECT), "bisect", *words, "--out", str(tmp_path)]) == 2

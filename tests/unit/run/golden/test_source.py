@@ -84,7 +84,7 @@ def test_a_bundle_of_another_device_judges_nothing(tmp_path: Path, bundle: Model
         (ServingProfile(name="tf32", numerics={"matmul_precision": "high"}), True),
     ],
 )
-def test_another_serving_profile_is_told(
+def test_another_serving_profile_is_reported(
     tmp_path: Path, bundle: ModelDeclaration, profile: ServingProfile, *, noted: bool
 ) -> None:
     found = source_of(tmp_path, [bundle], profile=profile)

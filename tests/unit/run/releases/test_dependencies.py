@@ -140,7 +140,7 @@ def test_torch_itself_takes_one_environment_to_tell(tmp_path: Path) -> None:
     assert found.checks == ()
 
 
-def test_a_change_that_needs_the_new_torch_too_is_told_as_such(tmp_path: Path) -> None:
+def test_a_change_that_needs_the_new_torch_too_is_reported_as_such(tmp_path: Path) -> None:
     found = World(tmp_path, "torch==2.1.0", "zlib==2.0").search()
     assert found.conclusion.first_bad == "zlib 1.0 -> 2.0"
     assert checks(found) == [("torch 2.0.0 with zlib 2.0", BAD, GOOD)]  # the last good step was torch 2.1.0 without it
