@@ -1,7 +1,6 @@
 """A given artifact with requests, made from a model of the zoo in the old release: what attacks on runs begin with."""
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,36 +16,31 @@ from tests.bench.faults import stored
 
 MODEL = "early_exit"
 MANIFEST = f'[[models]]\nname = "{MODEL}"\npath = "{MODEL}.pt"\ninputs = "requests/{wire.TENSORS_INDEX}"\n'
-QUICK: Sequence[str] = ("--scenario", "alone", "--latency", "off")
+QUICKLY = {"latency": "off", "jobs": 1}
 
 
-def make_given(project: Path) -> str:
-    """Write ``artifacts`` of a project: an artifact, its requests and a manifest; return why that failed."""
+def make_given(project: Path) -> None:
+    """Write ``artifacts`` of a project: an artifact, its requests and a manifest."""
     stored.make_project(project)
-    exporting = ("compat", "--fixtures", str(stored.PROJECT / "fixtures" / "zoo"), "-k", MODEL, *QUICK)
-    said = stored.called(project, exporting)
-    if said.code:
-        return said.err[-500:] or said.out[-500:]
-    (run,) = project.glob(stored.RUN)
-    exported = RunDir(run).baselines()[MODEL].artifact
+    zoo = {"fixtures": str(stored.PROJECT / "fixtures" / "zoo")}
+    run = _finished(Options(project=project, overrides={**QUICKLY, **zoo}, expression=MODEL, scenarios=("alone",)))
+    exported = RunDir(run.folder).baselines()[MODEL].artifact
     folder = project / "artifacts"
     shutil.copytree(exported.inputs_dir, folder / "requests")
     shutil.copy(exported.path, folder / f"{MODEL}.pt")
     (folder / "models.toml").write_text(MANIFEST)
     shutil.rmtree(project / "reports")
-    return ""
 
 
-def run_given(project: Path, progress: Progress) -> Finished:
-    """Return a finished run of what ``make_given`` has written, without planted defects: they would take most of it."""
-    options = Options(
-        project=project,
-        artifacts=(str(project / "artifacts"),),
-        scenarios=("alone",),
-        overrides={"latency": "off", "jobs": 1},
-        arguments=("compat",),
-    )
-    plan = replace(make_plan(options), planted_defects=())
+def run_given(project: Path, progress: Progress | None = None) -> Finished:
+    """Return a finished run of what ``make_given`` has written."""
+    artifacts = (str(project / "artifacts"),)
+    return _finished(Options(project=project, artifacts=artifacts, overrides=QUICKLY, scenarios=("alone",)), progress)
+
+
+def _finished(options: Options, progress: Progress | None = None) -> Finished:
+    """Return a finished run without planted defects, which would take most of it."""
+    plan = replace(make_plan(replace(options, arguments=("compat",))), planted_defects=())
     with RunDir.create(options.reports, "given", clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)
-        return execute(plan, run_dir, options, progress)
+        return execute(plan, run_dir, options, progress or Progress(enabled=False))

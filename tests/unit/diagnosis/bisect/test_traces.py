@@ -76,7 +76,6 @@ def test_outputs_whose_bytes_were_not_kept_have_digests(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        [],
         {"begin": True},
         end(7),
         begin(0, tree=[]),
