@@ -164,6 +164,7 @@ class _Reader:
         self.place = 0
         self.line = 1
         self.names: dict[str, str] = {}
+        self.before: list[dict[str, str | None]] = []  # per open block: names that it has set -> their types before it
 
     def wrong(self, why: str) -> NoReturn:
         raise _Foreign(why)
@@ -299,14 +300,17 @@ class _Reader:
             if name in self.shape.signatures or name.rpartition(".")[2] in self.shape.attributes.get(owner, ()):
                 self.wrong("a function defined twice")
             self.shape.signatures[name] = tuple(taken)
-        outer = self.names
-        self.names = (dict(outer) if nested else {}) | {item.name: item.type for item in taken}
+        if not nested:
+            self.names = {}
+        self.before.append({})
+        for item in taken:
+            self.set_name(item.name, item.type)
         if interface:
             if not self.here(indent + STEP) or self.take() != "pass":
                 self.wrong("an interface with code")
         else:
             self.body(indent + STEP, returned)
-        self.names = outer
+        self.close()
         self.place = len(self.tokens)
 
     def body(self, indent: int, returned: str) -> None:
@@ -323,9 +327,29 @@ class _Reader:
             self.statement(indent)
         self.wrong("a function without a return")
 
-    def block(self, indent: int) -> dict[str, str]:
-        """Read a block that stands alone; return the names that it leaves, as far as they are known before or in it."""
-        outer = dict(self.names)
+    def set_name(self, name: str, type_: str | None) -> None:
+        """Let a name have a type from here to the end of the innermost block; None: it is not defined."""
+        if self.before:
+            self.before[-1].setdefault(name, self.names.get(name))
+        if type_ is None:
+            self.names.pop(name, None)
+        else:
+            self.names[name] = type_
+
+    def close(self) -> dict[str, str | None]:
+        """End the innermost block; return the names that it has set, with the types that it leaves them with."""
+        before = self.before.pop()
+        left = {name: self.names.get(name) for name in before}
+        for name, type_ in before.items():
+            if type_ is None:
+                self.names.pop(name, None)
+            else:
+                self.names[name] = type_
+        return left
+
+    def block(self, indent: int) -> dict[str, str | None]:
+        """Read a block that stands alone; return what ``close`` returns."""
+        self.before.append({})
         empty = True
         while self.here(indent):
             empty = False
@@ -336,8 +360,7 @@ class _Reader:
                 self.statement(indent)
         if empty:
             self.wrong("an empty block")
-        inner, self.names = self.names, outer
-        return inner
+        return self.close()
 
     def statement(self, indent: int) -> None:
         first = self.peek()
@@ -350,7 +373,9 @@ class _Reader:
             self.expect(":")
             self.end()
             other = self.block(indent + STEP)
-            self.names = {name: one[name] if one[name] == other[name] else "" for name in one if name in other}
+            for name in one.keys() | other.keys():
+                types = {side.get(name, self.names.get(name)) for side in (one, other)}
+                self.set_name(name, None if None in types else types.pop() if len(types) == 1 else "")
             self.place = len(self.tokens)
         elif first == "while":
             self.take()
@@ -367,15 +392,15 @@ class _Reader:
             self.expect(":")
             self.end()
             before = self.names.get(variable)
-            self.names[variable] = "int"
+            self.set_name(variable, "int")
             self.block(indent + STEP)
             if before is None:
-                del self.names[variable]
+                self.set_name(variable, None)
         elif first == "def":
             self.take()
             name = self.tokens[1].text
             self.function(self.qualifier, indent, nested=True)
-            self.names[name] = ""
+            self.set_name(name, "")
         else:
             self.assignment()
 
@@ -402,7 +427,7 @@ class _Reader:
             if not self.fits(declared, self.expression()):
                 self.wrong("a name given another type")
             self.end()
-            self.names[name] = declared
+            self.set_name(name, declared)
             return
         targets = [self.target()]
         several = False
@@ -427,7 +452,7 @@ class _Reader:
             if not self.fits(declared, actual):
                 self.wrong("a name given another type")
             if "." not in name:
-                self.names[name] = actual
+                self.set_name(name, actual)
 
     def target(self) -> tuple[str, str]:
         """Return the name that is given a value, and the type that it has already."""
