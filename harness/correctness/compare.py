@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.correctness.judging import output_findings
-from harness.correctness.outputs import compare_outputs, hold_value, same_answers
+from harness.correctness.outputs import compare_outputs, hold_value
 from harness.correctness.tolerances import Precision
 from harness.domain.comparison import OutputComparison
 from harness.domain.findings import status_of
@@ -13,7 +13,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.probing.facts import Compared, Effects, OldAnswers, Probed, Provisioned, Started
 from harness.probing.verification import legible_outputs
-from harness.tensors.outputs import Outputs
+from harness.tensors.outputs import Outputs, same_answers
 from harness.tensors.samples import like_golden, mark_sampled
 
 

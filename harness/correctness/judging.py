@@ -139,13 +139,19 @@ def _first_call(first: CallComparison | None, path: str) -> str:
     """Return in words how call 0 agrees with the golden at ``path``; empty where it does not or was not made."""
     if first is None or path in (*first.inputs_changed_old, *first.inputs_changed_new):
         return ""
-    if any(difference.path == path for difference in first.tree):
+    if any(_lies_in(path, difference.path) for difference in first.tree):
         return ""
     for tensor in first.tensors:
         if tensor.path == path:
             rule, passes = deciding_rule(tensor)
             return ("exact" if rule == BIT_EQUAL else "fine") if passes else ""
+    if first.equal:
+        return "exact"
     return "" if first.tree else "fine"
+
+
+def _lies_in(path: str, container: str) -> bool:
+    return path.startswith(container) and path[len(container) :][:1] in ("", ".", "[")
 
 
 def _late(finding: Finding, call: CallComparison, before: str) -> Finding:
@@ -278,7 +284,7 @@ def summary(comparison: OutputComparison) -> tuple[str, float | None]:
         return "NaN moved", None
     if any(call.inputs_changed_old or call.inputs_changed_new for call in comparison.calls):
         return "input moved", None
-    if not tensors:
+    if not tensors and not any(call.equal for call in comparison.calls):
         return ("same values" if comparison.calls and not any(call.opaque for call in comparison.calls) else ""), None
     if all(tensor.bit_equal for tensor in tensors):
         if any(tensor.moved_rows for tensor in tensors):

@@ -21,12 +21,18 @@ class OldNoise:
 
     Attributes:
         largest: per (input set, path) the largest |difference| between a repeat's call and the same call of the
-            golden, over all calls of the set; absent where no repeat has the leaf in the same shape.
+            golden, over all calls of the set.
+        unlisted: that of other leaves: 0 where a repeat is the golden; else None, for no repeat has them in that shape.
         unstable: paths that differ in any bit or in structure, sorted.
     """
 
     largest: Mapping[NoiseKey, float]
     unstable: tuple[str, ...]
+    unlisted: float | None = None
+
+    def of(self, input_set: str, path: str) -> float | None:
+        """Return the largest difference of a leaf, None where it is not known."""
+        return self.largest.get((input_set, path), self.unlisted)
 
 
 def old_noise(
@@ -45,7 +51,10 @@ def old_noise(
     largest: dict[NoiseKey, float] = {}
     unstable: set[str] = set()
     known: dict[tuple[Identity, Identity], float | None] = {}
-    for index, repeat in enumerate((*repeats, *other_threads)):
+    runs = (*repeats, *other_threads)
+    for index, repeat in enumerate(runs):
+        if repeat is golden:
+            continue
         differing: set[str] = set()
         for key in (key for key in golden.calls if key in repeat.calls):
             walks = walks_of(golden, repeat, key, unordered)
@@ -59,7 +68,8 @@ def old_noise(
                 place = (key[0], pair.path)
                 largest[place] = max(largest.get(place, 0.0), distance or 0.0)
         unstable |= differing if index < len(repeats) else set()  # other threads may add in another order
-    return OldNoise(largest=largest, unstable=tuple(sorted(unstable)))
+    unlisted = 0.0 if any(run is golden for run in runs) else None
+    return OldNoise(largest=largest, unstable=tuple(sorted(unstable)), unlisted=unlisted)
 
 
 def _repeat_distance(

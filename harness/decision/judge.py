@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from harness.config.policy import model_policy
-from harness.correctness.outputs import changes_between_calls
 from harness.decision.alone import judge_one, not_made, settings_between, unsupported_words
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled
 from harness.decision.inputs import guess_of
@@ -46,6 +45,7 @@ from harness.startup.judging import (
 )
 from harness.startup.rates import more_often
 from harness.startup.readiness import slow_starts
+from harness.tensors.outputs import changes_between_calls
 
 AnyJudged = TypeVar("AnyJudged", bound=Judged)
 Attributions = Mapping[tuple[str, str], Attribution]

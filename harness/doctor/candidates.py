@@ -16,11 +16,18 @@ from harness.doctor.wheels import wheel_of
 from harness.domain.environment import EnvSpec
 from harness.domain.machine import Candidate, IndexAnswer, Wheel
 from harness.environments.builder import EnvironmentBuilder
-from harness.environments.installer import environment_python, explained, installer_environment, pip_for, redacted
+from harness.environments.installer import (
+    environment_python,
+    explained,
+    installer_environment,
+    list_command,
+    listed,
+    redacted,
+)
 from harness.environments.interpreters import inspect_interpreter, verified_python
 from harness.environments.pythons import python_range, read_minor
 from harness.errors import EnvironmentUnavailable
-from harness.releases.versions import listed, resolved
+from harness.releases.versions import resolved
 from harness.store.json import from_json
 from harness.system import processes
 
@@ -178,11 +185,10 @@ def _refused(spec: EnvSpec, said: _Said, *, cached: bool, limit_s: float) -> Ind
 
 def _ask_pip(spec: EnvSpec, interpreter: str, limit_s: float) -> IndexAnswer:
     try:
-        pip = pip_for(interpreter, interpreter)
+        command = list_command(interpreter, spec.index_args)
     except EnvironmentUnavailable as error:
         return IndexAnswer(reached=False, said=error.message, hint=error.hint)
-    options = ("index", "versions", "torch", "--only-binary", ":all:", "--disable-pip-version-check")
-    said = _run((*pip, *options, *spec.index_args), "", limit_s)
+    said = _run(command, "", limit_s)
     if said.status != 0:
         return _refused(spec, said, cached=False, limit_s=limit_s)
     release = (spec.release or "").partition("+")[0]

@@ -79,8 +79,9 @@ class CallComparison:
     """One call of one input set, old against new.
 
     Attributes:
-        tree: differences of structure; ``tensors``: numbers per leaf. Inputs that both sides changed in place are
-            compared like outputs, under paths that begin with ``input``.
+        tree: differences of structure; ``tensors``: numbers per leaf that is not known to be bit equal in the golden's
+            order; ``equal``: how many others there are. Inputs that both sides changed in place are compared like
+            outputs, under paths that begin with ``input``.
         opaque: paths of values that have none on the wire.
         inputs_changed: paths of inputs that both sides changed in place; ``inputs_changed_old``,
             ``inputs_changed_new``: those that only one side did.
@@ -91,6 +92,7 @@ class CallComparison:
     call: int
     tree: tuple[TreeDifference, ...] = ()
     tensors: tuple[TensorMetrics, ...] = ()
+    equal: int = 0
     stride_changes: tuple[str, ...] = ()
     opaque: tuple[str, ...] = ()
     inputs_changed: tuple[str, ...] = ()
@@ -119,5 +121,5 @@ class OutputComparison:
 
     @property
     def tensors(self) -> tuple[TensorMetrics, ...]:
-        """The tensors of all calls."""
+        """The tensors of all calls, less those that are bit equal."""
         return tuple(tensor for call in self.calls for tensor in call.tensors)

@@ -96,7 +96,7 @@ class Explained:
     seconds: float = 0.0
 
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -26,6 +26,7 @@ from harness.environments.installer import (
     redacted,
     resolve_command,
     run_installer,
+    why_unresolved,
 )
 from harness.environments.interpreters import find_pythons, inspect_interpreter, verified_python
 from harness.environments.pythons import choose_python, parse_release, read_minor, write_minor
@@ -187,8 +188,8 @@ class EnvironmentBuilder:
         """Return the environments in the order of ``specs``, building the missing ones side by side.
 
         One that is already built costs milliseconds and starts no process; a ready-made interpreter costs one short
-        run of it. Where several are missing and uv builds, each is resolved before any is downloaded. A spec without a
-        Python gets the one that ``choose_python`` takes for its release alone.
+        run of it. Where several are missing, each is resolved before any is downloaded. A spec without a Python gets
+        the one that ``choose_python`` takes for its release alone.
 
         Raises:
             ConfigError: a spec names nonsense for a release, or not exactly one of release and interpreter.
@@ -210,7 +211,7 @@ class EnvironmentBuilder:
                     missing[index] = _Work(self._resolving(spec, slot), self._building(spec, slot))
             except EnvironmentUnavailable as error:
                 failures[index] = error
-        if self._uv is not None and len(missing) + len(failures) > 1:  # a typo is told before gigabytes are downloaded
+        if len(missing) + len(failures) > 1:  # a typo is told before gigabytes are downloaded
             failures |= run_side_by_side({index: work.resolve for index, work in missing.items()}, cancelled)[1]
         raise_failures([failures[index] for index in sorted(failures)])
         built, not_built = run_side_by_side(
@@ -254,12 +255,12 @@ class EnvironmentBuilder:
             with self._errors(spec, slot):
                 self._root.mkdir(parents=True, exist_ok=True)
                 python = _named(spec, lambda: verified_python(slot.python, find_pythons()))
-                assert self._uv is not None
-                status = run_installer(
-                    resolve_command(self._uv, python, slot.folder, _packages(slot)), slot.log, patience
-                )
-                if status != 0:
-                    raise explain_failure(spec.name, slot.log, status=status, release=slot.release, python=slot.python)
+                command = resolve_command(self._uv, python, slot.folder, _packages(slot), slot.index_args)
+                status = run_installer(command, slot.log, patience)
+                known = {"release": slot.release, "python": slot.python}
+                failure = why_unresolved(spec.name, slot.log, uv=self._uv, status=status, **known)
+                if failure is not None:
+                    raise failure
 
         return work
 
@@ -300,7 +301,8 @@ class EnvironmentBuilder:
 
         patience = replace(patience, tick=tick)
         slot.log.write_bytes(b"")
-        for command in install_commands(self._uv, python, slot.folder, _packages(slot)):
+        packages = (*_packages(slot), *slot.index_args)
+        for command in install_commands(self._uv, python, slot.folder, packages):
             status = run_installer(command, slot.log, patience, lock=lock)
             if status != 0:
                 raise explain_failure(spec.name, slot.log, status=status, release=slot.release, python=slot.python)
@@ -327,8 +329,7 @@ class _Work(NamedTuple):
 
 
 def _packages(slot: EnvironmentSlot) -> tuple[str, ...]:
-    wanted = ("--no-deps", *slot.exact) if slot.exact else (f"torch=={slot.release}", *slot.extras)
-    return (*wanted, *slot.index_args)
+    return ("--no-deps", *slot.exact) if slot.exact else (f"torch=={slot.release}", *slot.extras)
 
 
 def _check(spec: EnvSpec) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from packaging.version import Version
+
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from harness.errors import EnvironmentUnavailable
 from harness.system import processes
@@ -55,10 +57,34 @@ def install_commands(uv: str | None, python: str, folder: Path, packages: Sequen
     )
 
 
-def resolve_command(uv: str, python: str, folder: Path, packages: Sequence[str]) -> tuple[str, ...]:
-    """Return the command that ends as the installation of ``packages`` would, and downloads descriptions only."""
+def resolve_command(
+    uv: str | None, python: str, folder: Path, packages: Sequence[str], index_args: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the command whose output ``why_unresolved`` reads; it downloads no package.
+
+    uv ends as the installation of ``packages`` would. pip would download them to tell, so it lists releases of torch.
+    """
+    if uv is None:
+        return list_command(python, index_args)
     options = ("--no-progress", "--python", python, "--dry-run", "--target", str(folder))
-    return (uv, "pip", "install", *options, *packages)
+    return (uv, "pip", "install", *options, *packages, *index_args)
+
+
+def list_command(python: str, index_args: Sequence[str], package: str = "torch") -> tuple[str, ...]:
+    """Return the command with which pip lists the versions of ``package`` that have a wheel for ``python``.
+
+    Raises:
+        EnvironmentUnavailable: there is no pip.
+    """
+    options = ("--pre", "--only-binary", ":all:", "--disable-pip-version-check")
+    return (*pip_for(python, python), "index", "versions", package, *options, *index_args)
+
+
+def listed(output: str) -> tuple[str, ...]:
+    """Return the versions that ``pip index versions`` printed, the newest first, without build suffixes."""
+    match = re.search(r"^Available versions: (.*)$", output, re.MULTILINE)
+    texts = match[1].split(",") if match is not None else ()
+    return tuple(dict.fromkeys(Version(text.strip()).public for text in texts if text.strip()))
 
 
 def environment_python(folder: Path) -> Path:
@@ -249,6 +275,24 @@ def explain_failure(name: str, log: Path, *, status: int, release: str, python: 
     return EnvironmentUnavailable(f"{name}: {found.message}{said}", f"{found.hint}; full log: {log}")
 
 
+def why_unresolved(
+    name: str, log: Path, *, uv: str | None, status: int, release: str, python: str
+) -> EnvironmentUnavailable | None:
+    """Return why the installation would fail, by what ``resolve_command`` has added to ``log``; None where it may not.
+
+    A pip before 21.2 lists nothing: what the index has then shows when it installs.
+    """
+    if uv is None:
+        said = log.read_text(encoding="utf-8", errors="replace").rpartition("\n$ ")[2]
+        offered = listed(said)
+        if release.partition("+")[0] in offered or "unknown command" in said:
+            return None
+        if status == 0:
+            hint = f"it has {_nearest(offered[::-1], release)}; full log: {log}"
+            return EnvironmentUnavailable(f"{name}: the index has no torch {release} for Python {python}", hint)
+    return explain_failure(name, log, status=status, release=release, python=python) if status else None
+
+
 def _cut(line: str) -> str:
     quoted = line.strip()
     return quoted[:_LINE_LIMIT] + " ..." if len(quoted) > _LINE_LIMIT else quoted
@@ -283,8 +327,11 @@ def _tags(text: str) -> str:
 
 
 def _nearby(line: str, release: str) -> str:
-    """Return the offered releases of the same line, else the newest five, from pip's list."""
     match = re.search(r"from versions: ([^)]*)", line)
-    offered = match[1].split(", ") if match else []
+    return _nearest(match[1].split(", ") if match else [], release)
+
+
+def _nearest(offered: Sequence[str], release: str) -> str:
+    """Return those of the same line among the versions that an index offers, the oldest first, else the newest five."""
     same_line = [version for version in offered if version.split(".")[:2] == release.split(".")[:2]]
     return ", ".join(same_line or offered[-5:])

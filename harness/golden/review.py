@@ -29,9 +29,10 @@ def change_of(comparison: OutputComparison) -> tuple[RecordChange, str]:
         gone = f"{counted(lost, 'call')} gone" if lost else ""
         return RecordChange.STRUCTURE, joined(gone, first_few(others, _MOST_NAMED, "; "))
     other = [(call, tensor) for call, tensor in places if not tensor.bit_equal or tensor.sampled]
-    all_of = f"of {counted(len(places), 'tensor')}"
+    tensors = counted(len(places) + sum(call.equal for call in comparison.calls), "tensor")
+    all_of = f"of {tensors}"
     if not other:
-        return RecordChange.SAME, f"{counted(len(places), 'tensor')}, bit for bit the same"
+        return RecordChange.SAME, f"{tensors}, bit for bit the same"
     moved = sum(tensor.nan_mismatches + tensor.inf_mismatches for _, tensor in other)
     call, worst = max(other, key=lambda place: error_of(place[1]))
     size = f"off by up to {error_of(worst):.2g} of the largest value ({call.input_set} call {call.call} {worst.path})"

@@ -24,6 +24,7 @@ from harness.probing.requests import Requests
 from harness.probing.runner import ZygoteRunner, worker_digest
 from harness.scenarios import Scenario
 from harness.settings.mitigations import MITIGATIONS, applied
+from harness.store import probe_files
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
@@ -352,23 +353,11 @@ class Effects:
     def evidence(self, directory: str) -> str:
         """Return the stacks of a probe if it left any, else its folder, relative to the run."""
         folder = Path(directory)
-        return self.shown(folder / wire.STACKS if has_stacks(folder) else folder)
+        return self.shown(folder / wire.STACKS if probe_files.has_stacks(folder) else folder)
 
     def shown(self, path: Path) -> str:
         """Return a path relative to the run where it lies in its folder."""
         return str(path.relative_to(self.run_dir.path)) if path.is_relative_to(self.run_dir.path) else str(path)
-
-
-ARMED = b"== gate stacks armed "
-
-
-def has_stacks(folder: Path) -> bool:
-    """Return whether a probe's file of stacks holds more than what a worker writes when it could show some."""
-    try:
-        with (folder / wire.STACKS).open("rb") as stream:
-            return any(line.strip() and not line.startswith(ARMED) for line in stream)
-    except OSError:
-        return False
 
 
 def accepted_settings(plan: Plan) -> tuple[Setting, ...]:

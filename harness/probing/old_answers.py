@@ -1,5 +1,6 @@
 """Probes every artifact in the old release, more than once: the golden outputs, their noise, what was broken."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from harness.domain.models import Artifact
@@ -10,7 +11,7 @@ from harness.probing.requests import Requests, floor_deadline, impatient, refere
 from harness.probing.verification import legible_outputs
 from harness.store.run_folder import StoredBaseline
 from harness.system import pool
-from harness.tensors.outputs import Outputs
+from harness.tensors.outputs import Outputs, same_answers
 
 
 def probe_old_release(facts: Exported, effects: Effects) -> Answered:
@@ -85,18 +86,26 @@ def take_old_answers(
         for probe in probes
         if probe.models[0].outcome is Outcome.COMPLETED
     ]
+    golden = good[0] if good else _answered(probes[0].directory, artifact.model)
     reference = None
     if good and probes[-1].models[-1].outcome is Outcome.COMPLETED and repeats > 1:
         reference = legible_outputs(probes[-1].directory, reference_name(artifact.model))
     return OldAnswers(
         results=results,
         directory=probes[0].directory if good else "",
-        golden=good[0] if good else _answered(probes[0].directory, artifact.model),
-        repeats=tuple(good[1:]),
-        other_threads=_with_other_threads(artifact, facts, effects, side) if good and repeats > 1 else (),
+        golden=golden,
+        repeats=_shared(golden, good[1:]),
+        other_threads=(
+            _shared(golden, _with_other_threads(artifact, facts, effects, side)) if good and repeats > 1 else ()
+        ),
         reference=reference,
         numerics=probes[0].data.get("numerics", {}),
     )
+
+
+def _shared(golden: Outputs | None, others: Iterable[Outputs]) -> tuple[Outputs, ...]:
+    """Return the others, each the golden itself where it answers the same: they are kept for the whole run."""
+    return tuple(golden if golden is not None and same_answers(golden, other) else other for other in others)
 
 
 def _with_other_threads(artifact: Artifact, facts: Provisioned, effects: Effects, side: str) -> tuple[Outputs, ...]:

@@ -157,8 +157,7 @@ class ZygoteRunner:
             lacked_memory=functools.partial(lacked_memory, request),
         )
         result = self._run(request, key) if isinstance(stored, WhyNot) else stored
-        if _completed(request, result):
-            probe_files.compact(self._folder / key)
+        probe_files.compact(self._folder / key, failed=not _completed(request, result))
         return result
 
     def _run(self, request: ProbeRequest, key: str) -> ProbeResult:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.environments.installer import installer_environment, pip_for, redacted
+from harness.environments.installer import installer_environment, list_command, listed, redacted
 from harness.errors import EnvironmentUnavailable, RunDirError
-from harness.releases.versions import NAME_THEM, between, listed, requirement, resolved
+from harness.releases.versions import NAME_THEM, between, requirement, resolved
 from harness.store import codec
 from harness.system import clock, processes
 
@@ -103,9 +103,7 @@ class ReleaseIndex:
         return found
 
     def _ask_pip(self) -> list[str]:
-        pip = pip_for(self.interpreter, self.interpreter)
-        options = ("index", "versions", self.package, "--python-version", self.python, "--only-binary", ":all:")
-        done = _run((*pip, *options, "--disable-pip-version-check", *self.index_args), "")
+        done = _run(list_command(self.interpreter, self.index_args, self.package), "")
         found = listed(done.stdout)
         if done.returncode != 0 or not found:
             raise _unreachable("pip", done.stderr, self.package)

@@ -23,13 +23,6 @@ def resolved(output: str, *, package: str = "torch") -> str | None:
     return _written(Version(match[1]).public, package) if match is not None else None
 
 
-def listed(output: str) -> tuple[str, ...]:
-    """Return the versions that ``pip index versions`` printed, without build suffixes."""
-    match = re.search(r"^Available versions: (.*)$", output, re.MULTILINE)
-    texts = match[1].split(",") if match is not None else ()
-    return tuple(dict.fromkeys(Version(text.strip()).public for text in texts if text.strip()))
-
-
 def between(found: Iterable[str], old: str, new: str, *, package: str = "torch") -> tuple[str, ...]:
     """Return the final versions among ``found`` from ``old`` to ``new``, both included, in the order of the way.
 

@@ -28,7 +28,7 @@ def read_trace(folder: Path) -> RunTrace:
 
 
 def _probes(folder: Path) -> Iterator[ProcessTrace]:
-    for probe in sorted(folder.glob("*")):
+    for probe in probe_files.folders(folder):
         try:
             found = codec.read_json(probe / probe_files.RESULT, ProbeResult, read=probe_files.read_result)
         except RunDirError:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.correctness.outputs import same_answers
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, model_of
 from harness.probing.facts import (
@@ -34,6 +33,7 @@ from harness.startup.larger_inputs import larger_inputs
 from harness.startup.launch import Launcher
 from harness.startup.readiness import slow_starts
 from harness.system import pool
+from harness.tensors.outputs import same_answers
 from harness.worker import wire
 
 # With the round that seemed slow each side has three then, of which the median counts.

@@ -57,6 +57,30 @@ def side_effects(line: Mapping[str, Any]) -> SideEffects:
         raise DecodeError(f"damaged side effects of {line.get('set')} call {line.get('call')}: {error}") from None
 
 
+def same_answers(one: Outputs, other: Outputs) -> bool:
+    """Whether two processes of one environment answered the same bits everywhere; where the bytes lie is no matter."""
+    return one.calls.keys() == other.calls.keys() and all(_answer(one, key) == _answer(other, key) for key in one.calls)
+
+
+def changes_between_calls(outputs: Outputs) -> bool:
+    """Whether the last two answers to the first input set differ in a bit: a warm module without state repeats them."""
+    first = next((name for name, _ in outputs.calls), None)
+    answers = [_without_offsets(tree) for (name, _), tree in outputs.calls.items() if name == first]
+    return len(answers) > 1 and answers[-1] != answers[-2]
+
+
+def _answer(outputs: Outputs, key: CallKey) -> object:
+    effects = (outputs.effects or {}).get(key, NOTHING)
+    changed = {path: _without_offsets(tree) for path, tree in effects.changed.items()}
+    return _without_offsets(outputs.calls[key]), changed, effects.shared
+
+
+def _without_offsets(tree: Tree) -> object:
+    if isinstance(tree, dict):
+        return {key: value for key, value in tree.items() if key != "offset"}
+    return [_without_offsets(item) for item in tree] if isinstance(tree, list) else tree
+
+
 def only_in(one: SideEffects, other: SideEffects) -> tuple[str, ...]:
     """Return the groups of shared storage that ``one`` has and ``other`` has not, in words."""
     return tuple(" = ".join(group) for group in _missing(one.shared, other.shared))

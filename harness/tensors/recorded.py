@@ -14,6 +14,7 @@ from harness.tensors.decode import Buffer, DecodeError
 from harness.tensors.outputs import Outputs, side_effects
 from harness.worker import wire
 
+BEGIN = re.compile(rb'\{"model": ?"([\w.#@+-]+)"')  # of a line, as workers write it
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # What an artifact that writes into its own record can make of it; all of it is damage, none of it is our bug.
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError, MemoryError)
@@ -31,6 +32,9 @@ def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUT
     try:
         with probe_files.opened(probe, f"{folder}/{wire.TENSORS_INDEX}") as stream:
             for number, line in enumerate(_lines(stream), start=1):
+                # A process may have answered for many models, and the lines may be long.
+                if (begin := BEGIN.match(line)) is not None and begin[1] != model.encode():
+                    continue
                 try:
                     entry = parsed(line.decode())
                     if entry["model"] != model:

@@ -90,7 +90,7 @@ def begun(known: Known) -> Iterator[Known]:
     )
     facts = replace(facts, plan=plan)
     native = dict(effects.runner.native)
-    for completed in effects.run_dir.probes.glob(f"*/{probe_files.COMPLETED}"):
+    for completed in effects.run_dir.probes.glob(f"*/{probe_files.PACKED}"):
         shutil.unpack_archive(completed, completed.parent)  # what models answered alone is still needed
         completed.unlink()
     for result in effects.run_dir.probes.glob(f"*/{probe_files.RESULT}"):

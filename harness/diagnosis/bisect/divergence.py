@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.correctness.compare import precision_of
-from harness.correctness.outputs import compare_outputs, same_answers
+from harness.correctness.outputs import compare_outputs
 from harness.correctness.tolerances import Precision
 from harness.diagnosis.bisect.judging import FRAMES, CallInQuestion, differs, faults, gaps
 from harness.diagnosis.bisect.traces import Trace, key, read_trace
@@ -19,7 +19,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest, ProbeResult, TraceOrder
 from harness.probing.facts import Answered, Effects, Probed, profile_of
 from harness.probing.requests import deadline_after
-from harness.tensors.outputs import Outputs
+from harness.tensors.outputs import Outputs, same_answers
 from harness.tensors.recorded import read_outputs
 from harness.worker import wire
 

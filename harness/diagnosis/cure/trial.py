@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.correctness.compare import compare_model, worst_comparison
-from harness.correctness.outputs import same_answers
 from harness.decision.cells import judge_alone
 from harness.decision.judge import judge_initialized
 from harness.domain.diagnosis import Cure, Setting
@@ -21,6 +20,7 @@ from harness.settings.paste_lines import lines_to_paste
 from harness.startup.attribution import unverifiable
 from harness.startup.initialize import initialize_together, takes_part, works_alone
 from harness.startup.launch import Launcher
+from harness.tensors.outputs import same_answers
 
 # The failure of the model was seen once; that it is gone must not be chance.
 ONCE = (1, 1)

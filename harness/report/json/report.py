@@ -8,11 +8,14 @@ import json
 import math
 import re
 import statistics
+from collections.abc import Callable
+from dataclasses import MISSING, fields
 from typing import Any
 
 import msgspec
 from msgspec import inspect
 
+from harness.domain.comparison import CallComparison, TensorMetrics
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import SCHEMA_VERSION, RunOutline, RunReport
 from harness.errors import RunDirError
@@ -29,7 +32,7 @@ def dump_report(report: RunReport) -> bytes:
     Lone surrogates (undecodable bytes of a path, say) have no UTF-8 and become ``\udcff`` as plain text. What a
     terminal may obey, and JSON need not escape, is escaped: the same texts when they are read back.
     """
-    plain = _writable(msgspec.to_builtins(report, order="deterministic"))
+    plain = _writable(_at_calls(msgspec.to_builtins(report, order="deterministic"), _sparse_call))
     text = msgspec.json.encode(plain).decode()
     return BEYOND_ASCII.sub(_inert, text).encode() + b"\n"
 
@@ -51,11 +54,12 @@ def load_report(data: bytes, *, file: str) -> RunReport:
     if not isinstance(plain, dict) or "schema_version" not in plain:
         raise RunDirError(f"{file} is not a report: `$.schema_version` is missing", "name the report.json of a run")
     version = plain["schema_version"]
-    if version == 2 and not isinstance(version, bool):
-        plain, version = _from_version_2(plain), SCHEMA_VERSION
+    if version in (2, 3) and not isinstance(version, bool):
+        plain = _from_version_3(_from_version_2(plain) if version == 2 else plain)
+        version = SCHEMA_VERSION
     if version != SCHEMA_VERSION or isinstance(version, bool):
         message = (
-            f"{file} has schema version {version!r} at `$.schema_version`; this harness reads 2 and {SCHEMA_VERSION}"
+            f"{file} has schema version {version!r} at `$.schema_version`; this harness reads 2 to {SCHEMA_VERSION}"
         )
         raise RunDirError(message, "read it with the harness that wrote it (`$.harness_version`), or run again")
     try:
@@ -153,12 +157,59 @@ def _from_version_2(plain: dict[str, Any]) -> dict[str, Any]:
             return value
         return {_SINCE_3.get(key, key) if key in names else key: item for key, item in value.items()}
 
-    plain = {**renamed(plain, "course"), "schema_version": SCHEMA_VERSION}
+    plain = renamed(plain, "course")
     plain["judgement"] = renamed(plain.get("judgement"), "canaries")
     rollback = plain.get("rollback")
     if isinstance(rollback, dict) and isinstance(rollback.get("models"), list):
         plain["rollback"] = {**rollback, "models": [renamed(model, "foretold") for model in rollback["models"]]}
     return dict(_with_kinds(plain))
+
+
+def _from_version_3(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return a report of version 3 as one of version 4, which only counts the tensors that are bit equal."""
+
+    def without_equal(call: Any) -> Any:
+        if not isinstance(call, dict) or not isinstance(call.get("tensors"), list):
+            return call
+        kept = [tensor for tensor in call["tensors"] if not _is_equal(tensor)]
+        return {**call, "tensors": kept, "equal": len(call["tensors"]) - len(kept)}
+
+    return {**_at_calls(plain, without_equal), "schema_version": SCHEMA_VERSION}
+
+
+def _is_equal(tensor: Any) -> bool:
+    return isinstance(tensor, dict) and tensor.get("bit_equal") is True and not any(map(tensor.get, KEPT))
+
+
+KEPT = ("sampled", "moved_rows")  # of a bit equal tensor this is still to be told
+
+
+def _at_calls(plain: dict[str, Any], changed: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a report with what ``changed`` makes of each of its comparisons of a call."""
+
+    def down(value: Any, *path: str) -> Any:
+        if isinstance(value, list):
+            return [down(item, *path) for item in value]
+        if not path:
+            return changed(value)
+        if isinstance(value, dict) and path[0] in value:
+            return {**value, path[0]: down(value[path[0]], *path[1:])}
+        return value
+
+    return dict(down(plain, "models", "comparisons", "calls"))
+
+
+def _sparse(value: Any, kind: type[Any]) -> Any:
+    """Return the fields of a dataclass that are not as they are by default."""
+    defaults = {
+        field.name: msgspec.to_builtins(field.default) for field in fields(kind) if field.default is not MISSING
+    }
+    return {name: item for name, item in value.items() if name not in defaults or item != defaults[name]}
+
+
+def _sparse_call(call: dict[str, Any]) -> dict[str, Any]:
+    tensors = [_sparse(tensor, TensorMetrics) for tensor in call["tensors"]]
+    return dict(_sparse({**call, "tensors": tensors}, CallComparison))
 
 
 def _with_kinds(value: Any) -> Any:

@@ -96,11 +96,11 @@ def _series(path: str, number: int, calls: Sequence[CallComparison], across: Sca
     places, marks = [], []
     for index, call in enumerate(calls):
         tensor = next((item for item in call.tensors if item.path == path), None)
-        if tensor is None:
+        if tensor is None and (not call.equal or any(item.path == path for item in call.tree)):
             continue
-        x, y = across(index), up(decade(tensor))
+        x, y = across(index), up(decade(tensor) if tensor is not None else _EQUAL)
         places.append(f"{short(x)} {short(y)}")
-        if not tensor.bit_equal:
+        if tensor is not None and not tensor.bit_equal:
             said = hint(f"{path}, {call.input_set} call {call.call}: {_words(tensor)}")
             marks.append(element("circle", said, cx=x, cy=y, r=3.2))
     joined = element("path", d=f"M{'L'.join(places)}", class_="line") if len(places) > 1 else ""

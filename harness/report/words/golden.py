@@ -64,7 +64,8 @@ def rows_of(comparison: OutputComparison) -> tuple[DiffRow, ...]:
         other = [place for place in tensors if not place[1].bit_equal or place[1].sampled]
         if other:
             at, worst = max(other, key=lambda place: _gravity(place[1]))
-            rows.append(DiffRow(input_set=input_set, call=at, tensor=worst, differing=len(other), calls=len(tensors)))
+            calls = sum(call.input_set == input_set for call in comparison.calls)
+            rows.append(DiffRow(input_set=input_set, call=at, tensor=worst, differing=len(other), calls=calls))
     return tuple(sorted(rows, key=lambda row: (*(-part for part in _gravity(row.tensor)), row.input_set, row.place)))
 
 

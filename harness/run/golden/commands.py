@@ -122,7 +122,8 @@ def _foreign(model: str, found: StoredBaseline | None, run: Path) -> str:
     inputs, outputs = Path(found.artifact.inputs_dir), Path(found.directory)
     folders = (inputs, outputs / wire.OUTPUTS)
     recorded = [folder / name for folder in folders for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN)]
-    for path in (Path(found.artifact.path), *recorded, outputs / probe_files.COMPLETED):
+    packed = (outputs / probe_files.PACKED, outputs.parent / probe_files.GATHERED)
+    for path in (Path(found.artifact.path), *recorded, *packed):
         if not Path(os.path.realpath(path)).is_relative_to(run.resolve()):
             return f"{path} lies outside of {run}: a proposal is made of a run's own files"
     return ""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.correctness import compare as correctness_compare
-from harness.correctness.outputs import changes_between_calls
+from harness.tensors.outputs import changes_between_calls
 from harness.correctness.compare import compare, differs, otherwise_than_alone, worst_comparison
 from harness.correctness.outputs import compare_outputs
 from harness.domain.comparison import OutputComparison

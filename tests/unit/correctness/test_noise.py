@@ -16,7 +16,9 @@ def test_other_thread_counts_give_noise_and_make_nothing_unstable() -> None:
     golden = outputs(float32(1), float32(2))
     found = old_noise(golden, [golden], [outputs(float32(1.5), float32(math.nan))])
     assert (found.largest, found.unstable) == ({("example", "output"): 0.5}, ())
-    result = compare_outputs("m", "alone", golden, golden, repeats=[golden], other_threads=[outputs(float32(1.25))])
+    result = compare_outputs(
+        "m", "alone", golden, outputs(float32(7), float32(2)), repeats=[golden], other_threads=[outputs(float32(1.25))]
+    )
     assert result.tensors[0].noise_abs == 0.25
 
 

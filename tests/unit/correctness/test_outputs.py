@@ -8,10 +8,10 @@ import pytest
 
 from harness.correctness import outputs as correctness_outputs
 from harness.correctness.metrics import tensor_metrics
-from harness.correctness.outputs import compare_outputs, hold_value, same_answers
+from harness.correctness.outputs import compare_outputs, hold_value
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.tensors.decode import DecodeError
-from harness.tensors.outputs import Outputs, SideEffects
+from harness.tensors.outputs import Outputs, SideEffects, same_answers
 from tests.unit.builders.tensors import Recorder, Tree, float32, outputs
 
 
@@ -24,7 +24,7 @@ def test_every_call_is_compared_in_the_order_of_the_golden() -> None:
     result = compare_outputs("m", "alone", outputs(float32(1), float32(1)), outputs(float32(1), float32(2)))
     assert (result.model, result.scenario) == ("m", "alone")
     assert [(call.input_set, call.call) for call in result.calls] == [("example", 0), ("example", 1)]
-    assert [tensor.bit_equal for tensor in result.tensors] == [True, False]
+    assert [(call.equal, len(call.tensors)) for call in result.calls] == [(1, 0), (0, 1)]
 
 
 def test_missing_and_extra_calls_are_reported() -> None:
@@ -48,21 +48,24 @@ def test_structure_and_strides_reach_the_call() -> None:
     (call,) = compare_outputs("m", "alone", golden, probe).calls
     assert [item.path for item in call.tree] == ["output[1]"]
     assert call.stride_changes == ("output[0]: stride (2, 1) -> (1, 2)",)
-    assert [tensor.path for tensor in call.tensors] == ["output[0]"]
+    assert (call.equal, call.tensors) == (1, ())
 
 
 def test_noise_is_the_largest_over_repeats_and_calls_of_the_set() -> None:
     golden = outputs(float32(1), float32(2))
     repeats = [outputs(float32(1), float32(2.25)), outputs(float32(1.125))]
-    result = compare_outputs("m", "alone", golden, golden, repeats=repeats)
+    result = compare_outputs("m", "alone", golden, outputs(float32(3), float32(3)), repeats=repeats)
     assert [tensor.noise_abs for tensor in result.tensors] == [0.25, 0.25]
     assert result.unstable == ("output",)
 
 
 def test_quiet_repeats_give_zero_noise_and_no_repeats_give_none() -> None:
     golden = outputs(float32(math.nan, 1))
-    assert only(compare_outputs("m", "alone", golden, golden, repeats=[golden])).noise_abs == 0.0
-    assert only(compare_outputs("m", "alone", golden, golden)).noise_abs is None
+    probe, alike = outputs(float32(math.nan, 2)), outputs(float32(math.nan, 1))
+    for repeats in ([golden], [alike], [golden, alike]):
+        assert only(compare_outputs("m", "alone", golden, probe, repeats=repeats)).noise_abs == 0.0
+    for without in ([], [outputs(float32(1))]):
+        assert only(compare_outputs("m", "alone", golden, probe, repeats=without)).noise_abs is None
 
 
 def test_call_is_compared_to_the_reference_of_that_call_only() -> None:
@@ -79,7 +82,7 @@ def test_reference_of_another_input_set_or_tree_is_not_used() -> None:
         assert only(compare_outputs("m", "alone", golden, probe, reference=reference)).reference_old_abs is None
 
 
-def test_equal_bytes_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_measured_once_and_equal_ones_never(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
     inner = tensor_metrics
 
@@ -89,19 +92,17 @@ def test_equal_bytes_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(correctness_outputs, "tensor_metrics", counting)
     golden = outputs(*[float32(1)] * 5)
-    compare_outputs(
-        "m", "alone", golden, golden, reference=outputs(*[np.array([call], np.float64) for call in range(5)])
-    )
-    assert measured == ["output"]
+    assert compare_outputs("m", "alone", golden, golden).calls[4].equal == 1
+    assert measured == []
     compare_outputs("m", "alone", golden, outputs(float32(1), *[float32(3)] * 4))
-    assert measured == ["output"] * 3
+    assert measured == ["output"]
 
 
 def test_records_without_digests_compare_by_bytes() -> None:
     golden = outputs(float32(1), float32(2), hashed=False)
     probe = outputs(float32(1), float32(3), hashed=False)
     result = compare_outputs("m", "alone", golden, probe, repeats=[golden], reference=golden)
-    assert [tensor.bit_equal for tensor in result.tensors] == [True, False]
+    assert [(call.equal, len(call.tensors)) for call in result.calls] == [(1, 0), (0, 1)]
 
 
 def test_equal_codes_under_another_quantizer_are_no_known_bytes() -> None:
@@ -112,14 +113,24 @@ def test_equal_codes_under_another_quantizer_are_no_known_bytes() -> None:
     golden = Outputs({("s", 0): calls[0], ("s", 1): calls[0]}, recorder.buffer)
     probe = Outputs({("s", 0): calls[0], ("s", 1): calls[1]}, recorder.buffer)
     result = compare_outputs("m", "alone", golden, probe)
-    assert [tensor.max_abs for tensor in result.tensors] == [0.0, 4.0]
+    assert [[tensor.max_abs for tensor in call.tensors] for call in result.calls] == [[], [4.0]]
 
 
 def test_plain_floats_keep_the_sign_of_zero_apart() -> None:
     golden = Outputs({("s", 0): ["float", "0.0"], ("s", 1): ["float", "0.0"]})
     probe = Outputs({("s", 0): ["float", "0.0"], ("s", 1): ["float", "-0.0"]})
     result = compare_outputs("m", "alone", golden, probe)
-    assert [tensor.bit_equal for tensor in result.tensors] == [True, False]
+    assert [(call.equal, len(call.tensors)) for call in result.calls] == [(1, 0), (0, 1)]
+
+
+def test_of_a_long_list_only_what_differs_is_kept() -> None:
+    golden = [["float", str(index)] for index in range(20_000)]
+    probe = [*golden[:-1], ["float", "-1.0"]]
+    first, second = compare_outputs(
+        "m", "alone", *(Outputs({("s", 0): ["list", golden], ("s", 1): ["list", tree]}) for tree in (golden, probe))
+    ).calls
+    assert (first.equal, first.tensors, second.equal) == (20_000, (), 19_999)
+    assert [tensor.path for tensor in second.tensors] == ["output[19999]"]
 
 
 def test_computes_in_reaches_the_tolerance() -> None:

@@ -120,7 +120,7 @@ def test_an_answer_that_is_too_large_to_be_compared_is_an_error_of_its_model(
     assert (model.outcome, model.phase) == (Outcome.PROTOCOL_ERROR, wire.RECORD)
     assert model.failure is not None
     assert (model.failure.type, model.failure.message) == ("TooLarge", words)
-    assert Path(result.directory, wire.OUTPUTS, wire.TENSORS_INDEX).stat().st_size == 0
+    assert probe_files.read(Path(result.directory), f"{wire.OUTPUTS}/{wire.TENSORS_INDEX}") == b""
 
 
 def test_the_largest_answer_that_is_compared_is_compared(probe: Probe) -> None:
@@ -519,7 +519,7 @@ def test_cpu_time_is_derived_from_the_deadline_but_for_a_benchmark() -> None:
 def test_stored_result_is_returned_in_place_of_a_new_probe(runner: ZygoteRunner, artifacts: Path) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
     first = runner(request)
-    stored = Path(first.directory, probe_files.COMPLETED)
+    stored = Path(first.directory, probe_files.PACKED)
     written = stored.stat().st_mtime_ns
     assert codec.canonical(runner(request)) == codec.canonical(first)
     assert stored.stat().st_mtime_ns == written
@@ -527,7 +527,7 @@ def test_stored_result_is_returned_in_place_of_a_new_probe(runner: ZygoteRunner,
 
 def test_damaged_result_is_named_in_one_line(runner: ZygoteRunner, artifacts: Path) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
-    stored = Path(runner(request).directory, probe_files.COMPLETED)
+    stored = Path(runner(request).directory, probe_files.PACKED)
     stored.write_bytes(stored.read_bytes()[:100])
     with pytest.raises(RunDirError) as raised:
         runner(request)
@@ -537,7 +537,7 @@ def test_damaged_result_is_named_in_one_line(runner: ZygoteRunner, artifacts: Pa
 
 def test_probe_left_without_a_result_is_run_anew(runner: ZygoteRunner, artifacts: Path) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
-    stored = Path(runner(request).directory, probe_files.COMPLETED)
+    stored = Path(runner(request).directory, probe_files.PACKED)
     stored.unlink()
     (stored.parent / ".result.json.1.part").write_text("half")
     assert runner(request).outcome is Outcome.COMPLETED
@@ -547,30 +547,33 @@ def test_probe_left_without_a_result_is_run_anew(runner: ZygoteRunner, artifacts
 @pytest.mark.parametrize("action", ["raise_error", "segfault", "hang_asleep"])
 def test_a_probe_that_completes_leaves_one_file_and_one_that_fails_its_evidence(probe: Probe, action: str) -> None:
     completed = probe(name="completes")
-    assert [path.name for path in Path(completed.directory).iterdir()] == [probe_files.COMPLETED]
+    assert [path.name for path in Path(completed.directory).iterdir()] == [probe_files.PACKED]
     failed = probe(stub.BRIEF, name="fails", calls={"1": action})
     left = {path.name for path in Path(failed.directory).iterdir()}
-    assert {"request.json", "events.jsonl", "stacks.txt", "stdout", "stderr", "result.json", "outputs"} <= left
-    assert probe_files.COMPLETED not in left
+    told = {"raise_error": set(), "segfault": {"stacks.txt"}, "hang_asleep": {"stacks.txt"}}
+    assert left == {probe_files.PACKED} | told[action]
 
 
 @pytest.mark.parametrize("precision", [None, "float64"])
 def test_a_reference_that_fails_is_no_failure_of_the_probe(
     runner: ZygoteRunner, artifacts: Path, precision: str | None
 ) -> None:
-    made = [stub.write_artifact(artifacts, "model"), stub.write_artifact(artifacts, "other", load="raise_error")]
+    made = [
+        stub.write_artifact(artifacts, "model", calls={"0": "flood_stderr"}),
+        stub.write_artifact(artifacts, "other", load="raise_error"),
+    ]
     request = stub.run_request(made, stub.PATIENT)
     first, second = request.runs
     result = runner(replace(request, runs=(first, replace(second, precision=precision))))
     assert [model.failed for model in result.models] == [False, True]
-    assert Path(result.directory, probe_files.COMPLETED).exists() is (precision is not None)
+    assert Path(result.directory, wire.STDERR).exists() is (precision is None)
 
 
 def test_a_model_cannot_leave_the_file_of_a_probe_that_completed(probe: Probe, runner: ZygoteRunner) -> None:
     forging = probe(calls={"1": "forge_completed"})
     assert codec.canonical(runner.results.reusable(forging.key)) == codec.canonical(forging)
     failing = probe(name="fails", calls={"1": "forge_completed", "2": "raise_error"})
-    assert not Path(failing.directory, probe_files.COMPLETED).exists()
+    assert probe_files.read(Path(failing.directory), wire.REQUEST)
 
 
 def test_a_probe_whose_files_were_not_put_together_yet_is_reused_and_they_are(
@@ -578,11 +581,11 @@ def test_a_probe_whose_files_were_not_put_together_yet_is_reused_and_they_are(
 ) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
     with monkeypatch.context() as killed:
-        killed.setattr(probe_files, "compact", lambda _: None)
+        killed.setattr(probe_files, "compact", lambda _, *, failed: None)
         folder = Path(runner(request).directory)
     assert (folder / "result.json").exists()
     runner(request)
-    assert (runner.results.reused, list(folder.iterdir())) == ({folder.name}, [folder / probe_files.COMPLETED])
+    assert (runner.results.reused, list(folder.iterdir())) == ({folder.name}, [folder / probe_files.PACKED])
 
 
 def test_each_side_says_its_own_torch(runner: ZygoteRunner) -> None:

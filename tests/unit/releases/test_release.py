@@ -83,7 +83,7 @@ def test_a_result_that_cannot_be_read_is_made_anew_where_the_store_is_not_strict
     sides = {"old": stub_environment, "new": stub_environment}
     with closing(ZygoteRunner(sides, tmp_path / "probes", watchdog)) as runner:
         good = runner(request)
-        stored = Path(good.directory, probe_files.COMPLETED)
+        stored = Path(good.directory, probe_files.PACKED)
         stored.write_bytes(content)
         with pytest.raises(RunDirError):
             runner(request)
@@ -125,10 +125,10 @@ def test_what_is_known_is_asked_once_more_where_nobody_wants_it(
             ZygoteRunner({"new": stub_environment, "old": stub_environment}, tmp_path, watchdog, reuse=reuse)
         ) as runner:
             found = runner(request)
-            written.append(Path(found.directory, probe_files.COMPLETED).stat().st_mtime_ns)
+            written.append(Path(found.directory, probe_files.PACKED).stat().st_mtime_ns)
             assert runner.results.reused == ({found.key} if len(written) == 3 else set())
             runner(request)
-            assert Path(found.directory, probe_files.COMPLETED).stat().st_mtime_ns == written[-1]  # once is enough
+            assert Path(found.directory, probe_files.PACKED).stat().st_mtime_ns == written[-1]  # once is enough
     assert written[0] < written[1] == written[2]
 
 

@@ -1,16 +1,19 @@
-"""The files of a probe that completed lie in one zip file, whole, whatever happens while they are put there."""
+"""The files of a probe lie in one zip file, those of a finished run in one for all, whole, whatever happens then."""
 
 import os
+import shutil
 import signal
 import sys
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from harness.errors import RunDirError
 from harness.store import probe_files
-from harness.store.probe_files import COMPLETED, compact, opened, read, read_result
+from harness.store.probe_files import GATHERED, PACKED, compact, folders, gather, opened, read, read_result
 
 FILES = {
     "request.json": b'{"verb": "run"}',
@@ -45,16 +48,16 @@ def left(folder: Path) -> set[str]:
 
 def test_every_byte_is_found_again_and_what_later_workers_read_stays(folder: Path) -> None:
     compact(folder)
-    assert left(folder) == {COMPLETED, *STAY}
+    assert left(folder) == {PACKED, *STAY}
     assert not (folder / "outputs").exists()
     assert {name: read(folder, name) for name in FILES} == FILES
-    assert (folder / COMPLETED).stat().st_size < 2500
+    assert (folder / PACKED).stat().st_size < 2500
     with pytest.raises(FileNotFoundError):
         opened(folder, "stacks-1.gdb.txt")
 
 
-def compact_and_die(folder: Path, moment: int) -> bool:
-    """Compact in a process that is killed before that change of a file; return whether it came to it."""
+def killed(action: Callable[[], None], moment: int) -> bool:
+    """Act in a process that is killed before that change of a file; return whether it came to it."""
     child = os.fork()
     if child == 0:
         seen = 0
@@ -67,20 +70,103 @@ def compact_and_die(folder: Path, moment: int) -> bool:
                     os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(maybe_die)
-        compact(folder)
+        action()
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
 def test_compacting_that_is_killed_at_any_moment_loses_nothing_and_is_finished_by_the_next(tmp_path: Path) -> None:
     moment = 0
-    while compact_and_die(folder := left_by_a_probe(tmp_path / str(moment)), moment):
+    while killed(partial(compact, folder := left_by_a_probe(tmp_path / str(moment))), moment):
         assert {name: read(folder, name) for name in FILES} == FILES, moment
         compact(folder)
         assert {name: read(folder, name) for name in FILES} == FILES, moment
-        assert left(folder) == {COMPLETED, *STAY}, moment
+        assert left(folder) == {PACKED, *STAY}, moment
         moment += 1
     assert moment > 2 * len(FILES)
+
+
+def test_what_tells_why_a_probe_failed_stays_beside_the_zip_file_as_well(folder: Path) -> None:
+    (folder / "stacks.txt.17").write_bytes(b"== gate stacks armed 2\nThread 0x1\n")
+    compact(folder, failed=True)
+    assert left(folder) == {PACKED, "stderr", "stacks.txt.17", *STAY}
+    with zipfile.ZipFile(folder / PACKED) as archive:
+        assert set(archive.namelist()) == set(FILES)
+
+
+def without_what_stays(folder: Path) -> None:
+    (folder / "m.pt").unlink()
+    for name in ("inputs", "work"):
+        shutil.rmtree(folder / name)
+
+
+HANG = {"stacks.txt": b"Thread 0x1\n"}
+
+
+def run_of_probes(probes: Path) -> dict[str, dict[str, bytes]]:
+    """Leave what an export, two completed probes and two that hang leave; return the files of each."""
+    made = {"export": FILES, "good": FILES, "also": FILES, "hung": FILES | HANG, "shown": FILES | HANG}
+    for name, files in made.items():
+        folder = left_by_a_probe(probes / name)
+        if name != "export":
+            without_what_stays(folder)
+        (folder / "stacks.txt").write_bytes(files["stacks.txt"])
+        compact(folder, failed=name in ("hung", "shown"))
+    (probes / "zygote-old-0").mkdir()
+    return made
+
+
+def found(probes: Path, made: dict[str, dict[str, bytes]]) -> bool:
+    return all(read(probes / name, file) == files[file] for name, files in made.items() for file in files)
+
+
+def test_a_finished_run_leaves_one_zip_file_and_what_is_linked_and_what_workers_read(tmp_path: Path) -> None:
+    made = run_of_probes(tmp_path)
+    gather(tmp_path, {tmp_path / "shown" / "stacks.txt", tmp_path / "also"})
+    stays = {f"export/{name}" for name in STAY}
+    assert left(tmp_path) == {GATHERED, f"also/{PACKED}", "shown/stacks.txt", *stays}
+    assert not (tmp_path / "good").exists()
+    assert found(tmp_path, made)
+    assert [path.name for path in folders(tmp_path)] == sorted([*made, "zygote-old-0"])
+    with pytest.raises(FileNotFoundError):
+        opened(tmp_path / "other", "result.json")
+    # the run is resumed: one probe is made again and another is added, and the report leads elsewhere
+    again = {"good": FILES | {"stderr": b"other words"}, "new": FILES}
+    for name, files in again.items():
+        without_what_stays(left_by_a_probe(tmp_path / name))
+        (tmp_path / name / "stderr").write_bytes(files["stderr"])
+    for name in ("shown", "export", *again):
+        compact(tmp_path / name)
+    gather(tmp_path, {tmp_path / "hung" / "stacks.txt", tmp_path / "good"})
+    assert found(tmp_path, made | again)
+    assert left(tmp_path) == {GATHERED, f"good/{PACKED}", "hung/stacks.txt", "shown/stacks.txt", *stays}
+
+
+def test_gathering_that_is_killed_at_any_moment_loses_nothing_and_is_finished_by_the_next(tmp_path: Path) -> None:
+    moment = 0
+    while True:
+        probes = tmp_path / str(moment)
+        made = run_of_probes(probes)
+        linked = {probes / "shown"}
+        if not killed(partial(gather, probes, linked), moment):
+            break
+        assert found(probes, made), moment
+        gather(probes, linked)
+        assert found(probes, made), moment
+        moment += 1
+    assert moment > 2 * len(made)
+
+
+def test_a_damaged_zip_file_of_a_run_is_named_and_stays_as_it_is(tmp_path: Path) -> None:
+    run_of_probes(tmp_path)
+    gather(tmp_path, ())
+    torn = (tmp_path / GATHERED).read_bytes()[:-30]
+    (tmp_path / GATHERED).write_bytes(torn)
+    with pytest.raises(RunDirError, match=r"probes\.zip is damaged: .*"):
+        read_result(tmp_path / "good" / "result.json")
+    compact(left_by_a_probe(tmp_path / "new"))
+    gather(tmp_path, ())
+    assert (tmp_path / GATHERED).read_bytes() == torn and (tmp_path / "new" / PACKED).exists()
 
 
 @pytest.mark.parametrize("name", ["outputs", "outputs/tensors.bin", "stdout"])
@@ -89,7 +175,7 @@ def test_nothing_is_moved_that_a_link_leads_to(folder: Path, tmp_path: Path, nam
     (folder / name).symlink_to(tmp_path / "elsewhere")
     linked = sorted((tmp_path / "elsewhere").rglob("*"))
     compact(folder)
-    assert (folder / COMPLETED).is_file() and (folder / name).is_symlink()
+    assert (folder / PACKED).is_file() and (folder / name).is_symlink()
     assert (tmp_path / "elsewhere").exists() and sorted((tmp_path / "elsewhere").rglob("*")) == linked
 
 
@@ -97,22 +183,22 @@ def test_a_file_that_is_planted_under_the_name_of_the_draft_is_not_written_throu
     folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "elsewhere").write_bytes(b"1")
-    (folder / f".{COMPLETED}.part").symlink_to(tmp_path / "elsewhere")
+    (folder / f".{PACKED}.part").symlink_to(tmp_path / "elsewhere")
     compact(folder)
-    assert (tmp_path / "elsewhere").read_bytes() == b"1" and left(folder) == {COMPLETED, *STAY}
+    assert (tmp_path / "elsewhere").read_bytes() == b"1" and left(folder) == {PACKED, *STAY}
 
 
 def test_what_is_large_is_mapped_and_stays_as_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe_files, "IN_MEMORY_BYTES", 255)
     compact(folder)
-    assert left(folder) == {COMPLETED, "outputs/tensors.bin", "events.jsonl", *STAY}
+    assert left(folder) == {PACKED, "outputs/tensors.bin", "events.jsonl", *STAY}
     assert read(folder, "outputs/tensors.bin") == FILES["outputs/tensors.bin"]
 
 
 @pytest.mark.parametrize("damage", ["torn", "changed", "larger"])
 def test_a_damaged_file_is_named_with_what_to_do(folder: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compact(folder)
-    path = folder / COMPLETED
+    path = folder / PACKED
     content = path.read_bytes()
     if damage == "larger":
         monkeypatch.setattr(probe_files, "IN_MEMORY_BYTES", 10)
@@ -122,5 +208,5 @@ def test_a_damaged_file_is_named_with_what_to_do(folder: Path, damage: str, monk
         with zipfile.ZipFile(path) as archive:
             at = archive.getinfo("result.json").header_offset + 30 + len("result.json") + 2
         path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-    with pytest.raises(RunDirError, match=r"completed\.zip is damaged: .*"):
+    with pytest.raises(RunDirError, match=r"probe\.zip is damaged: .*"):
         read_result(folder / "result.json")

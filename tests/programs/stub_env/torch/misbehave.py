@@ -294,7 +294,7 @@ def forge_mark(note: Optional[str]) -> None:
 
 @action
 def forge_completed(note: Optional[str]) -> None:
-    append("../completed.zip", "no zip file")
+    append("../probe.zip", "no zip file")
 
 
 def append(path: str, text: str) -> None:

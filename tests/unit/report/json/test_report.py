@@ -58,7 +58,7 @@ def test_times_that_are_not_finite_survive_in_tuples_and_mappings() -> None:
 
 def test_the_file_is_standard_json_in_one_line() -> None:
     data = dump_report(blocked())
-    assert data.startswith(b'{"schema_version":3,')
+    assert data.startswith(b'{"schema_version":4,')
     assert data.endswith(b"}\n") and data.count(b"\n") == 1
 
     def refuse(word: str) -> None:
@@ -92,6 +92,25 @@ def test_a_report_of_version_2_is_read() -> None:
     assert found.judgement.planted_defects == expected.judgement.planted_defects != ()
     assert (found.rollback, found.during_run) == (expected.rollback, expected.during_run)
     assert [model.model for model in found.models] == [model.model for model in expected.models]
+
+
+def test_a_report_of_version_3_is_read_and_its_equal_tensors_are_counted() -> None:
+    plain = json.loads(changed(schema_version=3, models=json.loads(dump_report(blocked()))["models"]))
+    calls = [call for model in plain["models"] for item in model["comparisons"] for call in item["calls"]]
+    equal = {"path": "output", "dtype": "float32", "elements": 1, "bit_equal": True}
+    listed = [{**equal, "sampled": True, "moved_rows": 0}, {**equal, "moved_rows": 2}]
+    for call in calls:
+        call["tensors"] = [equal, *call.get("tensors", ()), *listed]
+    found = load_report(json.dumps(plain).encode(), file="report.json")
+    expected = [call for model in blocked().models for item in model.comparisons for call in item.calls]
+    read = [call for model in found.models for item in model.comparisons for call in item.calls]
+    assert read
+    for call, before in zip(read, expected, strict=True):
+        assert call.equal == 1
+        assert [tensor.path for tensor in call.tensors] == [
+            *(tensor.path for tensor in before.tensors),
+            *["output"] * 2,
+        ]
 
 
 @pytest.mark.parametrize(
