@@ -17,6 +17,7 @@ from harness.domain.verdict import Mitigation
 from harness.latency.benchmark import Time
 from harness.probing.facts import Failing, Initialized, ScenarioResult
 from harness.probing.requests import IMPATIENT_FLOOR_S
+from harness.settings.table import WIDE_POOL
 from tests.unit.builders.curing import SWITCHES, WORKS, Release, red, tried, verdict
 from tests.unit.builders.stages import effects, result
 
@@ -81,7 +82,7 @@ def test_further_switches_are_not_tried_on_what_none_could_cure(tmp_path: Path) 
 EXHAUSTED = ("pthread_cond_wait", "c10::ivalue::Future::wait()", "c10::ThreadPool::main_loop(unsigned long)")
 
 
-@pytest.mark.parametrize(("size", "first"), [(1, ["wide inter-op pool"]), (16, [])])
+@pytest.mark.parametrize(("size", "first"), [(1, ["wide inter-op pool"]), (WIDE_POOL, [])])
 def test_what_the_reading_of_a_hang_names_is_tried_first_unless_the_server_has_it(
     tmp_path: Path, size: int, first: list[str]
 ) -> None:

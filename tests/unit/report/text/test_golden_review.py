@@ -54,8 +54,8 @@ def test_the_state_looks_as_it_was_accepted() -> None:
 
 def test_a_row_is_the_worst_call_of_an_output() -> None:
     (row,) = rows_of(compared(call(0, replace(SCORES, max_abs=0.01), IDS), call(1, SCORES, IDS), call(2, IDS)))
-    assert (row.call, row.differing, row.calls, row.tensor.max_abs) == (1, 2, 2, 0.02)
-    assert row.cells[1:4] == ("2/2", "0.002", "0.02")
+    assert (row.call, row.differing, row.calls, row.tensor.max_abs) == (1, 2, 3, 0.02)
+    assert row.cells[1:4] == ("2/3", "0.002", "0.02")
 
 
 def test_what_moved_between_numbers_and_nan_comes_first() -> None:
