@@ -18,6 +18,7 @@ DEVICE = re.compile(r"(?:cpu|cuda|xpu|mps|meta|hpu)(?::\d{1,2})?")
 GRADED = re.compile(r"torch\.(?:Float|Double|Half|BFloat16|Complex\w+)Storage")
 STORAGE = re.compile(r"torch\.\w+Storage")
 SCHEMES = {"torch.per_tensor_affine": 3, "torch.per_channel_affine": 4, "torch.per_channel_affine_float_qparams": 4}
+QUANTIZED = CUSTOM + "quantized."
 PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "NoneType": type(None)}
 
 
@@ -169,6 +170,8 @@ def _object(value: Built, name: str, type_: str, declared: Declared) -> list[tup
         return [] if isinstance(value.arguments, tuple) and len(value.arguments) == 1 else f"no {name}"
     if value.arguments != ():
         return f"a {name} that is called"
+    if name.startswith(QUANTIZED) and (misfit := _bias_misfit(value.state)):
+        return misfit
     if name.startswith(CUSTOM) or name in declared.with_state:
         return [(value.state, "")]
     if not isinstance(value.state, PickledMapping) or name not in declared.attributes:
@@ -178,6 +181,38 @@ def _object(value: Built, name: str, type_: str, declared: Declared) -> list[tup
     if any(type(key) is not str for key in keys) or sorted(keys) != sorted(attributes):
         return f"a {name} with other attributes than its class declares"
     return [(item, attributes[key]) for key, item in value.state.items]
+
+
+def _bias_misfit(state: Any) -> str:
+    """Return how the tensors of a quantized layer's packed parameters contradict each other; empty if they do not.
+
+    FBGEMM and oneDNN refuse a bias that has another length than the weight has outputs: its first dimension or, of a
+    transposed convolution, its second one times the number of groups.
+    """
+    tensors = list(_tensors_in(state))
+    weights = [size for storage, size in tensors if storage == "torch.QInt8Storage" and len(size) > 1]
+    biases = [size[0] for storage, size in tensors if storage == "torch.FloatStorage" and len(size) == 1]
+    if len(weights) != 1:
+        return ""
+    outputs, inputs = weights[0][:2]
+    convolves = len(weights[0]) > 2
+    fits = all(length == outputs or (convolves and inputs and length % inputs == 0) for length in biases)
+    return "" if fits else "a bias of another length than its weight has outputs"
+
+
+def _tensors_in(value: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the storage type of each tensor in a state, and its sizes."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors_in(item)
+    elif isinstance(value, Built) and isinstance(value.what, Global) and isinstance(value.arguments, tuple):
+        arguments = value.arguments
+        if not value.what.name.startswith("torch._utils._rebuild_"):
+            yield from _tensors_in(arguments)
+        elif len(arguments) > 2 and isinstance(arguments[0], Stored) and _numbers(arguments[2]):
+            described = arguments[0].what
+            storage = described[1] if isinstance(described, tuple) and len(described) > 1 else None
+            yield (storage.name if isinstance(storage, Global) else ""), arguments[2]
 
 
 def _tensor(arguments: tuple[Any, ...], *, quantized: bool) -> list[tuple[Any, str]] | str:
@@ -208,6 +243,11 @@ def _tensor(arguments: tuple[Any, ...], *, quantized: bool) -> list[tuple[Any, s
     scheme = quantizer[0][0].name if isinstance(quantizer[0], tuple) and isinstance(quantizer[0][0], Global) else ""
     if SCHEMES.get(scheme) != len(quantizer[0]):
         return "a quantizer that torch does not write"
+    if scheme != "torch.per_tensor_affine":
+        axis = quantizer[0][3]
+        of_channels = (size[axis],) if type(axis) is int and 0 <= axis < len(size) else None
+        if any(sizes != of_channels for _, sizes in _tensors_in(quantizer[0][1:3])):
+            return "a quantizer of another number of channels"
     types = ("float", "int") if scheme == "torch.per_tensor_affine" else ("Tensor", "Tensor", "int")
     return list(zip(quantizer[0][1:], types, strict=True))
 

@@ -10,6 +10,16 @@ STORAGE = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x
 HOOKS = b"ccollections\nOrderedDict\n)R"
 TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE + b"K\x00K\x02\x85K\x01\x85\x89" + HOOKS + b"tR"
 INTS = b"ctorch.jit._pickle\nbuild_intlist\n](K\x01K\x02e\x85R"
+WEIGHT = (
+    b"ctorch._utils\n_rebuild_qtensor\n("
+    + STORAGE.replace(b"Float", b"QInt8")
+    + b"K\x00K\x02K\x01\x86K\x01K\x01\x86ctorch\nper_tensor_affine\nG"
+    + bytes(8)
+    + b"K\x00\x87\x89"
+    + HOOKS
+    + b"tR"
+)
+LINEAR = b"c__torch__.torch.classes.quantized\nLinearPackedParamsBase\n)\x81" + WEIGHT + TENSOR + b"\x86b"
 NAMES = b"ctorch.jit._pickle\nrestore_type_tag\n}X\x09\x00\x00\x00Dict[str, int]"
 
 
@@ -32,6 +42,7 @@ def problems(type_: str, value: bytes, constants: bytes = NOTHING) -> str:
         ("Tuple[int, bool]", b"K\x01\x88\x86"),
         ("Device", b"ctorch\ndevice\nX\x03\x00\x00\x00cpu\x85R"),
         ("Any", INTS),
+        ("Any", LINEAR),
     ],
 )
 def test_what_torch_writes_is_read(type_: str, value: bytes) -> None:
@@ -56,6 +67,7 @@ def test_what_torch_writes_is_read(type_: str, value: bytes) -> None:
             "a gradient that its dtype has not",
         ),
         ("Tensor", b"N", "nothing where Tensor is declared"),
+        ("Any", LINEAR.replace(b"K\x02\x85", b"K\x01\x85"), "a bias of another length than its weight has outputs"),
         ("str", b"K\x01", "a int where a str is declared"),
         ("List[int]", b"](K\x01e", "a list where List[int] is declared"),
         ("List[float]", INTS, "a List[int] where List[float] is declared"),
