@@ -223,6 +223,8 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         path = name if base is None else str(base / name)
         manifest = _manifest(path)
         if manifest is not None:
+            if manifest != path and leads_out(manifest, os.path.realpath(path)):
+                raise FixtureError(f"{shown(manifest)} is a link that leads out of {path}", "name the manifest itself")
             manifests[os.path.realpath(manifest)] = path
             continue
         for found in _files(path):

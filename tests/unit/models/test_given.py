@@ -174,6 +174,9 @@ def test_a_manifest_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "models.toml").symlink_to("nowhere")
     assert "cannot be opened" in refusal(tmp_path)
     (tmp_path / "models.toml").unlink()
+    (tmp_path / "models.toml").symlink_to("/etc/hostname")
+    assert f"models.toml is a link that leads out of {tmp_path}" in refusal(tmp_path)
+    (tmp_path / "models.toml").unlink()
     with (tmp_path / "models.toml").open("wb") as stream:
         stream.truncate(1 << 40)
     assert "is no manifest: 1,099,511,627,776 bytes" in refusal(tmp_path)
