@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Any, Self
@@ -169,8 +169,8 @@ class RunDir:
         return _timed_as_it_says(plan) if version == 1 else plan
 
     def save_old_answers(self, baselines: Mapping[str, StoredBaseline]) -> None:
-        """Store where the golden outputs of each model lie, for ``golden propose``."""
-        self.write(BASELINES, codec.canonical(baselines))
+        """Store where the golden outputs of each model lie, for ``golden propose``; a copied run has them too."""
+        self.write(BASELINES, codec.canonical({name: _moved(found, self._within) for name, found in baselines.items()}))
 
     def baselines(self) -> dict[str, StoredBaseline]:
         """Return where the golden outputs of each model lie.
@@ -178,7 +178,15 @@ class RunDir:
         Raises:
             RunDirError: missing or damaged.
         """
-        return codec.read_json(self.path / BASELINES, dict[str, StoredBaseline])
+        stored = codec.read_json(self.path / BASELINES, dict[str, StoredBaseline])
+        return {
+            name: _moved(found, lambda path: str(self.path / path) if path else "") for name, found in stored.items()
+        }
+
+    def _within(self, path: str) -> str:
+        """Return a path in this folder as it is from here, any other as it is."""
+        own = Path(os.path.abspath(self.path))  # noqa: PTH100  links stay links
+        return os.path.relpath(path, own) if path and Path(path).is_relative_to(own) else path
 
     def discard_if_empty(self) -> None:
         """Remove a run that ended before its first process: it could only be mistaken for an interrupted one."""
@@ -202,6 +210,11 @@ class RunDir:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def _moved(found: StoredBaseline, moved: Callable[[str], str]) -> StoredBaseline:
+    artifact = replace(found.artifact, path=moved(found.artifact.path), inputs_dir=moved(found.artifact.inputs_dir))
+    return StoredBaseline(artifact=artifact, directory=moved(found.directory))
 
 
 def _stamp_after(reports: Path, now: dt.datetime) -> str:

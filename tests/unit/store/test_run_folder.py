@@ -131,12 +131,19 @@ def test_plan_of_a_later_gate_is_refused(tmp_path: Path) -> None:
         run.load_plan()
 
 
-def test_baselines_are_read_back_as_they_were_stored(tmp_path: Path) -> None:
+def test_baselines_are_read_back_as_they_were_stored_also_from_a_copied_run(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path, "t", NOW)
-    stored = {"m": StoredBaseline(artifact=write_artifact(tmp_path / "a"), directory="probes/1")}
-    run.save_old_answers(stored)
-    assert run.baselines() == stored
+    given, own = write_artifact(tmp_path / "a"), write_artifact(run.probes / "1")
+    kept = {
+        name: StoredBaseline(artifact=one, directory=str(run.probes / name)) for name, one in (("a", given), ("1", own))
+    }
+    run.save_old_answers(kept)
+    assert run.baselines() == kept
     run.close()
+    there = RunDir(run.path.rename(tmp_path / "elsewhere")).baselines()
+    assert there["a"].artifact.path == given.path
+    assert Path(there["1"].artifact.path).is_file()
+    assert Path(there["1"].artifact.path).is_relative_to(tmp_path / "elsewhere")
 
 
 def test_missing_and_damaged_plans_are_run_dir_errors(tmp_path: Path) -> None:
