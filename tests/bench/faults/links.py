@@ -65,7 +65,7 @@ def attack(count: int, seed: int) -> list[str]:
         for number in range(count):
             chance = random.Random(f"{seed} {number}")
             area = areas[number % len(areas)]
-            place, leads_to = drawn(project, area, chance)
+            place, leads_to = drawn(whole, area, chance)
             for words in area.commands:
                 found = attacked(project, whole, outside, place, leads_to, words)
                 wrong += [
