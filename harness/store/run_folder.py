@@ -1,5 +1,6 @@
 """A run's folder under ``reports/``: created, locked, resumed."""
 
+import contextlib
 import datetime as dt
 import fcntl
 import os
@@ -91,6 +92,7 @@ class RunDir:
         """
         try:
             reports.mkdir(parents=True, exist_ok=True)
+            _remove_unplanned(reports)
             stamp = _stamp_after(reports, now)
             for attempt in range(100):
                 path = reports / (f"{stamp}-{title}" + (f"-{attempt}" if attempt else ""))
@@ -210,6 +212,16 @@ class RunDir:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def _remove_unplanned(reports: Path) -> None:
+    """Remove the folders of runs that were killed before they had a plan, with which nobody can go on."""
+    for path in reports.iterdir():
+        if not STAMPED.match(path.name) or path.is_symlink() or (path / PLAN).exists() or not (path / LOCK).exists():
+            continue
+        with contextlib.suppress(OSError, RunDirError), RunDir(path)._locked() as run:  # noqa: SLF001  its own module
+            if [item.name for item in path.iterdir()] == [LOCK]:
+                run.discard()
 
 
 def _moved(found: StoredBaseline, moved: Callable[[str], str]) -> StoredBaseline:

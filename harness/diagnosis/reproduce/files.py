@@ -135,9 +135,14 @@ def run_reproducer(
         env: further environment variables.
     """
     command = (interpreter, "-s", str(LIMITED), codec.canonical(limits).decode(), str(folder / PROGRAM), *arguments)
-    with _appended() as output:
+    with _appended() as output, contextlib.ExitStack() as stack:
         try:
-            started = _started(command, folder, env or {}, stdout=output, stderr=subprocess.DEVNULL)
+            # Beside the program, whose folder is made anew where a killed run goes on.
+            temporary = stack.enter_context(
+                tempfile.TemporaryDirectory(dir=folder, prefix=".", ignore_cleanup_errors=True)
+            )
+            variables = {**(env or {}), "TMPDIR": temporary}
+            started = _started(command, folder, variables, stdout=output, stderr=subprocess.DEVNULL)
         except OSError as error:
             return None, f"could not be started: {error.strerror or error}", ""
         printed = PrintedFile(output.fileno())

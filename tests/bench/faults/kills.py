@@ -104,7 +104,7 @@ class Gate:
         if name == "golden":
             names = (str(path.relative_to(self.project)) for path in self.project.glob("golden/**/*"))
             return process.returncode, sorted(names)
-        said = re.sub(r"[\d.]+", "#", out.replace(str(self.project), "")).split()
+        said = re.sub(r"[\d.]+( (ms|s|min)\b)?", "#", out.replace(str(self.project), "")).split()
         return process.returncode, " ".join(said)
 
     def left(self) -> list[str]:

@@ -285,6 +285,7 @@ def test_a_run_knows_its_command_also_where_two_began_in_one_second(tmp_path: Pa
         with RunDir.create(tmp_path, "dlrm-bisect", NOW) as made:
             names.append(made.name)
             assert made.is_of("bisect") and not made.is_of("mitigate")
+            made.save_plan(THE_PLAN)
     assert names[1] == f"{names[0]}-1"
 
 
@@ -344,3 +345,17 @@ def test_a_run_of_another_user_is_gone_on_with_by_trust_only(tmp_path: Path, mon
     with pytest.raises(RunDirError, match=rf"{run} belongs to another user \({os.getuid()}\): .*; if you know who"):
         RunDir.open(tmp_path, run.name)
     RunDir.open(tmp_path, run.name, trusted=True).close()
+
+
+def test_folder_of_a_run_that_was_killed_before_it_had_a_plan_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    def begun(title: str, *left: str) -> Path:
+        RunDir.create(tmp_path, title, NOW).close()
+        (path,) = tmp_path.glob(f"*-{title}")
+        for name in left:
+            (path / name).touch()
+        return path
+
+    empty, other = begun("a", ".plan.json.4194305.1.part"), begun("b", "kept")
+    with RunDir.create(tmp_path, "c", NOW) as alive:
+        RunDir.create(tmp_path, "d", NOW).close()
+        assert (empty.exists(), other.exists(), alive.path.exists()) == (False, True, True)
