@@ -82,7 +82,7 @@ def test_finished_run_resumes_without_a_single_probe(uninterrupted: Line) -> Non
 
 def test_damaged_result_is_named_in_one_line(line: Line) -> None:
     cli.cut(line, signal.SIGINT, 10)
-    damaged = min(line.reports.glob(f"*/probes/*/{probe_files.RESULT}"))
+    damaged = min(line.reports.glob(f"*/probes/*/{probe_files.PACKED}"))
     damaged.write_bytes(damaged.read_bytes()[:50])
     done = line.run("--resume", "last")
     assert done.returncode == 2

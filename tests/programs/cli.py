@@ -93,7 +93,7 @@ def judgement_of(report: dict[str, Any]) -> object:
 def stored_results(run: Path) -> dict[Path, bytes]:
     """Return the stored results of a run, by the folders of their probes. One that is made again has other times."""
     found = {}
-    for folder in run.glob("probes/*"):
+    for folder in probe_files.folders(run / "probes"):
         with contextlib.suppress(FileNotFoundError):
             found[folder] = probe_files.read_result(folder / probe_files.RESULT)
     return found
