@@ -112,8 +112,10 @@ class RunDir:
         """Return the locked folder at ``path``, made if need be: results of many runs, under their keys.
 
         Raises:
-            RunDirError: it cannot be created, or another process uses it.
+            RunDirError: it cannot be created, another process uses it, or it is somebody else's, see ``require_own``.
         """
+        if os.path.lexists(path):
+            require_own(path, hint="remove what is not yours, or name another folder with --out")
         return cls(path)._locked()  # noqa: SLF001  its own class
 
     @classmethod
@@ -263,7 +265,7 @@ def _runs_in(reports: Path) -> list[Path]:
     return sorted(path.parent for path in reports.glob(f"*/{PLAN}"))
 
 
-def require_own(folder: Path) -> None:
+def require_own(folder: Path, *, hint: str = "if you know who made it, add --trust; or start a new run") -> None:
     """Refuse a run to go on with, or to repeat, that another user has made or that holds links.
 
     Its plan names interpreters and libraries that would be run, and a link leads to files that would be replaced.
@@ -280,7 +282,7 @@ def require_own(folder: Path) -> None:
                 what = "is a link" if stat.S_ISLNK(status.st_mode) else f"belongs to another user ({status.st_uid})"
                 raise RunDirError(
                     f"{path} {what}: this run may be somebody else's, and its plan says what would be executed",
-                    "if you know who made it, add --trust; or start a new run",
+                    hint,
                 )
             if stat.S_ISDIR(status.st_mode):
                 waiting.extend(path.iterdir())

@@ -329,6 +329,16 @@ def test_a_run_with_a_link_in_it_is_not_gone_on_with_and_nothing_outside_changes
     assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
 
 
+def test_results_of_many_runs_are_not_added_to_where_a_link_is_among_them(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    with RunDir.shared(tmp_path / "store") as store:
+        store.write("probes/k/result.json", b"{}")
+    RunDir.shared(tmp_path / "store").close()
+    (tmp_path / "store" / "probes" / "other").symlink_to(tmp_path / "outside")
+    with pytest.raises(RunDirError, match=r"probes/other is a link: .*with --out"):
+        RunDir.shared(tmp_path / "store")
+
+
 def test_a_run_that_is_a_link_is_not_gone_on_with(tmp_path: Path) -> None:
     run = finished(tmp_path / "elsewhere", "t")
     link = tmp_path / "reports" / run.name
