@@ -11,6 +11,7 @@ from tests.calibrate.tallies import (
     counted,
     fails,
     found_in_time,
+    is_found,
     is_ordinary,
     same_rows,
     slow_rows,
@@ -18,6 +19,9 @@ from tests.calibrate.tallies import (
 
 LEAST_BENCHMARKS, LEAST_SAME, LEAST_MODELS = 60, 300, 36
 FALSE_BEFORE, FOUND = 0.01, 0.95
+# At each length of a call: of identical code at most so many fail; of a budget and a size, in percent, so many are found.
+FALSE_OF_A_LENGTH, LEAST_SAME_OF_A_LENGTH = 0.005, 60
+FOUND_OF_A_LENGTH = {("quick", 10): (0.98, 40), ("thorough", 5): (0.95, 20)}
 COMMON_WITHIN = 1.007
 
 
@@ -48,6 +52,34 @@ def latency_bars(benchmarks: Sequence[Row]) -> list[Bar]:
     words = f"{failed.count} in {failed.of} benchmarks of {models} models"
     bars.append(_no_false_fail("no false FAIL for latency: the zoo against itself", words, failed.count, models))
     return bars
+
+
+def length_bars(benchmarks: Sequence[Row]) -> list[Bar]:
+    """Return the bars of calls of several lengths, each of the length that comes out worst."""
+    lengths = dict.fromkeys(row["base"] for row in benchmarks)
+    same = [
+        (counted([row for row in same_rows(benchmarks) if row["base"] == length], fails), length) for length in lengths
+    ]
+    failed, worst = max(same, key=lambda one: (one[0].rate, -one[0].of))
+    asked = f"at most {100 * FALSE_OF_A_LENGTH:.1f} % of {LEAST_SAME_OF_A_LENGTH} or more"
+    over = [f"{100 * (failed.rate - FALSE_OF_A_LENGTH):.1f} points too many"] if failed.rate > FALSE_OF_A_LENGTH else []
+    short = ", ".join([*over, *_too_few(failed, LEAST_SAME_OF_A_LENGTH)])
+    bars = [
+        Bar(f"FAIL on identical code, at each of {len(lengths)} lengths of a call", asked, _of(failed, worst), short)
+    ]
+    for (budget, size), (rate, least) in FOUND_OF_A_LENGTH.items():
+        slow = slow_rows(benchmarks, budget, size)
+        each = [(counted([row for row in slow if row["base"] == length], is_found), length) for length in lengths]
+        found, worst = min(each, key=lambda one: (one[0].rate, one[0].of))
+        under = [f"{100 * (rate - found.rate):.1f} points too few"] if found.of and found.rate < rate else []
+        what = f"a slowdown by {size} % is found at each length ({budget})"
+        asked = f"at least {100 * rate:.0f} % of {least} or more"
+        bars.append(Bar(what, asked, _of(found, worst), ", ".join([*under, *_too_few(found, least)])))
+    return bars
+
+
+def _of(count: Count, length: str) -> str:
+    return f"{count.words}, of {length}"
 
 
 def common_bars(commons: Sequence[Row]) -> list[Bar]:

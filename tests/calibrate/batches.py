@@ -19,6 +19,7 @@ BASES = ("matrix", "tiny", "recurrent", "convolution", "gather", "branch")
 LONG = ("matrix", "tiny")
 QUICK_SIZES, THOROUGH_SIZE = (3, 10, 20), 5
 RIVAL_SIZES = (0, 5, 10, 20)
+LENGTH_RIVAL_SIZES = (0, 5, 10)
 QUICK_BATCHES, THOROUGH_BATCHES = 12, 3
 PER_SIZE, PER_THOROUGH, ZOO = 5, 20, 10
 # What a call takes, about; a batch of a budget has so many copies with itself of each, and of a slowdown of that size.
@@ -70,13 +71,19 @@ def planned_batches(zoo: Sequence[str], *, tiny: bool = False) -> list[Batch]:
 
 
 def length_batches() -> list[Batch]:
-    """Return the batches that compare calls of several lengths; the first three have some of everything."""
+    """Return the batches that compare calls of several lengths; the first three have some of everything.
+
+    Other tools are asked about one pair of each length and size after each quick batch.
+    """
     found: list[Batch] = []
     for number, budget in enumerate(LENGTH_BATCHES):
         same_copies, size = LENGTH_COPIES[budget]
         entries = [_call(length, 0, copy) for length in LENGTHS for copy in range(same_copies)]
         entries += [_call(length, size, copy) for length in LENGTHS for copy in range(SLOW_COPIES)]
-        found.append(Batch(number, budget, tuple(entries)))
+        beside = (
+            [_call(length, size, 0) for length in LENGTHS for size in LENGTH_RIVAL_SIZES] if budget == "quick" else []
+        )
+        found.append(Batch(number, budget, tuple(entries), tuple(beside)))
     return found
 
 

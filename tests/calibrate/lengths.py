@@ -1,7 +1,8 @@
 """Calls of four lengths, 50 us to 100 ms: how often the benchmark errs, and what it leaves undecided, at each.
 
-One release runs on both sides, and the steady call alone is measured. Everything is written as it comes: ``--resume``
-goes on where an interrupted calibration stopped, and ``--batches`` ends it after so many.
+One release runs on both sides, and the steady call alone is measured. After each quick batch other tools are asked
+about the same calls. Everything is written as it comes: ``--resume`` goes on where an interrupted calibration stopped,
+and ``--batches`` ends it after so many.
 """
 
 import argparse
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.domain.machine import MachineState
-from tests.calibrate import benchmarks
+from tests.calibrate import benchmarks, rivals
 from tests.calibrate.batches import length_batches
 from tests.calibrate.corpus import RESULTS, measured, scratch, store
 
@@ -34,6 +35,8 @@ def main(arguments: Sequence[str] = ()) -> int:
         "machine_states": [],
         "common_columns": list(benchmarks.COMMON_COLUMNS),
         "common": [],
+        "rival_columns": list(rivals.COLUMNS),
+        "rivals": [],
         "spent_s": 0,
     }
     if given.resume and path.exists():
@@ -41,15 +44,21 @@ def main(arguments: Sequence[str] = ()) -> int:
     batches = length_batches()
     done = {row[0] for row in result["benchmarks"]}
     left = [batch for batch in batches if batch.number not in done][: given.batches]
-    wanted = {name for batch in batches for entry in batch.entries for name in (entry.old, entry.new)}
+    entries = [entry for batch in batches for entry in (*batch.entries, *batch.rivals)]
+    wanted = {name for entry in entries for name in (entry.old, entry.new)}
     with scratch() as folder, benchmarks.exported(folder, wanted) as (facts, effects, artifacts):
         result.setdefault("measured", {**measured(), "old": facts.plan.settings.old, "batches": len(batches)})
+        interpreter = effects.environments["old"].interpreter
         for batch in left:
             begin = time.monotonic()
             states: list[MachineState] = []
             rows = benchmarks.run_batch(batch, artifacts, facts, effects, states, result["common"], extras=False)
             result["benchmarks"] += rows
             result["machine_states"].append(benchmarks.state_row(batch.number, states))
+            if batch.rivals:
+                result["rivals"] += rivals.ask(
+                    batch.number, batch.rivals, artifacts, interpreter, effects.folder("rivals")
+                )
             result["spent_s"] = round(result["spent_s"] + time.monotonic() - begin)
             store(str(path), result)
             statuses = [row[benchmarks.COLUMNS.index("findings")] for row in rows]

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tests.calibrate.bars import Bar, common_bars, latency_bars, numbers_bars
-from tests.calibrate.batches import BASES, LENGTHS, SAME
+from tests.calibrate.bars import Bar, common_bars, latency_bars, length_bars, numbers_bars
+from tests.calibrate.batches import BASES, LENGTH_RIVAL_SIZES, LENGTHS, SAME
 from tests.calibrate.corpus import PROJECT, RESULTS
 from tests.calibrate.fault_parts import failures_part, numbers_part, plots, table
 from tests.calibrate.tallies import (
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     drawn = figures.draw(folder, rows_of(latency, "benchmarks", "columns"), numbers)
     page = PAGE if folder == RESULTS else folder / "calibration.md"
     page.write_text(rendered(latency, numbers, failures, drawn, lengths))
-    (SUMMARY if folder == RESULTS else folder / SUMMARY.name).write_text(summary(latency, numbers))
+    (SUMMARY if folder == RESULTS else folder / SUMMARY.name).write_text(summary(latency, numbers, lengths))
     print(f"written: {page}", file=sys.stderr)
     return 0
 
@@ -87,7 +87,7 @@ def rendered(
         drawn: names of the plots that exist.
     """
     benchmarks = rows_of(latency, "benchmarks", "columns")
-    parts = [INTRODUCTION, *_bars(latency, numbers)]
+    parts = [INTRODUCTION, *_bars(latency, numbers, lengths)]
     if benchmarks:
         parts += list(_latency(latency, benchmarks, drawn))
     if lengths:
@@ -100,19 +100,25 @@ def rendered(
     return "\n\n".join(parts) + "\n"
 
 
-def summary(latency: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
+def summary(latency: Mapping[str, Any], numbers: Mapping[str, Any], lengths: Mapping[str, Any]) -> str:
     """Return what was asked, and measured, as JSON: what the HTML report shows of the calibration."""
-    bars = _all_bars(latency, numbers)
+    bars = _all_bars(latency, numbers, lengths)
     return json.dumps([dataclasses.asdict(bar) for bar in bars], indent=2) + "\n"
 
 
-def _all_bars(latency: Mapping[str, Any], numbers: Mapping[str, Any]) -> list[Bar]:
-    benchmarks, commons = rows_of(latency, "benchmarks", "columns"), rows_of(latency, "common", "common_columns")
-    return [*(latency_bars(benchmarks) if benchmarks else []), *common_bars(commons), *numbers_bars(numbers)]
+def _all_bars(latency: Mapping[str, Any], numbers: Mapping[str, Any], lengths: Mapping[str, Any]) -> list[Bar]:
+    benchmarks, of_lengths = (rows_of(part, "benchmarks", "columns") for part in (latency, lengths))
+    commons = [row for part in (latency, lengths) for row in rows_of(part, "common", "common_columns")]
+    return [
+        *(latency_bars(benchmarks) if benchmarks else []),
+        *(length_bars(of_lengths) if of_lengths else []),
+        *common_bars(commons),
+        *numbers_bars(numbers),
+    ]
 
 
-def _bars(latency: Mapping[str, Any], numbers: Mapping[str, Any]) -> Iterator[str]:
-    bars = _all_bars(latency, numbers)
+def _bars(latency: Mapping[str, Any], numbers: Mapping[str, Any], lengths: Mapping[str, Any]) -> Iterator[str]:
+    bars = _all_bars(latency, numbers, lengths)
     yield "## What was asked for"
     rows = [[bar.what, bar.asked, bar.found, f"**not met**: {bar.short}" if bar.short else "met"] for bar in bars]
     yield table(["", "asked", "measured", ""], rows)
@@ -176,6 +182,12 @@ def _lengths(lengths: Mapping[str, Any]) -> Iterator[str]:
     yield "What the calls of all lengths share, as one estimate of each batch; the interval is the widest of them:"
     shared = rows_of(lengths, "common", "common_columns")
     yield table(["planted", "batches", "estimates", "interval, at most"], shared_rows(shared))
+    beside = rows_of(lengths, "rivals", "rival_columns")
+    if beside:
+        yield "The same methods as above on these calls, all lengths together:"
+        sizes = [size for size in LENGTH_RIVAL_SIZES if size]
+        headers = ["", "false alarms", *(f"missed at {size} %" for size in sizes)]
+        yield table(headers, rival_rows(benchmarks, beside, sizes))
 
 
 def _cost(found: Sequence[float] | None) -> str:

@@ -8,7 +8,13 @@ import pytest
 from harness.latency.judging import KINDS
 from harness.models.declarations import EXPECTABLE
 from harness.models.fixture_folders import read_fixtures
-from tests.calibrate.bars import LEAST_BENCHMARKS, LEAST_MODELS, LEAST_SAME
+from tests.calibrate.bars import (
+    FOUND_OF_A_LENGTH,
+    LEAST_BENCHMARKS,
+    LEAST_MODELS,
+    LEAST_SAME,
+    LEAST_SAME_OF_A_LENGTH,
+)
 from tests.calibrate.batches import DEFECTS, LENGTHS, SAME, SLOW, length_batches, planned_batches
 from tests.calibrate.tallies import SEEDED
 
@@ -78,3 +84,10 @@ def test_each_length_of_a_call_has_as_many_benchmarks_of_artifacts_that_exist() 
     assert cases == {("quick", 0), ("quick", 10), ("thorough", 0), ("thorough", 5)}
     assert all(len({count[budget, size, length] for length in LENGTHS}) == 1 for budget, size in cases)
     assert {name for _, entry in entries for name in (entry.old, entry.new)} <= {*SEEDED_MODELS}
+    assert count["quick", 0, "1ms"] >= LEAST_SAME_OF_A_LENGTH
+    assert all(count[budget, size, "1ms"] >= least for (budget, size), (_, least) in FOUND_OF_A_LENGTH.items())
+    beside = [entry for batch in length_batches() for entry in batch.rivals]
+    assert Counter((entry.size, entry.base) for entry in beside) == {
+        (size, length): 10 for size in (0, 5, 10) for length in LENGTHS
+    }
+    assert {name for entry in beside for name in (entry.old, entry.new)} <= {*SEEDED_MODELS}

@@ -26,8 +26,9 @@ def test_a_part_that_was_not_measured_is_left_out() -> None:
 
 
 def test_the_summary_in_reports_is_that_of_the_committed_results() -> None:
-    latency, numbers = (json.loads((RESULTS / f"{name}.json").read_text()) for name in ("latency", "numbers"))
-    assert SUMMARY.read_text() == summary(latency, numbers)
+    names = ("latency", "numbers", "lengths")
+    latency, numbers, lengths = (json.loads((RESULTS / f"{name}.json").read_text()) for name in names)
+    assert SUMMARY.read_text() == summary(latency, numbers, lengths)
 
 
 def test_lengths_of_a_call_have_their_own_part() -> None:
@@ -40,11 +41,16 @@ def test_lengths_of_a_call_have_their_own_part() -> None:
         "benchmarks": [list(row.values())],
         "common_columns": ["batch", "models", "ratio", "low", "high", "control", "size"],
         "common": shared,
+        "rival_columns": known["rival_columns"],
+        "rivals": [row for row in known["rivals"] if row[2] < 20],
     }
     page = rendered(results.latency(), {}, {}, lengths=lengths)
     part = page[page.index("### By length of a call") : page.index("## When and where")]
     assert "| 10ms | quick | 10 % |" in part
     assert "| 10 % | 2 | +9.90 to +10.10 % | +-0.64 % |" in part
+    assert "| pytest-benchmark, --benchmark-compare-fail=median:5% | 1 of 1" in part
+    assert "missed at 10 %" in part
+    assert "20 %" not in part
 
 
 def test_a_plot_that_was_not_drawn_is_not_shown() -> None:
