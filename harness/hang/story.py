@@ -119,7 +119,7 @@ def failure_finding(
         kind, what = "exit_crash", f"the process that exits, with all answers given, ends by {exit_detail}"
         why = ": join the threads that call before it exits, or leave by os._exit"
     elif result.outcome is Outcome.CRASH:
-        what = f"crashes the process in {phase} ({exit_detail or 'killed'})"
+        what = f"crashes the process in {phase}" + (f" ({exit_detail})" if exit_detail else "")
     elif result.outcome is Outcome.NOT_RUN:
         what = "was not reached"
     elif result.failure is not None:

@@ -16,7 +16,7 @@ from harness.domain.machine import GpuState, MachineState
 from harness.domain.measurement import PairSample
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
-from harness.latency.model_round import FEWEST_FIRST_CALLS, FIRST_CALLS, ModelRound
+from harness.latency.model_round import FEWEST_FIRST_CALLS, FIRST_CALLS, TOGETHER, ModelRound
 from harness.latency.processes import BenchmarkProcess, ProcessLost
 from harness.system import gpu
 from harness.system.cores import Placement, pin
@@ -26,8 +26,6 @@ START_DEADLINE_S = 180.0
 # The threads of an OpenMP pool spin for up to 11 ms after a call (docs/evidence.md#spin), on the cores of the next arm.
 SPIN_S = 0.015
 NO_WORKERS: Mapping[str, Path] = {}
-# The order whose callers run on the cores of all lanes.
-TOGETHER = "together"
 
 
 def combined(states: Sequence[MachineState]) -> MachineState:
@@ -196,8 +194,9 @@ class Lane:
         process = self._processes.get(arm)
         if process is None:
             raise ProcessLost(f"the {arm} process was ended")
-        waiting = partial(self._watch.inattentive, self._pids)
-        with self._lock.alone() if order["order"] == TOGETHER else self._lock.shared(waiting):
+        if order["order"] == TOGETHER:  # whose round holds the lock
+            return process.order(self._deadline_s, **order)
+        with self._lock.shared(partial(self._watch.inattentive, self._pids)):
             return process.order(self._deadline_s, **order)
 
     @property
@@ -215,6 +214,7 @@ class Lane:
             budget=self._budget,
             sets=self._later_sets(model),
             callers=() if self._why_not_pinned else self._placement.first(self._budget.threads * pool),
+            alone=self._lock.alone,
             graphs=self._on_gpu,
             first_calls=FIRST_CALLS if extras else FEWEST_FIRST_CALLS,
             pause_s=SPIN_S if pool > 1 else 0.0,

@@ -5,6 +5,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +26,12 @@ SHAPE_CALLS_LEAST = 5
 SHAPE_S = 0.15
 MOST_CALLS = 100_000
 PROBE_SHARE = 0.25
-FEWEST_TURNS = 3
+# Turns where one call is longer than a block: calls of 100 ms vary by 2.9 % from turn to turn, and three turns left a
+# round 2.5 %, where ten turns of 10 ms leave it 1.3 % (docs/evidence.md#turns).
+FEWEST_TURNS = 6
 REPLAYS = 1000
+# The order whose callers run on the cores of all lanes.
+TOGETHER = "together"
 # Below so many calls a quantile is made of too few of them.
 P90_FROM = 50
 P99_FROM = 200
@@ -48,6 +53,7 @@ class ModelRound:
         chance: draws who comes first, anew for every turn; never who came last in the turn before.
         sets: input sets of other shapes, for ``extras``.
         callers: cores for callers at the same time; empty leaves them with their process.
+        alone: entered while they call: their cores may be those of other lanes.
         graphs: whether CUDA graphs are replayed.
         first_calls: how many follow on loading, at most.
         pause_s: wait before an order to another arm: the threads of the pool of the last one spin on for a while.
@@ -60,6 +66,7 @@ class ModelRound:
     budget: LatencyBudget
     sets: Sequence[str] = ()
     callers: Sequence[int] = ()
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext
     graphs: bool = False
     first_calls: int = FIRST_CALLS
     pause_s: float = 0.0
@@ -105,9 +112,10 @@ class ModelRound:
                     self._more[arm]["shapes_s"][name] = tuple(answer["calls_s"])
         if self.budget.threads > 1:
             crowd = {"threads": self.budget.threads, "seconds": self.budget.together_s, "cores": [*self.callers]}
-            for arm in self._drawn(self.arms):
-                answer = self._try("request", arm, "together", **crowd)
-                self._more[arm].update({name: answer.get(name) for name in ("request_s", "request_cpu_s")})
+            with self.alone():
+                for arm in self._drawn(self.arms):
+                    answer = self._try("request", arm, TOGETHER, **crowd)
+                    self._more[arm].update({name: answer.get(name) for name in ("request_s", "request_cpu_s")})
         if self.graphs:
             for arm in self._drawn(self.arms):
                 answer = self._try("replay", arm, "replay", calls=min(self.blocks[0].calls, REPLAYS))

@@ -2,7 +2,8 @@
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -142,6 +143,21 @@ def test_growth_is_that_from_the_first_block_to_the_last() -> None:
     model_round = arms.model_round()
     model_round.time()
     assert model_round.samples()["old"].growth_bytes == 8 * 6
+
+
+def test_all_callers_at_the_same_time_are_alone_in_one_go_and_nothing_else_is() -> None:
+    arms, inside = Arms(dict.fromkeys(ARMS, 0.001)), list[list[str]]()
+
+    @contextmanager
+    def alone() -> Iterator[None]:
+        before = len(arms.orders)
+        yield
+        inside.append([order for _, order in arms.orders[before:]])
+
+    model_round = arms.model_round(sets=("wide",), alone=alone, graphs=True)
+    model_round.time()
+    model_round.measure_extras()
+    assert inside == [["together"] * 3]
 
 
 def test_extras_are_asked_of_every_arm_so_that_all_have_the_same_past() -> None:
