@@ -26,8 +26,8 @@ SHAPE_CALLS_LEAST = 5
 SHAPE_S = 0.15
 MOST_CALLS = 100_000
 PROBE_SHARE = 0.25
-# Turns where one call is longer than a block: calls of 100 ms vary by 2.9 % from turn to turn, and three turns left a
-# round 2.5 %, where ten turns of 10 ms leave it 1.3 % (docs/evidence.md#turns).
+# Where one call is longer than a block: three turns left rounds of 100 ms calls twice as noisy as ten leave shorter ones
+# (docs/adr/0048-what-made-rounds-noisy.md).
 FEWEST_TURNS = 6
 REPLAYS = 1000
 # The order whose callers run on the cores of all lanes.

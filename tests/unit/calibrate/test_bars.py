@@ -63,15 +63,15 @@ def test_each_length_of_a_call_must_meet_its_bars_by_itself() -> None:
     def of_each(make: Callable[[str], dict[str, Any]], times: int) -> list[dict[str, Any]]:
         return [make(length) for length in ("1ms", "100ms") for _ in range(times)]
 
-    quick = of_each(lambda length: found(10, base=length), 40)
-    thorough = of_each(lambda length: found(5, base=length, budget="thorough"), 20)
-    same = of_each(lambda length: benchmark(base=length), 60)
+    quick = of_each(lambda length: found(10, base=length), 16)
+    thorough = of_each(lambda length: found(5, base=length, budget="thorough"), 8)
+    same = of_each(lambda length: benchmark(base=length), 24)
     assert [one.short for one in length_bars([*same, *quick, *thorough])] == [""] * 3
     missed = benchmark(SLOW, size=10, base="100ms")
     failed = benchmark(base="1ms", status="FAIL", findings="latency")
     false, found_10, found_5 = length_bars([*same[1:], failed, *quick[:-1], missed, *thorough[:-1]])
-    assert (false.short, false.found[:7], false.found[-6:]) == ("1.2 points too many", "1 of 60", "of 1ms")
-    assert (found_10.short, found_10.found[:8]) == ("0.5 points too few", "39 of 40")
+    assert (false.short, false.found[:7], false.found[-6:]) == ("3.7 points too many", "1 of 24", "of 1ms")
+    assert (found_10.short, found_10.found[:8]) == ("4.2 points too few", "15 of 16")
     assert (found_5.short, found_5.found[-8:]) == ("1 benchmarks too few", "of 100ms")
 
 

@@ -104,7 +104,7 @@ def test_a_round_for_the_steady_call_alone_makes_few_first_calls() -> None:
 
 @pytest.mark.parametrize(
     ("call_s", "calls", "turns"),
-    [(1e-7, 100_000, 7), (0.01, 2, 7), (0.02, 1, 7), (0.03, 1, 5), (0.05, 1, 3), (2.0, 1, 3)],
+    [(1e-7, 100_000, 7), (0.01, 2, 7), (0.02, 1, 7), (0.022, 1, 6), (0.05, 1, 6), (2.0, 1, 6)],
 )
 def test_long_calls_get_fewer_turns(call_s: float, calls: int, turns: int) -> None:
     model_round = Arms({"old": call_s, "new": call_s}).model_round()
@@ -221,7 +221,7 @@ def test_first_calls_that_are_longer_than_a_block_spare_the_probe() -> None:
     arms = Arms({"old": 0.03, "new": 0.05}, old_load=old, new_load=new)
     model_round = arms.model_round()
     model_round.time()
-    assert len(model_round.blocks) == len(arms.of("block")) == 2 * 3
+    assert len(model_round.blocks) == len(arms.of("block")) == 2 * 6
     assert {block.calls for block in model_round.blocks} == {1}
 
 
