@@ -292,6 +292,13 @@ def _clocks(_facts: Facts, card: GpuCard) -> Reading:
     return Reading(f"{shown}{heat}{why}", "held down" if set(state.throttle_reasons) - set(HARMLESS) else "")
 
 
+def _ecc(_facts: Facts, card: GpuCard) -> Reading | None:
+    if card.ecc_errors is None:
+        return None
+    shown = f"{counted(card.ecc_errors, 'uncorrected error')} since the driver was loaded"
+    return Reading(shown, "uncorrected" if card.ecc_errors else "")
+
+
 def _device_links(_facts: Facts, host: Host) -> Reading | None:
     inside, systemd = host.container.kind, bool(SYSTEMD.search(host.container.group))
     if not host.gpus.nodes or (inside and not systemd):
@@ -521,6 +528,10 @@ PROBLEMS = {
         "The clock is held down before the run has begun, and moves while it is timed.",
         "See to cooling and power, then lock it with nvidia-smi --lock-gpu-clocks.",
     ),
+    "ECC: uncorrected": Problem(
+        "Memory of this GPU has lost values: the driver ends what reads them, and a reset has to replace those rows.",
+        "Reset it (nvidia-smi --gpu-reset), or choose another GPU with CUDA_VISIBLE_DEVICES.",
+    ),
     "device links: missing": Problem(
         'A container may lose its GPU in the midst of a run ("Failed to initialize NVML: Unknown Error") '
         "when systemd reloads.",
@@ -594,6 +605,7 @@ CARD: Readings = {
     "compute mode": _compute_mode,
     "tenants": _tenants,
     "clocks": _clocks,
+    "ECC": _ecc,
 }
 GPU_AND_OTHERS: Readings = {
     "device links": _device_links,

@@ -14,13 +14,24 @@ MINIMAL_DRIVERS: Final = {"13": "580", "12": "525.60.13", "11": "450.80.02", "10
 LINK_THEM = (
     "On the host run nvidia-ctk system create-dev-char-symlinks --create-all, or use native.cgroupdriver=cgroupfs."
 )
-# Messages of NVML and of our own survey, what they mean, and the cure. The first that is found in the text counts.
-# https://github.com/NVIDIA/nvidia-container-toolkit/issues/48 has the first one.
+# What is said of a GPU, by NVML through nvidia-smi or by our own two looks, what it means, and the cure. The first that
+# is found in the text counts. https://github.com/NVIDIA/nvidia-container-toolkit/issues/48 has the first one; its issue
+# 69 has the second one in a container alone.
 TROUBLES = (
     (
-        "Unknown Error",
+        "initialize NVML: Unknown Error",
         "The container has lost its GPU: systemd has rewritten its device rules, as on any systemctl daemon-reload.",
         f"Restart the container. {LINK_THEM}",
+    ),
+    (
+        r"device handle|GPU is lost|GPU requires|No devices were found|no longer listed",
+        "The driver runs and cannot reach the GPU: off the bus, waiting for a reset, or barred from this container.",
+        "Look for NVRM: Xid in the host's dmesg; restart the container, reset the GPU, or reboot the host.",
+    ),
+    (
+        "Insufficient Permissions",
+        "This user may not open the GPU's device files, so torch sees no GPU.",
+        "Look who may (ls -l /dev/nvidia*), and join that group or give the container its GPU (docker run --gpus all).",
     ),
     (
         "Driver/library version mismatch",
@@ -71,5 +82,5 @@ def runs_on(architectures: Iterable[str], capability: str) -> bool | None:
 
 
 def gpu_trouble(text: str) -> tuple[str, str] | None:
-    """Return what a message of nvidia-smi means and the cure; None where it is not known."""
-    return next(((meaning, cure) for message, meaning, cure in TROUBLES if message in text), None)
+    """Return what is meant by words that are said of a GPU, and the cure; None where it is not known."""
+    return next(((meaning, cure) for message, meaning, cure in TROUBLES if re.search(message, text)), None)

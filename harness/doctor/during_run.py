@@ -65,6 +65,11 @@ CONSEQUENCES = {
         (TIMES, ENDS, ERRORS),
     ),
     "GPU driver": Consequence("Models were judged under two drivers.", "Repeat the run.", (TIMES, ENDS, ERRORS)),
+    "GPU memory": Consequence(
+        "The driver ends what reads a lost value: a crash or an error of this run may be such an end.",
+        "Reset it (nvidia-smi --gpu-reset), and repeat what is red.",
+        (ENDS, ERRORS),
+    ),
     "GPU tenants": Consequence(
         "They took turns with the models on the same units, and took memory from them.",
         "Wait for them, or set CUDA_VISIBLE_DEVICES to another GPU, and repeat what is red or undecided.",
@@ -219,9 +224,12 @@ def _gpus(before: Gpus | None, after: Gpus | None) -> Iterator[Seen]:
         yield "GPU lost", f"nvidia-smi answered before, and now: {after.trouble}"
     if before.driver and after.driver and before.driver != after.driver:
         yield "GPU driver", f"{before.driver} before, {after.driver} now"
-    cards = {card.uuid: card for card in before.cards}
+    cards, left = {card.uuid: card for card in before.cards}, {card.uuid for card in after.cards}
+    if gone := [card.machine_state.name for card in before.cards if card.uuid not in left and not after.trouble]:
+        yield "GPU lost", f"no longer listed: {', '.join(gone)}"
     for card in after.cards:
         if card.uuid in cards:
+            yield from _memory_errors(cards[card.uuid], card)
             yield from _tenants(cards[card.uuid], card)
         state = card.machine_state
         if held := [reason for reason in state.throttle_reasons if reason not in HARMLESS]:
@@ -231,11 +239,16 @@ def _gpus(before: Gpus | None, after: Gpus | None) -> Iterator[Seen]:
         yield "profilers", f"started meanwhile: {', '.join(started)}"
 
 
+def _memory_errors(was: GpuCard, now: GpuCard) -> Iterator[Seen]:
+    if lost := _grown(was.ecc_errors, now.ecc_errors):
+        yield "GPU memory", f"{now.machine_state.name}: {counted(lost, 'uncorrected error')} more than before"
+
+
 def _tenants(was: GpuCard, now: GpuCard) -> Iterator[Seen]:
     more = now.machine_state.other_processes - was.machine_state.other_processes
-    taken = (now.memory_used_mib or 0) - (was.memory_used_mib or 0)
+    taken = _grown(was.memory_used_mib, now.memory_used_mib)
     if more > 0 or taken > TENANT_MIB:
-        what = f"{max(more, 0)} more processes than before, {max(taken, 0)} MiB more taken"
+        what = f"{max(more, 0)} more processes than before, {taken} MiB more taken"
         yield "GPU tenants", f"{now.machine_state.name}: {what}"
 
 

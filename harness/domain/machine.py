@@ -155,6 +155,8 @@ class GpuCard:
         compute_mode: ``"Default"``, ``"Exclusive_Process"``, ``"Prohibited"``.
         mig: whether it is cut into instances.
         machine_state: its clocks, what holds them down, and how many processes are on it.
+        ecc_errors: how often its memory has lost a value since the driver was loaded.
+        trouble: why nothing can use it, in the driver's words.
     """
 
     uuid: str
@@ -164,6 +166,8 @@ class GpuCard:
     mig: bool = False
     memory_used_mib: int | None = None
     memory_mib: int | None = None
+    ecc_errors: int | None = None
+    trouble: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,7 +177,7 @@ class Gpus:
     Attributes:
         nodes: device files, ``"/dev/nvidia0"``; empty: no GPU here.
         driver: version of the kernel module, ``"550.54.14"``.
-        trouble: what ``nvidia-smi`` said, or that it did not answer, where it gave no list.
+        trouble: what ``nvidia-smi`` complained of, or that it did not answer.
         profilers: names of running programs that take the GPU's counters, or read them all the time.
         unlinked: device files without their link in ``/dev/char``.
     """

@@ -4,7 +4,7 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ from harness.system.processes import run
 DEADLINE_S = 10.0
 # Drivers from 535 on call the reasons events; later ones may forget the old name.
 REASONS = ("clocks_throttle_reasons.active", "clocks_event_reasons.active")
-# The bits of nvmlClocksEventReasons in NVIDIA's nvml.h.
+# The bits of nvmlClocksEventReasons in nvml.h; the last two are in NVIDIA's Python binding alone.
 REASON_WORDS = {
     0x1: "idle",
     0x2: "clocks set by the user",
@@ -27,6 +27,8 @@ REASON_WORDS = {
     0x40: "hardware thermal slowdown",
     0x80: "power brake",
     0x100: "display clock setting",
+    0x200: "board limit",
+    0x400: "reliability",
 }
 
 
@@ -39,12 +41,11 @@ def look(uuid: str | None, own: Collection[int]) -> GpuState | None:
         own: processes of the benchmark, still alive.
     """
     which = (f"--id={uuid}",) if uuid else ()
-    for reasons in REASONS:
-        text = _ask(f"--query-gpu=name,clocks.sm,clocks.max.sm,{reasons},temperature.gpu", *which)
-        if text:
-            processes = _ask("--query-compute-apps=gpu_uuid,pid") if uuid else None
-            return state_in(text, pids_in(processes or "", uuid or ""), own)
-    return None
+    status, text = _first_known((_STATE.format(reasons=reasons) for reasons in REASONS), *which, deadline_s=DEADLINE_S)
+    if status != 0:
+        return None
+    processes = ask("--query-compute-apps=gpu_uuid,pid", deadline_s=DEADLINE_S)[1] if uuid else ""
+    return state_in(text, pids_in(processes, uuid or ""), own)
 
 
 def pids_in(text: str, uuid: str) -> list[int]:
@@ -90,25 +91,29 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _ask(query: str, *which: str) -> str | None:
-    status, text = ask(query, *which)
-    return text if status == 0 else None
-
-
-def ask(query: str, *which: str, deadline_s: float | None = None) -> tuple[int | None, str]:
+def ask(query: str, *which: str, deadline_s: float) -> tuple[int | None, str]:
     """Return the exit status of ``nvidia-smi`` and what it wrote; None with the reason if it had to be ended.
 
     It tells its errors on standard output.
     """
-    limit_s = DEADLINE_S if deadline_s is None else deadline_s
     command = ("nvidia-smi", query, "--format=csv,noheader,nounits", *which)
     try:
-        done = run(command, limit_s=limit_s)
+        done = run(command, limit_s=deadline_s)
     except subprocess.TimeoutExpired:
-        return None, f"nvidia-smi did not answer in {limit_s:g} s"
+        return None, f"nvidia-smi did not answer in {deadline_s:g} s"
     except OSError as error:
         return None, f"nvidia-smi cannot be started: {error.strerror}"
     return done.returncode, done.stdout
+
+
+def _first_known(questions: Iterable[str], *which: str, deadline_s: float) -> tuple[int | None, str]:
+    """Return the answer to the first of ``questions`` that has no field unknown to this ``nvidia-smi``."""
+    status, text = None, ""
+    for fields in questions:
+        status, text = ask(f"--query-gpu={fields}", *which, deadline_s=deadline_s)
+        if "not a valid field" not in text:
+            break
+    return status, text
 
 
 PROC: Final = Path("/proc")
@@ -118,9 +123,13 @@ HIDDEN: Final = "CUDA_VISIBLE_DEVICES hides every GPU"
 
 _NODE: Final = re.compile(r"nvidia\d+")
 _CONTROL: Final = ("nvidiactl", "nvidia-uvm")
-_CARD: Final = "uuid,{capability},compute_mode,mig.mode.current,memory.used,memory.total"
+_CARD: Final = (
+    "uuid,{capability},compute_mode,mig.mode.current,memory.used,memory.total,ecc.errors.uncorrected.volatile.total"
+)
 _STATE: Final = "name,clocks.sm,clocks.max.sm,{reasons},temperature.gpu"
-_CARD_FIELDS: Final = 6
+_CARD_FIELDS: Final = 7
+# In place of a value of a GPU that nothing can use; what a GPU does not have is "[N/A]" or "[Not Supported]".
+_BROKEN: Final = re.compile(r"\[(GPU is lost|GPU requires \w+)\]")
 # Cut to 15 characters, as the kernel keeps names: DCGM's engine, tools and exporter, Nsight and its old kin.
 _PROFILERS: Final = re.compile(r"nv-hostengine|dcgm.*|nsys.*|ncu|nv-nsight.*|nsight.*|nvprof|cuda-gdb|compute-sanitiz")
 
@@ -134,17 +143,28 @@ def survey(proc: Path = PROC, dev: Path = DEV, visible: str | None = None) -> Gp
     found = without_asking(proc, dev)
     if not found.nodes:
         return found
-    for reasons in REASONS:
-        for capability in ("compute_cap", "count"):  # drivers before 510 do not know the first
-            fields = f"{_CARD.format(capability=capability)},{_STATE.format(reasons=reasons)}"
-            status, text = ask(f"--query-gpu={fields}", deadline_s=SURVEY_DEADLINE_S)
-            if status == 0:
-                _, processes = ask("--query-compute-apps=gpu_uuid,pid", deadline_s=SURVEY_DEADLINE_S)
-                cards = visible_of(cards_in(text, processes), visible)
-                return replace(found, cards=cards, trouble="" if cards or visible is None else HIDDEN)
-            if status is None or "not a valid field" not in text:
-                return replace(found, trouble=_first_line(text) or f"nvidia-smi ended with status {status}")
-    return replace(found, trouble="this nvidia-smi does not know the questions asked")
+    # Drivers before 510 do not know the capability.
+    cards = (_CARD.format(capability=capability) for capability in ("compute_cap", "count"))
+    states = [_STATE.format(reasons=reasons) for reasons in REASONS]
+    questions = (f"{card},{state}" for card in cards for state in states)
+    status, text = _first_known(questions, deadline_s=SURVEY_DEADLINE_S)
+    complaint = _complaint(text)
+    if not cards_in(text, ""):
+        return replace(found, trouble=complaint or f"nvidia-smi ended with status {status}")
+    _, processes = ask("--query-compute-apps=gpu_uuid,pid", deadline_s=SURVEY_DEADLINE_S)
+    every = cards_in(text, processes)
+    left = visible_of(every, visible)
+    broken = next((card.trouble for card in left or every if card.trouble), "")
+    return replace(found, cards=left, trouble=complaint or broken or ("" if left else HIDDEN))
+
+
+def _complaint(text: str) -> str:
+    """Return the first line of an answer that is no card; empty: there is none.
+
+    Of a card with an infoROM that cannot be read there is a warning below: torch does not use that.
+    """
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line and not line.startswith("WARNING") and not cards_in(line, "")), "")
 
 
 def without_asking(proc: Path = PROC, dev: Path = DEV) -> Gpus:
@@ -181,32 +201,38 @@ def visible_of(cards: Sequence[GpuCard], visible: str | None) -> tuple[GpuCard, 
         return tuple(cards)
     left = []
     for word in (part.strip() for part in visible.split(",")):
-        found = [card for number, card in enumerate(cards) if word == str(number) or _is_named(card.uuid, word)]
+        found = [card for number, card in enumerate(cards) if word == str(number) or _is_named(card, word)]
         if not found:  # CUDA stops at the first that it does not know
             break
-        left += found
+        left += [card for card in found if card not in left]
     return tuple(left)
 
 
-def _is_named(uuid: str, word: str) -> bool:
-    return word.startswith(("GPU-", "MIG-")) and uuid.startswith(word)
+def _is_named(card: GpuCard, word: str) -> bool:
+    if word.startswith("MIG-"):
+        # MIG-GPU-UUID/1/0; drivers from 470 on give an instance a UUID of its own, of which the list says nothing.
+        return card.mig and (card.uuid in word or not word.startswith("MIG-GPU-"))
+    return word.startswith("GPU-") and card.uuid.startswith(word)
 
 
 def _card(row: Sequence[str], processes: str) -> GpuCard | None:
     if len(row) <= _CARD_FIELDS:
         return None
-    uuid, capability, mode, mig, used, total = row[:_CARD_FIELDS]
+    uuid, capability, mode, mig, used, total, ecc_errors = row[:_CARD_FIELDS]
     machine_state = state_in(", ".join(row[_CARD_FIELDS:]), pids_in(processes, uuid), ())
     if machine_state is None:
         return None
+    broken = _BROKEN.search(", ".join(row))
     return GpuCard(
         uuid=uuid,
         capability=capability if re.fullmatch(r"\d+\.\d", capability) else "",
         machine_state=machine_state,
         compute_mode=mode,
         mig=mig == "Enabled",
-        memory_used_mib=int(used) if used.isdigit() else None,
-        memory_mib=int(total) if total.isdigit() else None,
+        memory_used_mib=_number(used),
+        memory_mib=_number(total),
+        ecc_errors=_number(ecc_errors),
+        trouble=f"{machine_state.name}: {broken[1]}" if broken else "",
     )
 
 
@@ -234,7 +260,3 @@ def _names(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except OSError:
         return []
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")

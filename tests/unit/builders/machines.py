@@ -45,6 +45,7 @@ CARD = GpuCard(
     compute_mode="Default",
     memory_used_mib=1,
     memory_mib=143771,
+    ecc_errors=0,
 )
 GPUS = Gpus(nodes=("/dev/nvidia0",), driver="550.54.14", cards=(CARD,))
 HOST = Host(

@@ -1,4 +1,7 @@
-"""Every check of the doctor: a planted bad case that it flags, and a healthy twin that it does not."""
+"""Every check of the doctor: a planted bad case that it flags, and a healthy twin that it does not.
+
+Those of GPUs and drivers are in ``test_gpus.py``.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +16,6 @@ from harness.domain.machine import (
     Checkup,
     Container,
     Disk,
-    GpuState,
     Gpus,
     Host,
     IndexAnswer,
@@ -114,15 +116,6 @@ def test_what_is_just_enough_is_enough() -> None:
     assert wrong(host=on(memory=replace(MEMORY, available=int(3.5 * GB)))) == []
     assert wrong(host=on(gpus=replace(GPUS, cards=(replace(CARD, memory_used_mib=1024),)))) == []
     assert wrong([OLD, MISSING], disk=replace(DISK, free=6_000_000_000)) == []
-
-
-def test_a_driver_that_is_too_old_blocks_what_needs_a_newer_cuda() -> None:
-    newest = replace(NEW, wheel=replace(WHEEL, cuda="13.2"))
-    found = one_wrong([OLD, newest])
-    assert (found.name, found.status, found.blocks) == ("GPU driver", CheckStatus.FAIL, ("torch 2.6.0",))
-    assert "550.54.14 here; CUDA 13.2 (the installed wheel) needs 580" in found.read
-    assert wrong([OLD, newest], on(gpus=replace(GPUS, driver="580.65.06"))) == []
-    assert wrong([OLD, newest], device="cpu") == []
 
 
 def test_a_driver_that_is_not_reported_is_unknown() -> None:
@@ -233,57 +226,6 @@ def test_without_a_compiler_the_python_worker_serves_unless_the_other_was_asked_
     assert (found.name, found.status, found.read) == ("C++ compiler", CheckStatus.WARN, "no C++ compiler was found")
     assert found.do_this == "Install g++ 11 or later."
     assert one_wrong(tools=none, runtime="libtorch").blocks == BOTH
-
-
-def test_a_gpu_that_was_asked_for_must_be_there() -> None:
-    found = one_wrong(host=on(gpus=Gpus()), device="cuda")
-    assert (found.name, found.blocks) == ("GPU", BOTH)
-
-
-@pytest.mark.parametrize(
-    ("said", "word"),
-    [
-        ("Failed to initialize NVML: Unknown Error", "The container has lost its GPU"),
-        ("Failed to initialize NVML: Driver/library version mismatch", "The driver was updated"),
-        ("CUDA_VISIBLE_DEVICES hides every GPU", "torch sees no GPU"),
-        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", "The kernel module is not"),
-    ],
-)
-def test_a_gpu_that_cannot_be_reached_blocks_all_unless_the_cpu_was_asked_for(said: str, word: str) -> None:
-    lost = on(gpus=replace(GPUS, cards=(), trouble=said))
-    found = one_wrong(host=lost)
-    assert found.blocks == BOTH
-    assert found.so_what.startswith(word)
-    assert one_wrong(host=lost, device="cpu").status is CheckStatus.WARN
-
-
-def test_a_silent_nvidia_smi_warns() -> None:
-    assert one_wrong(host=on(gpus=replace(GPUS, cards=(), trouble="nvidia-smi did not answer in 5 s"))).blocks == ()
-
-
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"compute_mode": "Exclusive_Process"}, "compute mode"),
-        ({"memory_used_mib": 40960}, "tenants"),
-        ({"machine_state": replace(CARD.machine_state, other_processes=1)}, "tenants"),
-        ({"machine_state": GpuState(name="A10G", throttle_reasons=("power cap", "hardware slowdown"))}, "clocks"),
-    ],
-)
-def test_what_disturbs_a_gpu_warns(change: dict[str, Any], name: str) -> None:
-    found = one_wrong(host=on(gpus=replace(GPUS, cards=(replace(CARD, **change),))))
-    assert (found.name, found.status) == (name, CheckStatus.WARN)
-
-
-def test_a_prohibited_gpu_blocks() -> None:
-    banned = on(gpus=replace(GPUS, cards=(replace(CARD, compute_mode="Prohibited"),)))
-    assert one_wrong(host=banned).blocks == BOTH
-    assert one_wrong(host=banned, device="cpu").status is CheckStatus.WARN
-
-
-def test_a_prohibited_gpu_beside_another_does_not_block() -> None:
-    banned = replace(CARD, compute_mode="Prohibited")
-    assert one_wrong(host=on(gpus=replace(GPUS, cards=(banned, CARD)))).status is CheckStatus.WARN
 
 
 def test_profilers_are_named() -> None:

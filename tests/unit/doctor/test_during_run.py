@@ -1,14 +1,17 @@
-"""What happened to the machine while a run went on: a planted trouble of each kind is told, a quiet machine is not."""
+"""What happened to the machine while a run went on: a planted trouble of each kind is told, a quiet machine is not.
+
+What happens to GPUs is in ``test_gpus.py``.
+"""
 
 from dataclasses import replace
 
 import pytest
 
 from harness.doctor.during_run import during_run_notes, happened_between, disturbing, touching
-from harness.domain.machine import CounterReading, GpuState, Gpus, MachineEvent
+from harness.domain.machine import CounterReading, MachineEvent
 from harness.domain.outcome import Status
 from harness.domain.verdict import Finding
-from tests.unit.builders.machines import CARD, GB, GPUS
+from tests.unit.builders.machines import GB, GPUS
 from tests.unit.builders.reports import verdict
 
 BEFORE = CounterReading(
@@ -48,13 +51,6 @@ def test_of_a_quiet_machine_nothing_is_reported() -> None:
     assert during_run_notes(found) == ()
 
 
-def card(**changes: object) -> Gpus:
-    return replace(GPUS, cards=(replace(CARD, **changes),))  # type: ignore[arg-type]
-
-
-HOT = GpuState(name="NVIDIA H200", throttle_reasons=("idle", "hardware thermal slowdown"), temperature_c=88)
-
-
 @pytest.mark.parametrize(
     ("changes", "name", "said", "touches"),
     [
@@ -73,17 +69,7 @@ HOT = GpuState(name="NVIDIA H200", throttle_reasons=("idle", "hardware thermal s
         ({"available_bytes": GB // 2}, "memory", "0.5 GB is left", "ends"),
         ({"disk_bytes": GB // 5}, "disk", "0.2 GB is left", "ends"),
         ({"shared_bytes": 7 * GB}, "shared memory", "1.00 GB more of /dev/shm", "ends"),
-        ({"gpus": replace(GPUS, trouble="Unknown Error")}, "GPU lost", "now: Unknown Error", "ends"),
-        ({"gpus": replace(GPUS, driver="570.1")}, "GPU driver", "550.54.14 before, 570.1 now", "times"),
         ({"gpus": replace(GPUS, profilers=("nsys",))}, "profilers", "started meanwhile: nsys", "times"),
-        ({"gpus": card(memory_used_mib=9001)}, "GPU tenants", "9000 MiB more taken", "times"),
-        (
-            {"gpus": card(machine_state=replace(CARD.machine_state, other_processes=2))},
-            "GPU tenants",
-            "2 more processes",
-            "ends",
-        ),
-        ({"gpus": card(machine_state=HOT)}, "GPU clocks", "at 88 C (hardware thermal slowdown)", "times"),
     ],
 )
 def test_each_trouble_is_reported_with_what_it_does_and_what_to_do(
@@ -114,17 +100,11 @@ def test_each_trouble_is_reported_with_what_it_does_and_what_to_do(
         {"hot": None},
         {"governors": ()},
         {"gpus": None},
-        {"gpus": card(memory_used_mib=200)},
         {"oom_kills": 0},
     ],
 )
 def test_what_is_small_or_not_reported_is_no_trouble(changes: dict[str, object]) -> None:
     assert happened(**changes) == ()
-
-
-def test_a_gpu_that_was_lost_before_is_not_lost_meanwhile() -> None:
-    lost = replace(GPUS, cards=(), trouble="Unknown Error")
-    assert happened_between(replace(BEFORE, gpus=lost), replace(QUIET, gpus=lost)).events == ()
 
 
 def test_the_shares_of_a_moment_are_not_reported() -> None:

@@ -20,7 +20,8 @@ from harness.errors import ExitCode
 from harness.store.run_folder import RunDir
 from harness.system import gpu
 from harness.system.progress import Progress
-from tests.unit.builders.machines import CORES, FORENSICS, GPUS, LIMITS, MEMORY, WHEEL
+from tests.programs.nvml.machine import H200, Machine
+from tests.unit.builders.machines import CORES, FORENSICS, LIMITS, MEMORY, WHEEL
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -101,9 +102,9 @@ def test_the_text_ends_with_what_it_comes_to(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_gpu_with_an_old_driver_is_judged_through_the_whole_command(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
-    monkeypatch.setattr(gpu, "survey", lambda visible: GPUS)
+    monkeypatch.setattr(gpu, "survey", machine.has(H200).survey)
     code, answer = told(capsys, "2.6.0", "2.15.0")
     assert (code, answer["blocked"]) == (3, ["torch 2.15.0"])
     assert told(capsys, "2.6.0", "2.15.0", "--device", "cpu")[0] == 0
