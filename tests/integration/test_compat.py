@@ -191,6 +191,7 @@ def test_golden_records_stand_in_for_the_old_release(
     assert trust.reason == "the outputs that production serves today"
 
 
+@pytest.mark.slow
 def test_a_golden_of_the_release_under_test_is_never_green(recorded: Path, tmp_path: Path, old_python: str) -> None:
     run = by_records(recorded, tmp_path, old_python, "--scenario", "alone")
     assert run.code != 0
