@@ -50,6 +50,7 @@ nox.options.sessions = ["tests", "lint"]
 nox.options.error_on_missing_interpreters = True
 
 RELEASES = PYPROJECT["tool"]["compat"]["releases"]
+PARALLEL = ("pytest", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")  # in the order of tests/conftest.py
 
 
 def _prepare(session: nox.Session, *groups: str) -> None:
@@ -134,11 +135,10 @@ def tests(session: nox.Session) -> None:
     """Run the tests: pure and process tests, then those on two real releases, then those that time something."""
     _prepare(session, "test")
     _find_chromium(session)
-    parallel = ("pytest", "-n", "auto", "--dist", "loadfile")
-    session.run(*parallel, "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
+    session.run(*PARALLEL, "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
     session.run("python", "-m", "harness", "env")
     real = ("integration and not slow and not timed", "tests/integration")
-    session.run(*parallel, "-m", *real, *session.posargs)
+    session.run(*PARALLEL, "-m", *real, *session.posargs)
     session.run("pytest", "-m", "integration and timed and not slow", "tests/integration", *session.posargs)
 
 
@@ -147,7 +147,7 @@ def pythons(session: nox.Session) -> None:
     """Run the tests that need neither torch nor a browser on every Python that the gate runs on."""
     _prepare(session, "test")
     chosen = "not integration and not gpu and not slow and not browser"
-    session.run("pytest", "-n", "auto", "--dist", "loadfile", "-m", chosen, "tests", *session.posargs)
+    session.run(*PARALLEL, "-m", chosen, "tests", *session.posargs)
 
 
 @nox.session

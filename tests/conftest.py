@@ -1,6 +1,7 @@
-"""What tests share: signals as in a terminal, and environments with stubs of torch for process handling."""
+"""What tests share: their order, signals as in a terminal, and environments with stubs of torch."""
 
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,40 @@ import pytest
 
 from harness.domain.environment import Environment
 from tests.programs import stub
+
+LONG = (
+    "integration/test_initialization.py",
+    "integration/test_compat.py",
+    "integration/test_breaks.py",
+    "integration/test_documented_commands.py",
+    "integration/test_rewriting.py",
+    "integration/test_mitigate.py",
+    "integration/test_own_models.py",
+    "integration/test_inspect.py",
+    "integration/test_kill_storm.py",
+    "integration/test_installed.py",
+    "integration/test_bisect.py",
+    "integration/test_planted_startup_defects.py",
+    "integration/test_page.py",
+    "integration/test_interruption.py",
+    "integration/test_resume.py",
+    "integration/test_first_bad.py",
+    "integration/test_matrix.py",
+    "unit/hang/test_watchdog.py",
+    "unit/diagnosis/reproduce/test_files.py",
+    "unit/diagnosis/reproduce/test_program.py",
+    "unit/run/releases/test_dependencies.py",
+    "unit/environments/test_native.py",
+)
+"""Files that take longest, and those longest first: what begins late keeps one core alone at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files of ``LONG``, then those with the most tests; a file stays together."""
+    places = {f"tests/{name}": place for place, name in enumerate(LONG)}
+    files = {item: item.nodeid.partition("::")[0] for item in items}
+    tests = Counter(files.values())
+    items.sort(key=lambda item: (places.get(files[item], len(LONG)), -tests[files[item]], files[item]))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,4 +1,4 @@
-"""Interpreters with real torch, built once for the whole session.
+"""Interpreters with real torch, built once for the whole session, and what every module asks alike.
 
 Under xdist the builder's lock lets one worker build while the others wait. They live in the project's environment
 root; ``TORCHSCRIPT_GATE_ENVS`` names another one.
@@ -16,6 +16,8 @@ from harness.environments.builder import EnvironmentBuilder, default_environment
 from harness.environments.installer import find_uv
 from harness.environments.interpreters import find_pythons
 from harness.environments.pythons import choose_python
+from harness.probing.runner import ZygoteRunner
+from tests.worker.transcripts import replay
 
 PROJECT = Path(__file__).parents[2]
 OLD, NEW = "2.1.2", "2.6.0"
@@ -51,3 +53,17 @@ def old_python() -> str:
 def new_python() -> str:
     """The interpreter of an environment with torch 2.6.0."""
     return _interpreter(NEW)
+
+
+@pytest.fixture(scope="session")
+def old_workers(old_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZygoteRunner]:
+    """Both workers of torch 2.1.2; what two modules ask alike is asked once."""
+    with replay.both_workers(old_python, tmp_path_factory.mktemp("probes")) as runner:
+        yield runner
+
+
+@pytest.fixture(scope="session")
+def new_workers(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZygoteRunner]:
+    """Both workers of torch 2.6.0; what two modules ask alike is asked once."""
+    with replay.both_workers(new_python, tmp_path_factory.mktemp("probes")) as runner:
+        yield runner

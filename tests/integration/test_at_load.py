@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,16 +36,14 @@ class Stand:
 
 
 @pytest.fixture(scope="module")
-def stand(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    folder = tmp_path_factory.mktemp("at_load")
-    with replay.both_workers(new_python, folder / "probes") as runner:
-        declared = tuple(model for model in read_fixtures(PROJECT / "fixtures" / "zoo") if model.name == MODEL)
-        artifact = replay.export(runner, declared)[MODEL]
-        frozen = folder / "frozen.pt"
-        code = "import sys, torch; torch.jit.freeze(torch.jit.load(sys.argv[1]).eval()).save(sys.argv[2])"
-        command = [new_python, "-W", "ignore", "-c", code, artifact.path, str(frozen)]
-        subprocess.run(command, check=True, timeout=120)
-        yield Stand(runner, artifact, replace(artifact, path=str(frozen), digest="frozen"))
+def stand(new_python: str, new_workers: ZygoteRunner, tmp_path_factory: pytest.TempPathFactory) -> Stand:
+    declared = tuple(model for model in read_fixtures(PROJECT / "fixtures" / "zoo") if model.name == MODEL)
+    artifact = replay.export(new_workers, declared)[MODEL]
+    frozen = tmp_path_factory.mktemp("at_load") / "frozen.pt"
+    code = "import sys, torch; torch.jit.freeze(torch.jit.load(sys.argv[1]).eval()).save(sys.argv[2])"
+    command = [new_python, "-W", "ignore", "-c", code, artifact.path, str(frozen)]
+    subprocess.run(command, check=True, timeout=120)
+    return Stand(new_workers, artifact, replace(artifact, path=str(frozen), digest="frozen"))
 
 
 def test_a_module_is_frozen_and_optimized_alike_by_both_workers(stand: Stand) -> None:

@@ -1,6 +1,6 @@
 """In-place changes, shared memory and row order, recorded by both workers on a real torch and judged by policy."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from harness.correctness.outputs import compare_outputs
 from harness.domain.probe import ModelRun
 from harness.domain.verdict import Finding
 from harness.models.fixture_folders import read_fixtures
+from harness.probing.runner import ZygoteRunner
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import read_outputs
 from tests.worker.transcripts import replay
@@ -21,18 +22,17 @@ Answers = Callable[[str, str], Outputs]
 
 
 @pytest.fixture(scope="module")
-def answers(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
+def answers(new_workers: ZygoteRunner) -> Answers:
     """Return a function of (model, worker) that gives what two calls answered."""
-    with replay.both_workers(new_python, tmp_path_factory.mktemp("probes")) as runner:
-        artifacts = replay.export(runner, read_fixtures(HERE / "beside"))
+    artifacts = replay.export(new_workers, read_fixtures(HERE / "beside"))
 
-        def answer(model: str, worker: str) -> Outputs:
-            run = ModelRun(artifact=artifacts[model], schedule=(("example", 2),))
-            result = runner(replay.asked("run", worker, runs=(run,)))
-            assert result.outcome == "completed", result.exit_detail
-            return read_outputs(result.directory, model)
+    def answer(model: str, worker: str) -> Outputs:
+        run = ModelRun(artifact=artifacts[model], schedule=(("example", 2),))
+        result = new_workers(replay.asked("run", worker, runs=(run,)))
+        assert result.outcome == "completed", result.exit_detail
+        return read_outputs(result.directory, model)
 
-        yield answer
+    return answer
 
 
 def judged(old: Outputs, new: Outputs, *unordered: str) -> dict[str, Finding]:

@@ -22,11 +22,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "ne
 
 HEALTHY = "(dlrm or din or two_tower or frequency_cap or decoder_kv_cache) and not (traced or served)"
 HANGS = "tests/integration/hangs"
+UNTIMED = ("--until", "correctness")
 
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return compat(tmp_path_factory.mktemp("healthy"), "-k", HEALTHY, "--latency", "off")
+    return compat(tmp_path_factory.mktemp("healthy"), "-k", HEALTHY, *UNTIMED)
 
 
 def test_healthy_models_give_a_green_decision(healthy: Run) -> None:
@@ -123,8 +124,7 @@ def test_a_planted_failure_is_what_is_new_since_the_run_before(healthy: Run, tmp
         "compat",
         "-k",
         "(dlrm and not (traced or served)) or frequency_cap",
-        "--latency",
-        "off",
+        *UNTIMED,
     )
     done = harness(*words, "--scenario", "alone", "--baseline", str(healthy.folder), "--out", str(tmp_path / "runs"))
     run = finished(done, tmp_path / "runs")
@@ -191,6 +191,7 @@ def test_golden_records_stand_in_for_the_old_release(
     assert trust.reason == "the outputs that production serves today"
 
 
+@pytest.mark.slow
 def test_a_golden_of_the_release_under_test_is_never_green(recorded: Path, tmp_path: Path, old_python: str) -> None:
     run = by_records(recorded, tmp_path, old_python, "--scenario", "alone")
     assert run.code != 0
@@ -222,14 +223,11 @@ def test_the_same_torch_on_both_sides_is_refused_unless_asked_for(old_python: st
     assert again.returncode == 4 and "the same torch on both sides" in again.stdout
 
 
-def test_run_that_ends_before_timing_says_so_and_keeps_its_whole_plan(tmp_path: Path) -> None:
-    until = ("--until", "correctness")
-    run = compat(tmp_path, "-k", "din and not traced", "--scenario", "alone", *until)
-    assert run.code == 0, run.out
-    assert run.report.judgement.reason.endswith("; not asked for: timing (--until correctness)")
-    assert any("--resume" in note for note in run.report.notes)
-    assert RunDir(run.folder).load_plan().is_timed
-    again = harness("compat", "--resume", str(run.folder), *until, "--out", str(tmp_path))
+def test_run_that_ends_before_timing_says_so_and_keeps_its_whole_plan(healthy: Run) -> None:
+    assert healthy.report.judgement.reason.endswith("; not asked for: timing (--until correctness)")
+    assert any("--resume" in note for note in healthy.report.notes)
+    assert RunDir(healthy.folder).load_plan().is_timed
+    again = harness("compat", "--resume", str(healthy.folder), *UNTIMED, "--out", str(healthy.folder.parent))
     assert again.returncode == 0 and "not asked for: timing" in again.stdout
 
 

@@ -1,7 +1,6 @@
 """How callers load archives: alike in both workers and releases where it works, and known where it does not."""
 
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,18 +35,17 @@ class Stand:
         return found
 
 
-@pytest.fixture(scope="module", params=["old_python", "new_python"])
-def stand(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    python, folder = request.getfixturevalue(request.param), tmp_path_factory.mktemp("loading")
-    with replay.both_workers(python, folder / "probes") as runner:
-        declared = tuple(model for model in read_fixtures(PROJECT / "fixtures" / "zoo") if model.name == MODEL)
-        artifact = replay.export(runner, declared)[MODEL]
-        path = folder / "with_extra_files.pt"
-        path.write_bytes(Path(artifact.path).read_bytes())
-        with zipfile.ZipFile(path, "a") as archive:
-            root = archive.namelist()[0].partition("/")[0]
-            archive.writestr(f"{root}/extra/labels.json", "{}")
-        yield Stand(runner, replace(artifact, path=str(path), digest="with extra files"))
+@pytest.fixture(scope="module", params=["old_workers", "new_workers"])
+def stand(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stand:
+    runner: ZygoteRunner = request.getfixturevalue(request.param)
+    declared = tuple(model for model in read_fixtures(PROJECT / "fixtures" / "zoo") if model.name == MODEL)
+    artifact = replay.export(runner, declared)[MODEL]
+    path = tmp_path_factory.mktemp("loading") / "with_extra_files.pt"
+    path.write_bytes(Path(artifact.path).read_bytes())
+    with zipfile.ZipFile(path, "a") as archive:
+        root = archive.namelist()[0].partition("/")[0]
+        archive.writestr(f"{root}/extra/labels.json", "{}")
+    return Stand(runner, replace(artifact, path=str(path), digest="with extra files"))
 
 
 @pytest.mark.parametrize("worker", replay.WORKERS)

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,9 +43,8 @@ class Stand:
 
 
 @pytest.fixture(scope="module")
-def stand(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    with replay.both_workers(new_python, tmp_path_factory.mktemp("probes")) as runner:
-        yield Stand(runner, replay.export(runner, replay.models()), runner.native["old"])
+def stand(new_workers: ZygoteRunner) -> Stand:
+    return Stand(new_workers, replay.export(new_workers, replay.models()), new_workers.native["old"])
 
 
 @pytest.mark.parametrize(("name", "worker"), CASES)

@@ -1,6 +1,6 @@
 """Settings that change numbers: pinned, read back and effective alike in both workers, on an old and a new release."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,13 +45,12 @@ class Stand:
         return result.data["switches"], result.data["numerics"], replay.outputs(Path(result.directory))
 
 
-@pytest.fixture(scope="module", params=["old_python", "new_python"])
-def stand(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    python = request.getfixturevalue(request.param)
-    with replay.both_workers(python, tmp_path_factory.mktemp("probes")) as runner:
-        folders = (PROJECT / "fixtures" / "zoo", PROJECT / "tests" / "integration" / "late")
-        declared = [model for folder in folders for model in read_fixtures(folder) if model.name in MODELS]
-        yield Stand(runner, replay.export(runner, tuple(declared)))
+@pytest.fixture(scope="module", params=["old_workers", "new_workers"])
+def stand(request: pytest.FixtureRequest) -> Stand:
+    runner: ZygoteRunner = request.getfixturevalue(request.param)
+    folders = (PROJECT / "fixtures" / "zoo", PROJECT / "tests" / "integration" / "late")
+    declared = [model for folder in folders for model in read_fixtures(folder) if model.name in MODELS]
+    return Stand(runner, replay.export(runner, tuple(declared)))
 
 
 MODELS = ("market_ranker", "anchor_detector", "tanh_gelu", "exact_gelu")

@@ -106,6 +106,7 @@ def test_what_the_new_release_takes_it_saves_again_and_that_is_read_for_the_old_
     )
 
 
+@pytest.mark.slow
 def test_what_was_saved_again_is_asked_in_another_run_what_it_was_asked_in_this_one(run: Run, tmp_path: Path) -> None:
     assert run.report.rollback is not None
     saved = {item.model: run.folder / item.artifact for item in run.report.rollback.models if item.artifact}

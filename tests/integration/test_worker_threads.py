@@ -5,7 +5,7 @@ import os
 import resource
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -57,13 +57,12 @@ def events_of(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def bench(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with replay.both_workers(new_python, tmp_path_factory.mktemp("probes")) as runner:
-        commands = {"libtorch": [str(runner.native["old"])], "python": [new_python, "-s", "-u", str(BOOTSTRAP)]}
-        wanted = [*replay.models(), *read_fixtures(PROJECT / "tests" / "integration" / "concurrency")]
-        names = ("matmul", "turns", "counts", "wild_read")
-        declared = tuple(item for item in wanted if item.name in names)
-        yield Bench(runner, commands, replay.export(runner, declared))
+def bench(new_python: str, new_workers: ZygoteRunner) -> Bench:
+    commands = {"libtorch": [str(new_workers.native["old"])], "python": [new_python, "-s", "-u", str(BOOTSTRAP)]}
+    wanted = [*replay.models(), *read_fixtures(PROJECT / "tests" / "integration" / "concurrency")]
+    names = ("matmul", "turns", "counts", "wild_read")
+    declared = tuple(item for item in wanted if item.name in names)
+    return Bench(new_workers, commands, replay.export(new_workers, declared))
 
 
 # intra-op pools
