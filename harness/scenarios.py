@@ -52,7 +52,8 @@ class Scenario:
         words: what a reader calls it, at most 20 characters.
         about: what happens, in one line.
         write: (models, threads) -> the script of one process.
-        native_only: the Python worker cannot do it; ``gpu_only``: nothing can without a GPU.
+        native_only: the Python worker cannot do it.
+        graphs: whether it captures the work of calls as graphs, which not every device can.
         python_only: it is about servers written in Python, so the Python worker does it whoever does the others.
         variant_of: the scenario that it belongs to: where that one is planned, so is this, for the models and runtimes
             that it can matter to.
@@ -73,7 +74,7 @@ class Scenario:
     about: str
     write: Writer
     native_only: bool = False
-    gpu_only: bool = False
+    graphs: bool = False
     python_only: bool = False
     variant_of: str = ""
     pools: tuple[int, int] | None = None
@@ -583,7 +584,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             words="CUDA graph capture",
             about="as concurrent, then each thread captures its models' graphs in a stream and a pool of its own",
             write=_cuda_graphs,
-            gpu_only=True,
+            graphs=True,
         ),
     )
 }

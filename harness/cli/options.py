@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.devices import TABLE
+
 if TYPE_CHECKING:
     from harness.run.options import Options
 
 RUNNING: dict[str, dict[str, Any]] = {
-    "--device": {"choices": ("auto", "cpu", "cuda"), "help": "auto: the GPU, if there is one"},
+    "--device": {
+        "metavar": "NAME",
+        "help": f"{', '.join(TABLE)}, or one of the configuration (default: auto, the NVIDIA GPU if there is one)",
+    },
     "--jobs": {"metavar": "N", "help": "probes at the same time"},
     "--profile": {"metavar": "NAME", "help": "serving profile, e.g. cpu_fusion"},
     "--new-profile": {"metavar": "NAME", "help": "serving profile of the new side only"},

@@ -3,12 +3,13 @@
 Pure: the caller parses the TOML file and hands over the table. ``schema.TOP`` is the whole list of what may be written.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from harness.config.policy import policy_settings
 from harness.config.schema import BUDGET_DEFAULTS, OPTIONS, ROOT, SERVING, TOP, read, shown, unknown
+from harness.devices import AUTO, TABLE, Device
 from harness.domain.measurement import limit_words
 from harness.domain.plan import Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
 from harness.domain.probe import ServingProfile
@@ -77,6 +78,10 @@ def load_settings(
             f'{where}.policy.rollback: "fail" and {ROOT}.rollback = "off": nobody would answer what is to decide',
             'write rollback = "static" or "probe", or policy.rollback = "warn"',
         )
+    devices = _devices(values.get("devices", {}), f"{where}.devices")
+    if "device" in values:
+        written = "command line: --device" if overrides.get("device") is not None else f"{where}.device"
+        _check_device(values["device"], (AUTO, *TABLE, *devices), written)
     limits = values.get("limits", {})
     if limits.get("memory_gb", "auto") == "auto":
         limits = {**limits, "memory_gb": auto_memory_gb, "memory_is_derived": auto_memory_gb is not None}
@@ -92,8 +97,32 @@ def load_settings(
         latency=_latency(values.get("latency", {}), f"{where}.latency"),
         policy=policy,
         limits=LimitSettings(**limits),
+        devices=devices,
         **{key: values[key] for key in PLAIN_KEYS if key in values},
     )
+
+
+def _check_device(name: str, known: Sequence[str], where: str) -> None:
+    if name not in known:
+        raise ConfigError(
+            f"{where}: expected one of {', '.join(known)}, got {shown(name)}",
+            f"a device outside of torch is described in [{ROOT}.devices.{name}]",
+        )
+
+
+def _devices(written: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, Device]:
+    """Return the devices that torch does not have by itself, by name."""
+    devices = {}
+    for name, keys in written.items():
+        if name in (AUTO, *TABLE):
+            raise ConfigError(f"{where}.{name}: this device is known already", "give one of your own another name")
+        if keys.get("graphs") and not (keys.get("streams") and keys.get("events")):
+            raise ConfigError(
+                f"{where}.{name}.graphs: a graph is captured in a stream and timed by events",
+                "write streams = true and events = true too",
+            )
+        devices[name] = Device(name=name, words=name, torch=name, **keys)
+    return devices
 
 
 def _choose_models(values: dict[str, Any], overrides: Mapping[str, object]) -> None:

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from harness.config.limits import AmbiguousLimit, ratio_of
 from harness.config.selection import did_you_mean
+from harness.devices import CONFIGURED, NAME_PATTERN
 from harness.domain.plan import (
     CAPTURE_MODES,
     COMMON,
@@ -280,11 +281,13 @@ POLICY: Final[Mapping[str, Kind | Table | Tables]] = {
     "minimum_coverage": Kind("a share from 0 to 1, such as 0.95", Annotated[float, Meta(ge=0, le=1)]),
     "unused_waivers": choice("warn", "fail"),
 }
+DEVICE: Final = Kind("the name of a device, such as cuda", Annotated[str, Meta(pattern=NAME_PATTERN)])
+DEVICE_KEYS: Final[Mapping[str, Kind]] = {"nodes": TEXTS, **dict.fromkeys(CONFIGURED, FLAG)}
 TOP: Final = Table(
     {
         "old": TEXT,
         "new": TEXT,
-        "device": choice("auto", "cpu", "cuda"),
+        "device": DEVICE,
         "jobs": Kind('a whole number >= 1, or "auto"', Annotated[int, Meta(ge=1)] | Literal["auto"]),
         "init_threads": SEVERAL,
         "init_rounds": COUNT,
@@ -304,6 +307,7 @@ TOP: Final = Table(
         "releases": Kind('a list of torch releases such as ["2.6.0"]', tuple[ReleaseText, ...]),
         "environments": Table(ENVIRONMENT, Table(ENVIRONMENT), RELEASE),
         "serving": Table({**SERVING, "groups": Table({}, TEXT), "profiles": Table({}, Table(SERVING))}),
+        "devices": Table({}, Table(DEVICE_KEYS), DEVICE),
         "deadlines": Table(DEADLINES),
         "latency": Table(LATENCY),
         "limits": Table(LIMITS),

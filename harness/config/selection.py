@@ -41,7 +41,6 @@ CELL_PARTS: Final = ("model", "direction", "scenario", "device", "profile", "inp
 CELL_VALUES: Final[dict[str, tuple[str, ...]]] = {
     "direction": ("backward", "forward"),
     "scenario": CELL_SCENARIOS,
-    "device": ("cpu", "cuda"),
 }
 
 

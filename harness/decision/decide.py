@@ -68,7 +68,7 @@ def decide(
 
     Args:
         vacuous: why the run cannot be green whatever its rows say (same torch on both sides, CPU used where
-            the GPU was asked for, ...), or empty.
+            another device was asked for, ...), or empty.
         left_out: what the run left out because it was told to, or empty; a decision that lets one upgrade says so.
         planted_defects_required: False only for a rerun of one cell, which answers about that cell and no upgrade.
         accepted: mitigations that policy accepts and that were applied to the new side.

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from harness.devices import AUTO, CPU, device_named
 from harness.doctor import candidates, host
 from harness.doctor.checks import examined, run_notes
 from harness.doctor.during_run import during_run_notes, happened_between
@@ -45,7 +46,7 @@ def examine(specs: Sequence[EnvSpec], settings: Settings, builder: EnvironmentBu
         _host(cores, gpus.result()),
         host.look_at_disk(builder.root, host.uv_cache(os.environ) if uv is not None else None),
         tools.result(),
-        device=settings.device,
+        device=_checked(settings.device, settings),
         jobs=settings.jobs,
         runtime=settings.runtime,
     )
@@ -57,7 +58,14 @@ def machine_notes(plan: Plan) -> tuple[str, ...]:
     """Return what is wrong with this machine, for the notes of a run; a few files are read, nothing is waited for."""
     host = _host(look_at_cores(look_s=0), gpu.without_asking())
     settings = plan.settings
-    return run_notes(host, jobs=settings.jobs, device=plan.device, times=settings.latency.budget != "off")
+    return run_notes(
+        host, jobs=settings.jobs, device=_checked(plan.device, settings), times=settings.latency.budget != "off"
+    )
+
+
+def _checked(device: str, settings: Settings) -> str:
+    """Return the device as checks know it: they are about NVIDIA's, so another one is like the CPU to them."""
+    return device if device == AUTO or device_named(device, settings.devices).nvidia else CPU.name
 
 
 def _candidates(specs: Sequence[EnvSpec], builder: EnvironmentBuilder, uv: str | None) -> list[Candidate]:
@@ -121,7 +129,7 @@ def _tools(uv: str | None) -> Tools:
 
 def look(plan: Plan, run_dir: RunDir) -> CounterReading:
     """Return what the machine's counters are now; of GPUs only where the run uses them."""
-    on_gpu = plan.device == "cuda"
+    on_gpu = plan.runs_on.nvidia
     gpus = gpu.survey(visible=os.environ.get("CUDA_VISIBLE_DEVICES")) if on_gpu else None
     return host.read_counters(run_dir.path, gpus=gpus)
 

@@ -22,7 +22,7 @@ class Setting:
         switches, env, numerics: what it adds to the serving profile, see ``ServingProfile``.
         intra_op_threads, inter_op_threads: pool sizes in place of the profile's; None leaves them.
         order: what it changes about the order of loading and calling, see ``reordered`` in ``harness/scenarios.py``.
-        cuda_only: whether it means nothing without a GPU.
+        needs: what a device must have for it to mean anything, an attribute of ``Device``; blank: nothing.
         waives: the worker cannot read its effect back; what it would say then.
     """
 
@@ -34,7 +34,7 @@ class Setting:
     env: Mapping[str, str] = field(default_factory=dict)
     numerics: Mapping[str, bool | str] = field(default_factory=dict)
     order: tuple[str, ...] = ()
-    cuda_only: bool = False
+    needs: str = ""
     waives: str = ""
 
     @property

@@ -6,6 +6,7 @@ from datetime import date
 from enum import StrEnum
 from typing import Any
 
+from harness.devices import ANY
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
 from harness.domain.models import Artifact
@@ -268,7 +269,7 @@ class Bundle:
     operators: tuple[str, ...]
     files: Mapping[str, str]
     tags: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ("cpu", "cuda")
+    devices: tuple[str, ...] = ANY
     unordered: tuple[str, ...] = ()
     tolerance: float | None = None
     computes_in: str | None = None

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.devices import ANY
+
 GridValue = bool | int | float | str
 
 
@@ -98,7 +100,7 @@ class ModelDeclaration:
     seed: int = 0
     freeze: bool = False
     reset: str | None = None
-    devices: tuple[str, ...] = ("cpu", "cuda")
+    devices: tuple[str, ...] = ANY
     unordered: tuple[str, ...] = ()
     arguments: tuple[tuple[str, GridValue], ...] = ()
     planted_defect: PlantedDefectMark | None = None

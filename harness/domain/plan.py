@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from harness.devices import Device, device_named
 from harness.domain.environment import EnvSpec
 from harness.domain.models import ModelDeclaration
 from harness.domain.probe import ServingProfile
@@ -189,6 +190,7 @@ class Settings:
         rollback: how the rollback is tested, one of ``ROLLBACKS``: read, probed as well, or not at all.
         explain: seconds that may be spent on searching for the causes of red cells; 0: none is.
         policy_file: the file that the policy was read from, as it was typed; empty where the configuration has it.
+        devices: those that ``harness/devices.py`` does not have, by name.
     """
 
     old: str
@@ -217,6 +219,7 @@ class Settings:
     computes_in: Mapping[str, str] = field(default_factory=dict)
     allow_same_torch: bool = False
     policy_file: str = ""
+    devices: Mapping[str, Device] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -273,6 +276,11 @@ class Plan:
     def is_timed(self) -> bool:
         """Whether the benchmark is asked for."""
         return self.settings.latency.budget != "off" and not self.until
+
+    @property
+    def runs_on(self) -> Device:
+        """What ``device`` is, and what it can do."""
+        return device_named(self.device, self.settings.devices)
 
     @property
     def profile_name(self) -> str:

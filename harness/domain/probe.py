@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.devices import CPU, Device
 from harness.domain.hang import Evidence
 from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import FINE, Outcome
@@ -206,7 +207,7 @@ class ProbeRequest:
     verb: str
     side: str
     environment: str
-    device: str = "cpu"
+    device: Device = CPU
     profile: ServingProfile = field(default_factory=ServingProfile)
     deadline: Deadline
     runs: tuple[ModelRun, ...] = ()

@@ -6,7 +6,7 @@ from pathlib import Path
 from harness.config.selection import did_you_mean
 from harness.errors import ConfigError
 
-SUFFIX = ".so"
+SUFFIXES = (".so", ".py")
 
 
 def libraries_of(
@@ -20,8 +20,8 @@ def libraries_of(
     """Return the libraries of the environment that goes by ``names``, in order, each once.
 
     Args:
-        configured: as written; shared objects relative to ``project``.
-        arguments: ``LIB`` or ``NAME=LIB``; shared objects relative to the working directory.
+        configured: as written; files relative to ``project``.
+        arguments: ``LIB`` or ``NAME=LIB``; files relative to the working directory.
         used: all names that a NAME may be.
 
     Raises:
@@ -44,12 +44,12 @@ def libraries_of(
 
 
 def is_file(text: str) -> bool:
-    """Whether ``text`` means a shared object, rather than an importable module."""
-    return text.endswith(SUFFIX) or "/" in text
+    """Whether ``text`` means a file, a shared object or one of Python, rather than an importable module."""
+    return text.endswith(SUFFIXES) or "/" in text
 
 
 def located(text: str, folder: Path) -> str:
-    """Return the absolute path of a shared object, relative to ``folder`` where it is; a module's name as it is."""
+    """Return the absolute path of a file, relative to ``folder`` where it is; a module's name as it is."""
     return str((folder / Path(text).expanduser()).absolute()) if is_file(text) else text
 
 

@@ -224,7 +224,7 @@ def lanes_for(
     One on a GPU, which they would share, where nothing is pinned, and where memory does not suffice for two of the
     largest artifacts. Two were measured to be as quiet as one (docs/adr/0048-what-made-rounds-noisy.md); more were not.
     """
-    if facts.plan.device != "cpu" or not budget.pin:
+    if not facts.plan.runs_on.is_cpu or not budget.pin:
         return 1
     largest = max((artifact.size_bytes for pair in contestants.values() for artifact in pair), default=0)
     usable = usable_bytes()
@@ -457,7 +457,7 @@ def timed_runtime(facts: WithWorker, effects: Effects) -> str:
     On a GPU, and where operator libraries are loaded, the Python worker is timed: the C++ one does neither there.
     """
     libraries = any(environment.spec.libraries for environment in effects.environments.values())
-    return "python" if libraries or facts.plan.device != "cpu" else facts.worker
+    return "python" if libraries or not facts.plan.runs_on.is_cpu else facts.worker
 
 
 def _called_in_cpp(measured: LatencyMeasurement) -> bool:

@@ -250,7 +250,7 @@ class Lane:
 
     @property
     def _on_gpu(self) -> bool:
-        return any(request.device != "cpu" for request in self._requests.values())
+        return any(request.device.nvidia for request in self._requests.values())
 
     def _look_at_gpu(self, model_round: ModelRound) -> None:
         """Ask for the GPU while blocks run that are not recorded: while it idles nothing holds its clocks down."""

@@ -25,7 +25,7 @@ import msgspec
 
 from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.members import ENCRYPTED, LOCAL, LOCAL_BYTES, STORED, Member, read_directory, read_member
-from harness.config.schema import DTYPES, Kind, choice
+from harness.config.schema import DEVICE, DTYPES, Kind, choice
 from harness.domain.golden import ARTIFACT, BUNDLE_SCHEMA_VERSION, DESCRIPTION, SUFFIX, Bundle, Trust
 from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.errors import ConfigError, GoldenError, RunDirError
@@ -100,7 +100,7 @@ def contradiction(bundle: Bundle) -> str:
         ("model", NAME, bundle.model),
         ("tags", WORDS, bundle.tags),
         ("devices", DEVICES, bundle.devices),
-        ("device", DEVICES, (bundle.device,)),
+        ("device", DEVICE, bundle.device),
         ("unordered", PATHS, bundle.unordered),
         ("artifact.reset", NAME, bundle.artifact.reset),
         ("tolerance", TOLERANCE, bundle.tolerance),

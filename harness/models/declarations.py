@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from harness.config.schema import FLAG, POSITIVE, RELEASE, SWITCHES, Kind, Table, choice, read
 from harness.config.selection import did_you_mean
+from harness.devices import TABLE
 from harness.domain.models import BreakMark, GridValue, ModelDeclaration, PlantedDefectMark
 from harness.errors import FixtureError
 
@@ -112,13 +113,15 @@ _Twin = Annotated[str, Meta(pattern=rf"\A(?:[A-Za-z_]|{PLACEHOLDER})(?:[A-Za-z0-
 _Operator = Annotated[str, Meta(pattern=r"\A[A-Za-z_]\w*::[A-Za-z_]\w*\Z")]
 _Link = Annotated[str, Meta(pattern=r"\Ahttps?://\S+\Z")]
 _Path = Annotated[str, Meta(pattern=r"\Aoutput(?:\[(?:\*|-?\d+|'[^'\]]*')\]|\.[A-Za-z_]\w*)*\Z")]
-_Device = Literal["cpu", "cuda"]
+_Device = Literal[(*TABLE,)]  # type: ignore[valid-type]
 
 NAME: Final = Kind("a Python identifier", _Name)
 TWIN: Final = Kind('a Python identifier, with "{parameter}" of a grid', _Twin)
 WORDS: Final = Kind('a tuple of identifiers such as ("ranking", "ads")', tuple[_Name, ...])
 OPERATORS: Final = Kind('a tuple of operators without overload such as ("aten::bmm",)', tuple[_Operator, ...])
-DEVICES: Final = Kind('a tuple of "cpu" and "cuda", not empty', Annotated[tuple[_Device, ...], Meta(min_length=1)])
+DEVICES: Final = Kind(
+    f"a tuple of devices out of {', '.join(TABLE)}, not empty", Annotated[tuple[_Device, ...], Meta(min_length=1)]
+)
 PATHS: Final = Kind('a tuple of paths such as ("output[1]", "output[*]")', tuple[_Path, ...])
 TOLERANCE: Final = Kind("a number > 0 and <= 0.1, such as 1e-3", Annotated[float, Meta(gt=0, le=0.1)])
 EXPECT: Final = choice(*EXPECTABLE)

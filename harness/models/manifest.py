@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from harness.config.schema import FLAG, TEXT, Kind, Table, read, shown
+from harness.devices import TABLE
 from harness.domain.golden import SUFFIX
 from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.errors import FixtureError
@@ -33,7 +34,7 @@ MODEL: Final = Table(
         "tolerance": declarations.TOLERANCE,
         "reset": Kind("the name of a method", declarations.NAME.target),
         "tags": Kind('a list of words such as ["ranking", "ads"]', declarations.WORDS.target),
-        "devices": Kind('a list of "cpu" and "cuda", not empty', declarations.DEVICES.target),
+        "devices": Kind(f"a list of devices out of {', '.join(TABLE)}, not empty", declarations.DEVICES.target),
         "seed": Kind("a whole number >= 0", Annotated[int, Meta(ge=0, le=2**63 - 1)]),
         "timed": FLAG,
         "unordered": Kind('a list of paths such as ["output[1]", "output[*]"]', declarations.PATHS.target),

@@ -40,7 +40,7 @@ class Provenance(Protocol):
 
     @property
     def device(self) -> str:
-        """``"cpu"`` or ``"cuda"``; what was made on one never judges the other."""
+        """Name of a device; what was made on one never judges another."""
         ...
 
     @property

@@ -139,7 +139,7 @@ def _by_its_own_name(failure: Failure | None, kept: Path, given: GivenArtifact) 
 
 
 def _unsupported(declaration: ModelDeclaration, facts: Provisioned, side: str) -> Failure | None:
-    if facts.plan.device not in declaration.devices:
+    if not facts.plan.runs_on.takes(declaration.devices):
         return Failure(type="Unsupported", message=f"declared for {', '.join(declaration.devices)} only", phase="")
     torch = facts.fingerprints[side].torch
     if declaration.requires is not None and Version(torch).release < Version(declaration.requires).release:

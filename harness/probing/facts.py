@@ -233,7 +233,8 @@ class WithWorker(Probed):
 
     def worker_of(self, scenario: Scenario) -> str:
         """Return the runtime that does an initialization."""
-        return "python" if scenario.python_only else self.worker
+        in_python = scenario.python_only or (scenario.graphs and not self.plan.runs_on.nvidia)
+        return "python" if in_python else self.worker
 
 
 @dataclass(frozen=True, kw_only=True)

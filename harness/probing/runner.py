@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
+from harness.devices import CPU, Device
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.hang import Evidence, HangProof
 from harness.domain.models import ModelDeclaration
@@ -66,6 +67,28 @@ class Watchdog(Protocol):
     def crash_evidence(self, run_dir: Path, signal_name: str) -> Evidence:
         """Return what a process that a signal has ended was doing."""
         ...
+
+
+def require_seen(device: Device, found: Fingerprint, name: str) -> None:
+    """Refuse an environment whose torch does not see the device; ``found``: what it has said, ``name``: its own.
+
+    Raises:
+        EnvironmentUnavailable: it sees none, or what it calls so is another maker's.
+    """
+    if device.is_cpu:
+        return
+    if found.gpu is None and not device.gpu:
+        what = f"{name} sees no {device.name}"
+        raise EnvironmentUnavailable(what, "name the library that brings it with --library, or run with --device cpu")
+    if found.gpu is None:
+        raise EnvironmentUnavailable(
+            f"this machine has a GPU and {name} sees none",
+            f"check the driver and that it is a {device.build} build, or run with --device cpu",
+        )
+    if device.gpu and device.nvidia == (found.cuda is None):
+        raise EnvironmentUnavailable(
+            f"--device {device.name}: {name} is no {device.build} build of torch", "run with --device cpu"
+        )
 
 
 class ZygoteRunner:
@@ -181,11 +204,11 @@ class ZygoteRunner:
         """Start the zygote of ``side`` without waiting for it."""
         self._zygote(side, profile)
 
-    def fingerprint(self, side: str, profile: ServingProfile, device: str) -> Fingerprint:
+    def fingerprint(self, side: str, profile: ServingProfile, device: Device = CPU) -> Fingerprint:
         """Return what the environment of ``side`` says of itself, asked anew in every run.
 
         Raises:
-            EnvironmentUnavailable: torch cannot be imported there.
+            EnvironmentUnavailable: torch cannot be imported there, or does not see the device.
         """
         request = ProbeRequest(
             verb="fingerprint",
@@ -205,7 +228,11 @@ class ZygoteRunner:
         self.libtorch[side] = result.data.get("libtorch", {})
         if "libraries" in result.data:
             self.libraries[side] = LoadedLibraries.from_mark(result.data["libraries"])
-        return Fingerprint(**result.data["fingerprint"])
+        found = Fingerprint(**result.data["fingerprint"])
+        require_seen(device, found, self._environments[side].name)
+        return (
+            found if device.gpu else dataclasses.replace(found, gpu=None)
+        )  # a device outside of torch is called no GPU
 
     def use_native(self, side: str, binary: Path, companions: tuple[str, ...] = ()) -> None:
         """Take ``binary`` for the C++ worker of ``side`` from now on."""

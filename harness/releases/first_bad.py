@@ -335,11 +335,11 @@ class _Search:
         """Return a release that can be asked; ``ahead``: meanwhile the likely next ones are built.
 
         Raises:
-            EnvironmentUnavailable: torch cannot be imported there, or does not see the GPU.
+            EnvironmentUnavailable: torch cannot be imported there, or does not see the device.
         """
         if ahead:
             self.prefetch.begin([self.specs[item] for item in next_likely(self.line(), name)])
-        device = self.plan.device
+        device = self.plan.runs_on
         key = release_key(environment, device)
         self.environments[key] = environment
         profile = self.plan.settings.profile
@@ -416,5 +416,5 @@ class _Search:
         """Return what makes two releases the same one to a later search."""
         spec = self.specs[name]
         if spec.interpreter is not None:  # it may change under its path
-            return release_key(self.builder.build(spec), self.plan.device)
+            return release_key(self.builder.build(spec), self.plan.runs_on)
         return f"torch-{spec.release}-{codec.digest([self.builder.place(spec), spec.libraries])[:12]}"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness import __version__
 from harness.archive.code import CodeMemory
+from harness.devices import Device
 from harness.domain.archive import ArchiveFacts, OperatorRegistry
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.matrix import MatrixRelease
@@ -19,7 +20,7 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
 from harness.environments.interpreters import inspect_interpreter
-from harness.errors import ConfigError, EnvironmentUnavailable, GateError
+from harness.errors import ConfigError, GateError
 from harness.probing.export import export_model
 from harness.probing.facts import Answered, Effects, Export, OldAnswers, Provisioned
 from harness.probing.old_answers import take_old_answers
@@ -116,7 +117,7 @@ def make_row(
     return Row(name=name, release=release, facts=answered, read=read)
 
 
-def release_key(environment: Environment, device: str) -> str:
+def release_key(environment: Environment, device: Device) -> str:
     """Return a name for ``environment`` on this machine, fit for a file, e.g. ``torch-2.6.0-0123456789ab``."""
     spec = environment.spec
     torch, build = spec.release, ""
@@ -131,7 +132,7 @@ def release_key(environment: Environment, device: str) -> str:
 
 
 def fingerprint_of(
-    key: str, runner: ZygoteRunner, folder: Path, *, profile: ServingProfile, device: str, anew: bool
+    key: str, runner: ZygoteRunner, folder: Path, *, profile: ServingProfile, device: Device, anew: bool
 ) -> Fingerprint:
     """Return what an environment says of itself; asked once per key and worker, since that imports torch.
 
@@ -139,18 +140,20 @@ def fingerprint_of(
         anew: whether it is asked every time: operator libraries may change under their names. A driver may too.
     """
     results, name = ResultStore(folder, Fingerprint), f"{key}-{worker_digest()[:12]}"
-    fingerprint = results.reusable(name, fresh=anew or device != "cpu")
+    fingerprint = results.reusable(name, fresh=anew or not device.is_cpu)
     if isinstance(fingerprint, WhyNot):
         fingerprint = runner.fingerprint(key, profile, device)
         results.save(name, fingerprint)
     return fingerprint
 
 
-def _machine(device: str) -> list[str]:
+def _machine(device: Device) -> list[str]:
     """Return what says on which kind of machine this runs: numbers change with the CPU's instructions."""
     cpu = [line for line in _lines(Path("/proc/cpuinfo")) if line.startswith(("model name", "flags", "Features"))]
-    gpus = sorted(Path(GPUS).glob("*/information")) if device == "cuda" else []
+    gpus = sorted(Path(GPUS).glob("*/information")) if device.nvidia else []
     models = [line for path in gpus for line in _lines(path) if line.startswith("Model")]
+    if not device.is_cpu and not device.nvidia:
+        models = [device.name]
     return [platform.machine(), *platform.libc_ver(), *sorted(set(cpu)), *models]
 
 
@@ -161,7 +164,7 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def release_keys(environments: Mapping[str, Environment], device: str) -> dict[str, str]:
+def release_keys(environments: Mapping[str, Environment], device: Device) -> dict[str, str]:
     """Return what names each environment to the store, by its name in the matrix; no two names may mean one."""
     keys = {name: release_key(environment, device) for name, environment in environments.items()}
     for name, key in keys.items():
@@ -185,14 +188,14 @@ def ask_releases(
         keys: of ``release_keys``; ``fresh``: whether a release that was asked in an earlier run is asked again.
 
     Raises:
-        EnvironmentUnavailable: torch cannot be imported in one, or the GPU that was asked for is not seen.
+        EnvironmentUnavailable: torch cannot be imported in one, or does not see the device.
     """
     effects.progress.stage("ask the releases", len(environments))
     registries, why_not = _registries(environments, effects.environment_root)
     releases = []
     for name, environment in environments.items():
         release = ask_release(
-            name, environment, keys[name], effects, profile=plan.settings.profile, device=plan.device, fresh=fresh
+            name, environment, keys[name], effects, profile=plan.settings.profile, device=plan.runs_on, fresh=fresh
         )
         releases.append(replace(release, registry=registries.get(name)))
         effects.progress.step(f"{name}: torch {release.fingerprint.torch}")
@@ -206,7 +209,7 @@ def ask_release(
     effects: Effects,
     *,
     profile: ServingProfile,
-    device: str,
+    device: Device,
     fresh: bool = False,
 ) -> Release:
     """Return what one environment is, without its operators."""
@@ -218,11 +221,6 @@ def ask_release(
         device=device,
         anew=fresh or bool(environment.spec.libraries),
     )
-    if device == "cuda" and found.gpu is None:
-        raise EnvironmentUnavailable(
-            f"this machine has a GPU and {environment.name} sees none",
-            "check the driver and that it is a CUDA build, or run with --device cpu",
-        )
     shown = environment if environment.spec.release else replace(environment, name=f"{name} (torch {found.torch})")
     return Release(key=key, name=name, environment=shown, fingerprint=found)
 

@@ -10,6 +10,7 @@ from harness.config.policy import idle_rules, model_policy, policy_source
 from harness.decision.decide import decide, judge_row
 from harness.decision.demands import demands, unmet
 from harness.decision.judge import judge_cells
+from harness.devices import AUTO
 from harness.domain.outcome import Status
 from harness.domain.plan import Plan
 from harness.domain.policy import Demand, PolicyReport
@@ -105,8 +106,8 @@ def _vacuous(facts: Timed) -> str:
             "the same torch on both sides shows this harness's noise and says nothing about an upgrade",
         ),
         (
-            facts.plan.settings.device == "cuda" and facts.plan.device != "cuda",
-            "the GPU was asked for and the CPU was used",
+            facts.plan.settings.device not in (AUTO, facts.plan.device),
+            f"{facts.plan.settings.device} was asked for and {facts.plan.device} was used",
         ),
     )
     return next((text for holds, text in reasons if holds), "")

@@ -105,7 +105,7 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
             builder=builder_for(options, progress),
             progress=progress,
             golden=records_of(plan, options),
-            waivers=read_waivers(options.project),
+            waivers=read_waivers(options.project, plan.settings),
             today=clock.today(),
             command=own_command(),
             rerun_prefix=f"{own_command()} rerun {shlex.quote(shown_path(run_dir.path))}",

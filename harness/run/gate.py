@@ -18,7 +18,7 @@ from harness.domain.text import counted, first_few
 from harness.errors import RunDirError
 from harness.run.baseline import beside, read_baseline
 from harness.run.files import Finished, read_report
-from harness.run.options import Options, own_command, read_waivers, settings_of, shown_path, waivers_in
+from harness.run.options import Options, own_command, settings_of, shown_path, waivers_in, waivers_path
 from harness.store.run_folder import LAST, REPORT, begun_since
 from harness.system import clock
 
@@ -40,7 +40,8 @@ def gate(options: Options, run_name: str, *, waivers: str | None = None, baselin
     settings, source = configured.policy, configured.policy_file or IN_CONFIG
     said = "".join(f" --set {text.removeprefix('policy.')}" for text in options.assignments)
     source += f" with{said}" if said else ""
-    found = waivers_in(Path(waivers)) if waivers is not None else read_waivers(options.project)
+    at = Path(waivers) if waivers is not None else waivers_path(options.project)
+    found = waivers_in(at, configured, needed=waivers is not None)
     finished = read_report(options, run_name)
     if run_name == LAST:
         _refuse_if_another_began(options.reports, finished.folder)

@@ -16,6 +16,7 @@ from harness.config.policy import IN_CONFIG, parse_policy
 from harness.config.selection import find_model
 from harness.decision.waivers import file
 from harness.decision.waivers.entries import WAIVER_KINDS, parse_waivers
+from harness.devices import CPU, device_named
 from harness.domain.findings import SEVERITY
 from harness.domain.plan import Plan, PolicySettings, Settings
 from harness.domain.verdict import Waiver
@@ -198,20 +199,26 @@ def waivers_path(project: Path) -> Path:
     return project / "golden" / "waivers.toml"
 
 
-def read_waivers(project: Path) -> tuple[Waiver, ...]:
+def read_waivers(project: Path, settings: Settings) -> tuple[Waiver, ...]:
     """Return the waivers of ``golden/waivers.toml``; none where there is no such file."""
-    return waivers_in(waivers_path(project), needed=False)
+    return waivers_in(waivers_path(project), settings, needed=False)
 
 
-def waivers_in(path: Path, *, needed: bool = True) -> tuple[Waiver, ...]:
+def waivers_in(path: Path, settings: Settings, *, needed: bool = True) -> tuple[Waiver, ...]:
     """Return the waivers of a file; none where it may be missing and is.
 
     Raises:
-        ConfigError: it cannot be read, or an entry is wrong.
+        ConfigError: it cannot be read, or an entry is wrong or names a device that ``settings`` do not know.
     """
     if needed and not path.exists():
         raise ConfigError(f"{path} cannot be read: No such file", "name a file such as golden/waivers.toml")
-    return parse_waivers(file.read(path), file=str(path))
+    found = parse_waivers(file.read(path), file=str(path))
+    for number, waiver in enumerate(found, start=1):
+        try:
+            device_named(waiver.device or CPU.name, settings.devices)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: waiver {number}: {error.message}", error.hint) from None
+    return found
 
 
 def own_command() -> str:

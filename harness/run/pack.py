@@ -92,7 +92,7 @@ def _plan(options: Options) -> Plan:
         settings=settings,
         old=old,
         new=old,  # nothing is asked of it
-        device=chosen_device(settings.device),
+        device=chosen_device(settings).name,
         direction="backward",
         models=models,
         planted_defects=(),

@@ -150,7 +150,7 @@ def run_matrix(
     begin_ns = clock.monotonic_ns()
     progress.stage("environments")
     environments = build_environments(specs, builder)
-    keys = release_keys(environments, plan.device)
+    keys = release_keys(environments, plan.runs_on)
     ready = opened(
         {keys[name]: environments[name] for name in keys},
         store,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.config.selection import select
+from harness.devices import AUTO, CPU, ROWS, Device, device_named
 from harness.domain.environment import EnvSpec
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
@@ -25,7 +26,7 @@ from harness.run.options import (
 from harness.scenarios import INITIALIZATIONS, SCENARIOS, TIMING
 from harness.startup.groups import assign_groups
 
-GPU_NODE = Path("/dev/nvidiactl")
+ROOT = Path("/")
 
 
 def make_plan(options: Options) -> Plan:
@@ -33,16 +34,16 @@ def make_plan(options: Options) -> Plan:
 
     Raises:
         ConfigError: the configuration, a name or a file is wrong.
-        EnvironmentUnavailable: the GPU was asked for and there is none.
+        EnvironmentUnavailable: a device was asked for that this machine does not show.
     """
     table, settings = settings_of(options)
     known = known_models(options, settings)
     models = tuple(map(planned, select(known.models, options.expression)))
     check_computes_in(options, settings, known)
-    device = chosen_device(settings.device)
+    device = chosen_device(settings)
     if settings.runtime in ("libtorch", "both") and find_compiler() is None:
         raise EnvironmentUnavailable(f"--runtime {settings.runtime}: {why_no_compiler()}", INSTALL)
-    kept = golden_source(models, options, golden_store(options, options.golden), device, settings.profile)
+    kept = golden_source(models, options, golden_store(options, options.golden), device.name, settings.profile)
     old: EnvSpec | None
     if kept is None:
         old, new = env_specs(
@@ -63,7 +64,7 @@ def make_plan(options: Options) -> Plan:
         )
         models = kept.models
         settings = replace(settings, computes_in={**kept.computes_in, **settings.computes_in})
-    if device == "cuda":  # where a driver may compile kernels for minutes that the old release had at hand
+    if not device.is_cpu:  # where a driver may compile kernels for minutes that the old release had at hand
         deadlines = replace(settings.deadlines, fast_floor_s=settings.deadlines.floor_s)
         settings = replace(settings, deadlines=deadlines)
     scenarios = _scenarios(options.scenarios, settings, device)
@@ -73,7 +74,7 @@ def make_plan(options: Options) -> Plan:
         settings=settings,
         old=old,
         new=new,
-        device=device,
+        device=device.name,
         direction=direction_of(old.release if old is not None else None, new.release),
         models=models,
         planted_defects=tuple(item for item in planted_defects if _is_planted(item, device, scenarios)),
@@ -89,12 +90,12 @@ def make_plan(options: Options) -> Plan:
     )
 
 
-def _is_planted(declaration: ModelDeclaration, device: str, scenarios: Collection[str]) -> bool:
+def _is_planted(declaration: ModelDeclaration, device: Device, scenarios: Collection[str]) -> bool:
     """Return whether a planted defect can show here: what one scenario alone shows is planted only for that one."""
     mark = declaration.planted_defect
     shown_in = INITIALIZATIONS.get(mark.scenario) if mark is not None else None
     asked = shown_in is None or not shown_in.on_request or shown_in.name in scenarios
-    return asked and device in declaration.devices
+    return asked and device.takes(declaration.devices)
 
 
 def ending_at(plan: Plan, until: str) -> Plan:
@@ -133,18 +134,30 @@ def _refuse_what_answers_nothing(
         )
 
 
-def chosen_device(wanted: str) -> str:
-    """Return the device of a run; ``auto`` is a GPU where there is one.
+def chosen_device(settings: Settings) -> Device:
+    """Return the device of a run; ``auto`` is the first that the machine shows of those that it may take, or the CPU.
 
     Raises:
-        EnvironmentUnavailable: the GPU was asked for and there is none.
+        ConfigError: there is no such device.
+        EnvironmentUnavailable: it was asked for, and this machine does not show it.
     """
-    if wanted == "cuda" and not GPU_NODE.exists():
-        raise EnvironmentUnavailable("--device cuda: this machine shows no NVIDIA GPU", "run with --device cpu")
-    return "cuda" if wanted != "cpu" and GPU_NODE.exists() else "cpu"
+    if settings.device == AUTO:
+        return next((row for row in ROWS if row.automatic and is_shown(row)), CPU)
+    device = device_named(settings.device, settings.devices)
+    if not is_shown(device):
+        raise EnvironmentUnavailable(
+            f"--device {device.name}: this machine shows no {device.words} ({' or '.join(device.nodes)})",
+            f"run with --device {' or '.join(row.name for row in ROWS if is_shown(row))}",
+        )
+    return device
 
 
-def _scenarios(wanted: Sequence[str], settings: Settings, device: str) -> tuple[str, ...]:
+def is_shown(device: Device) -> bool:
+    """Whether one of its files is there; a device that has none is shown by torch alone."""
+    return not device.nodes or any(any(ROOT.glob(node.lstrip("/"))) for node in device.nodes)
+
+
+def _scenarios(wanted: Sequence[str], settings: Settings, device: Device) -> tuple[str, ...]:
     """Return the scenarios of a run in the order of the report; ``alone`` is always among them.
 
     Timing was one of them once: who still names it gets what the budget of the benchmark says.
@@ -153,7 +166,7 @@ def _scenarios(wanted: Sequence[str], settings: Settings, device: str) -> tuple[
     unknown = sorted(named - {*SCENARIOS, "all"})
     if unknown:
         raise SelectionError(f"there is no scenario {unknown[0]!r}", f"one of: {', '.join(SCENARIOS)}")
-    if not wanted and device == "cuda" and settings.scenarios == DEFAULT_SCENARIOS:
+    if not wanted and device.graphs and settings.scenarios == DEFAULT_SCENARIOS:
         named.add("cuda_graphs")  # what production does there
     if "all" in named:
         named.remove("all")
@@ -175,11 +188,11 @@ def _left_out(wanted: Sequence[str], planned: Sequence[str]) -> tuple[str, ...]:
     return (f"impossible here, so not tested: {', '.join(missing)}",) if missing else ()
 
 
-def _impossible(scenario: str, runtime: str, device: str) -> str:
+def _impossible(scenario: str, runtime: str, device: Device) -> str:
     """Return why this run cannot do the scenario; empty if it can, as far as one knows before anything is built."""
     found = INITIALIZATIONS.get(scenario)
-    if found is not None and found.gpu_only and device != "cuda":
-        return "needs a GPU"
-    if found is not None and found.python_only and runtime == "libtorch":
+    if found is not None and found.graphs and not device.graphs:
+        return "needs a GPU" if device.is_cpu else f"needs graphs, and {device.name} has none"
+    if found is not None and runtime == "libtorch" and (found.python_only or (found.graphs and not device.nvidia)):
         return 'needs the Python worker, and runtime = "libtorch"'
     return 'needs the C++ worker, and runtime = "python"' if found and found.native_only and runtime == "python" else ""

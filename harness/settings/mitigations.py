@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from harness.devices import Device
 from harness.domain.diagnosis import Setting
 from harness.domain.probe import ServingProfile
 from harness.settings.table import ROWS, TABLE, Kind, Mitigation, Row, Tried
@@ -26,7 +27,7 @@ def _setting(row: Row, mitigation: Mitigation) -> Setting:
         else {str(row.kind): {row.name: mitigation.value}}
     )
     waives = "" if row.read_back else _IN_PLACE
-    return Setting(name=mitigation.name, about=mitigation.about, cuda_only=row.cuda_only, waives=waives, **content)
+    return Setting(name=mitigation.name, about=mitigation.about, needs=row.needs, waives=waives, **content)
 
 
 def _tried(*by: Tried) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ def applied(profile: ServingProfile, chosen: Iterable[Setting]) -> ServingProfil
 def candidates(
     profile: ServingProfile,
     *,
-    device: str,
+    device: Device,
     isa: str,
     orders: Collection[str],
     pools: tuple[int, int] | None,
@@ -81,7 +82,7 @@ def candidates(
     found = [
         setting
         for setting in MITIGATIONS.values()
-        if not (setting.cuda_only and device == "cpu")
+        if device.has(setting.needs)
         and (set(setting.order) <= set(orders) if setting.order else changes(setting, profile, isa, new))
     ]
     found += [

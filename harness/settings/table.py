@@ -87,7 +87,7 @@ class Row:
         about: what docs/guide/configuration.md says of it; blank where the page has no row of its own for it.
         mitigations: the values that may cure.
         default: what every release has where nothing sets it; None: they differ, or nobody has looked.
-        cuda_only: whether it means nothing without a GPU.
+        needs: what a device must have for it to mean anything, an attribute of ``Device``; blank: nothing.
         read_back: whether torch can be asked for its effect.
         includes: other settings whose work it does as well.
         as_before: whether the old release's value may cure where the new one has another by default.
@@ -106,7 +106,7 @@ class Row:
     about: str = ""
     mitigations: tuple[Mitigation, ...] = ()
     default: Value | None = None
-    cuda_only: bool = False
+    needs: str = ""
     read_back: bool = True
     includes: tuple[str, ...] = ()
     as_before: bool = False
@@ -318,7 +318,7 @@ ROWS: Final = (
         Kind.NUMERICS,
         about="cuDNN's kernels at all",
         mitigations=(Mitigation("cuDNN off", False, "no cuDNN kernels"),),
-        cuda_only=True,
+        needs="cudnn",
         python=Code(start=("torch.backends.cudnn.enabled = {value}",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setUserEnabledCuDNN({value});",)),
         triton="DISABLE_CUDNN",
@@ -328,7 +328,7 @@ ROWS: Final = (
         Kind.NUMERICS,
         about="TF32 in cuDNN's convolutions",
         mitigations=(Mitigation("cuDNN TF32 off", False, "convolutions in full float32"),),
-        cuda_only=True,
+        needs="nvidia",
         as_before=True,
         python=Code(start=("torch.backends.cudnn.allow_tf32 = {value}",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setAllowTF32CuDNN({value});",)),
@@ -409,7 +409,7 @@ ROWS: Final = (
                 "eager CUDA modules", "EAGER", "kernels are loaded with their module, not at their first launch"
             ),
         ),
-        cuda_only=True,
+        needs="nvidia",
         read_back=False,
     ),
     Row(
@@ -417,7 +417,7 @@ ROWS: Final = (
         Kind.VARIABLE,
         values=str,
         mitigations=(Mitigation("no TF32 anywhere", "0", "no CUDA library uses TF32"),),
-        cuda_only=True,
+        needs="nvidia",
         read_back=False,
     ),
     Row(
@@ -425,7 +425,7 @@ ROWS: Final = (
         Kind.VARIABLE,
         values=str,
         mitigations=(Mitigation("one cuBLAS workspace", ":4096:8", "cuBLAS answers the same in every stream"),),
-        cuda_only=True,
+        needs="nvidia",
         read_back=False,
     ),
 )

@@ -32,9 +32,9 @@ NOTHING_READ: Mapping[str, InspectedFile] = {}
 def begin_builds(facts: Provisioned, effects: Effects) -> Background[dict[str, NativeBuild]]:
     """Begin to compile the C++ workers, beside what the run does meanwhile; nothing where the plan needs none."""
     needed = _needs_worker(facts, effects) and facts.plan.settings.runtime != "python"
-    needed = needed and not _loads_as_python_alone_can(facts, effects)
+    needed = needed and facts.plan.runs_on.cpp and not _loads_as_python_alone_can(facts, effects)
     libtorch = _libtorch(effects) if needed else {}
-    folder, cuda = effects.native_folder, facts.plan.device == "cuda"
+    folder, cuda = effects.native_folder, facts.plan.runs_on.nvidia
     return Background(lambda cancelled: native.build_workers(libtorch, folder, cuda=cuda, cancelled=cancelled))
 
 
@@ -66,7 +66,7 @@ def build_workers(
 
     Raises:
         EnvironmentUnavailable: the C++ worker was asked for by name and one of the two cannot be built.
-        ConfigError: it was asked for by name, and archives are to be loaded by torch.load.
+        ConfigError: it was asked for by name, and archives are to be loaded by torch.load, or it has no such device.
     """
     worker, why = _worker(facts, effects, predictions, begun)
     return WithWorker(
@@ -95,6 +95,12 @@ def _worker(
                 'write runtime = "python", or a load that C++ has',
             )
         return "python", f'serving.load = "torch.load" is Python\'s; {PYTHON_LOADS}'
+    if not facts.plan.runs_on.cpp:
+        if by_name:
+            raise ConfigError(
+                f'runtime = "{runtime}": the C++ worker does not run on {facts.plan.device}', 'write runtime = "python"'
+            )
+        return "python", f"the C++ worker does not run on {facts.plan.device}; {PYTHON_LOADS}"
     if runtime == "python":
         return "python", f'runtime = "python" was asked for; {PYTHON_LOADS}'
     effects.progress.stage("C++ worker", len(effects.environments))

@@ -32,7 +32,7 @@ from harness.worker import wire
 FOLDER = "registries"
 DEADLINE_S = 180.0
 WORKER = processes.BOOTSTRAP.with_name("operator_registry.py")
-LOADER = processes.BOOTSTRAP.with_name("libraries.py")
+LOADERS = tuple(processes.BOOTSTRAP.with_name(name) for name in ("libraries.py", "setters.py"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ def _key(environment: Environment) -> str:
         environment.interpreter,
         torch,
         build,
-        *(path.read_text(encoding="utf-8") for path in (WORKER, LOADER)),
+        *(path.read_text(encoding="utf-8") for path in (WORKER, *LOADERS)),
         sorted(TYPE_WORDS),
         loaded_libraries.identity(environment),
     ]

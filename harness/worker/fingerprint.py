@@ -7,19 +7,19 @@ import sys
 
 import torch
 
-from gate_worker import libraries, settings
+from gate_worker import device, libraries, settings
 
 
 def fingerprint(request, run_dir, log):
     del run_dir
     settings.apply_process_wide(request)
-    log.mark("fingerprint", take(request["device"]))
+    log.mark("fingerprint", take(device.of(request)))
     log.mark("libtorch", libtorch())
     if libraries.Loaded.names:
         log.mark("libraries", libraries.report())
 
 
-def take(device):
+def take(runs_on):
     """Return the fields of ``harness.domain.environment.Fingerprint``; None where torch or Linux cannot tell."""
     return {
         "torch": torch.__version__,
@@ -27,7 +27,7 @@ def take(device):
         "cuda": torch.version.cuda,
         "cudnn": _ask(lambda: str(torch.backends.cudnn.version()) if torch.version.cuda else None),
         "driver": _driver(),
-        "gpu": _ask(lambda: torch.cuda.get_device_name(0)) if device == "cuda" else None,
+        "gpu": _ask(runs_on.described),
         "cpu": _cpu(),
         "isa": _isa(),
         "glibc": _ask(lambda: platform.libc_ver()[1]),

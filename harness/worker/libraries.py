@@ -1,4 +1,4 @@
-"""Operator libraries, loaded once per process before any artifact: shared objects and importable modules."""
+"""Operator libraries, loaded once per process before any artifact: shared objects, files of Python and modules."""
 
 import hashlib
 import importlib
@@ -6,7 +6,7 @@ import os
 
 import torch
 
-from gate_worker import wire
+from gate_worker import setters, wire
 
 CHUNK_BYTES = 1 << 20
 
@@ -42,17 +42,13 @@ def load(names, log):
         log.mark("library", name)  # who it was, should it end the process
         with log.phase(wire.LIBRARY):
             try:
-                torch.ops.load_library(name) if is_file(name) else importlib.import_module(name)
+                setters.load_library(torch, name)
             except BaseException as error:
                 raise LibraryNotLoaded("%s: %s: %s" % (name, type(error).__name__, error)) from error
     Loaded.names = tuple(names)
     Loaded.operators = tuple(sorted(operators() - known))
     Loaded.threads = (threads, threads_now())
     log.mark("libraries", report())
-
-
-def is_file(name):
-    return name.endswith(".so") or "/" in name
 
 
 def operators():
@@ -75,8 +71,10 @@ def report():
 
 def words():
     """Return the libraries with what tells one build from another, for the fingerprint."""
-    files = ["%s %s" % (os.path.basename(path), digest(path)) for path in sorted(torch.ops.loaded_libraries)]
-    modules = [version_of(name) for name in Loaded.names if not is_file(name)]
+    programs = {name for name in Loaded.names if setters.is_program(name)}
+    paths = sorted(programs.union(torch.ops.loaded_libraries))
+    files = ["%s %s" % (os.path.basename(path), digest(path)) for path in paths]
+    modules = [version_of(name) for name in Loaded.names if not setters.is_file(name)]
     return ", ".join(modules + files) if Loaded.names else ""
 
 

@@ -1,9 +1,37 @@
-"""Settings of torch by name, each set and read back. Shared by the worker and by the ``reproduce.py`` of reproducers.
+"""Settings of torch by name, each set and read back, and how an operator library is loaded.
+
+Shared by the worker and by the ``reproduce.py`` of reproducers.
 
 Those under ``torch._C`` are private and come and go between releases, so each is looked up when it is used.
 """
 
+import importlib
+import importlib.util
+import os
+import sys
 from contextlib import contextmanager
+
+
+def is_program(library):
+    """Whether a library is a file of Python."""
+    return library.endswith(".py")
+
+
+def is_file(library):
+    return library.endswith(".so") or is_program(library) or "/" in library
+
+
+def load_library(torch, name):
+    """Load a shared object, a file of Python as the module of its name, or an importable module."""
+    if not is_file(name):
+        importlib.import_module(name)
+    elif is_program(name):
+        module = os.path.splitext(os.path.basename(name))[0]
+        spec = importlib.util.spec_from_file_location(module, name)
+        sys.modules[module] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[module])
+    else:
+        torch.ops.load_library(name)
 
 
 def private(torch, setter, *arguments):

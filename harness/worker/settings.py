@@ -107,12 +107,17 @@ def autocast_dtype(device):
     try:
         enabled, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype
     except TypeError:  # before 2.4 there was a function for each device
-        enabled = torch.is_autocast_cpu_enabled() if device == "cpu" else torch.is_autocast_enabled()
-        dtype = {"cpu": torch.get_autocast_cpu_dtype, "cuda": torch.get_autocast_gpu_dtype}[device]
+        if device not in AUTOCAST_BEFORE_2_4:
+            raise RuntimeError("torch %s does not tell of autocast on %s" % (torch.__version__, device))
+        enabled, dtype = AUTOCAST_BEFORE_2_4[device]()
         return trees.dtype_name(dtype()) if enabled else "off"
     return trees.dtype_name(dtype(device)) if enabled else "off"
 
 
+AUTOCAST_BEFORE_2_4 = {
+    "cpu": lambda: (torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype),
+    "cuda": lambda: (torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype),
+}
 # The numerics, each as it stands in the calling thread.
 READ = {
     "quantized_engine": lambda _: torch.backends.quantized.engine,

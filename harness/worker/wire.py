@@ -53,8 +53,8 @@ Marks of verb ``run``:
                                 -> why; absent where all were (of any verb that is limited)
     first_operators             what a process of the benchmark ran before it was ready: kind -> why not, empty where
     it ran
-    graph:MODEL                 a captured CUDA graph: mode, max_abs_difference and scale of its first replay, call_ms
-                                and replay_ms (milliseconds of the GPU, between events on the stream of the capture)
+    graph:MODEL                 a captured graph: mode, max_abs_difference and scale of its first replay, call_ms
+                                and replay_ms (milliseconds of the device, between events on the stream of the capture)
 
 Marks of verb ``adopt``:
 
@@ -78,13 +78,17 @@ Mark of verb ``rewrite``:
                 needs), found
 
 A request of verb ``serve``, ``registry`` or ``benchmark`` has ``libraries``: operator libraries that are loaded first,
-each in a phase ``library`` after the mark ``library`` with its name. A name with a slash or the end ``.so`` is a shared
-object, any other an importable module. What cannot be loaded is an error ``LibraryNotLoaded`` of that phase, its name
-first, and the worker leaves. The mark ``libraries`` (of these, and of ``fingerprint``, whose process is a fork of the
-zygote) tells ``names``, ``paths`` of all shared objects that came with them, ``operators`` that they have registered,
-and ``threads`` before and after. To the C++ worker ``libraries`` are those paths (none, if Python modules register
-all): it opens them, with ``companions`` before them where one cannot be opened alone. Its mark ``libraries`` tells
-``not_opened`` (path -> why) and ``missing``: which of ``operators`` are not known then.
+each in a phase ``library`` after the mark ``library`` with its name. A name that ends in ``.py`` is a file of Python,
+any other with a slash or the end ``.so`` a shared object, the rest are importable modules. What cannot be loaded is an
+error ``LibraryNotLoaded`` of that phase, its name first, and the worker leaves. The mark ``libraries`` (of these, and
+of ``fingerprint``, whose process is a fork of the zygote) tells ``names``, ``paths`` of all shared objects that came
+with them, ``operators`` that they have registered, and ``threads`` before and after. To the C++ worker ``libraries``
+are those paths (none, if Python modules register all): it opens them, with ``companions`` before them where one cannot
+be opened alone. Its mark ``libraries`` tells ``not_opened`` (path -> why) and ``missing``: which of ``operators`` are
+not known then.
+
+A request has ``device``, torch's name for where its models run, and ``capabilities``, what that device can do: any of
+``streams``, ``events``, ``memory``, ``graphs`` and ``nvidia`` (``Device`` in ``harness/devices.py``); none on the CPU.
 
 A request of verb ``run`` or ``benchmark`` has ``load``: how the caller loads an archive, one of ``loading.LOADERS``.
 
@@ -127,7 +131,7 @@ list of steps. Two workers interpret it, ``harness/worker`` in Python and ``harn
                                 such an answer is compared with nothing
     ["set_threads", number]     give this thread an intra-op pool of another size, as torch.set_num_threads does
     ["drop", model]             phase drop: destroy the module (it goes when nobody shares it any more)
-    ["capture", model, mode]    phases capture and replay: a CUDA graph of one call, its replay compared with that call
+    ["capture", model, mode]    phases capture and replay: a graph of one call, its replay compared with that call
     ["barrier", name]           phase barrier: wait for the other threads of this barrier
     ["lock", name]              phase barrier: wait until nobody holds the lock, and hold it
     ["unlock", name]            let go of it

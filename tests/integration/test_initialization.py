@@ -37,7 +37,7 @@ ABLE = [
     (name, worker)
     for worker in ("libtorch", "python")
     for name, item in INITIALIZATIONS.items()
-    if not item.gpu_only and not (item.native_only and worker == "python")
+    if not item.graphs and not (item.native_only and worker == "python")
 ]
 
 Known = tuple[Judged, Effects]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.devices import Device
 from harness.hang import watchdog
 from harness.domain.environment import EnvSpec, Environment
 from harness.domain.models import Artifact
@@ -28,6 +29,11 @@ pytestmark = pytest.mark.integration
 
 PROJECT = Path(__file__).resolve().parents[2]
 SIDES = ("old", "new")
+# What a library of a device does, in so far as a fingerprint asks for it.
+DEVICE = """import types, torch
+torch.npu = types.ModuleType("torch.npu")
+torch.npu.get_device_name = lambda number: "npu %d" % number
+"""
 
 
 @dataclass(frozen=True)
@@ -55,12 +61,11 @@ def stand(old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFac
     plain, ready = ZygoteRunner(without, folder / "plain", watchdog), None
     try:
         for side in SIDES:
-            plain.fingerprint(side, ServingProfile(), "cpu")
+            plain.fingerprint(side, ServingProfile())
+        (program := folder / "npu_support.py").write_text(DEVICE)
+        built = {side: library_for(LibTorch.from_mark(plain.libtorch[side])) for side in SIDES}
         environments = {
-            side: replace(
-                without[side],
-                spec=replace(without[side].spec, libraries=(library_for(LibTorch.from_mark(plain.libtorch[side])),)),
-            )
+            side: replace(without[side], spec=replace(without[side].spec, libraries=(built[side], str(program))))
             for side in SIDES
         }
         ready = ZygoteRunner(environments, folder / "ready", watchdog)
@@ -84,10 +89,10 @@ def test_without_the_library_only_the_artifact_that_needs_it_fails(stand: Stand,
 
 @pytest.mark.parametrize("side", SIDES)
 def test_with_the_library_it_answers_and_the_fingerprint_names_it(stand: Stand, side: str) -> None:
-    plain = stand.plain.fingerprint(side, ServingProfile(), "cpu")
-    found = stand.ready.fingerprint(side, ServingProfile(), "cpu")
+    plain = stand.plain.fingerprint(side, ServingProfile())
+    found = stand.ready.fingerprint(side, ServingProfile())
     assert plain.libraries == ""
-    assert found.libraries.startswith("libmyops.so ")
+    assert sorted(item.split()[0] for item in found.libraries.split(", ")) == ["libmyops.so", "npu_support.py"]
     assert found.identity == plain.identity
     assert found.contents != plain.contents
     assert stand.ready.libraries[side].operators == ("gatetest::double_it",)
@@ -98,11 +103,18 @@ def test_with_the_library_it_answers_and_the_fingerprint_names_it(stand: Stand, 
     assert answers["doubles example 1"] == answers["adds example 1"]  # both are 2 x + 1
 
 
+def test_a_file_of_python_brings_a_device_which_is_called_no_gpu(stand: Stand) -> None:
+    npu = Device(name="npu", words="npu", torch="npu")
+    assert stand.ready.fingerprint("new", ServingProfile(), npu).gpu is None
+    with pytest.raises(EnvironmentUnavailable, match="new sees no npu"):
+        stand.plain.fingerprint("new", ServingProfile(), npu)
+
+
 def test_the_cpp_worker_opens_it_though_it_names_the_python_half_of_torch(stand: Stand) -> None:
     side, runner = "new", stand.ready
     libtorch = LibTorch.from_mark(stand.plain.libtorch[side])
     native = default_environment_root(PROJECT) / "native"
-    runner.fingerprint(side, ServingProfile(), "cpu")
+    runner.fingerprint(side, ServingProfile())
     built = build_workers({side: libtorch}, native, cuda=False, cancelled=threading.Event())[side]
     assert built.binary is not None, built.why_not
     for ready in (runner, stand.plain):
@@ -172,7 +184,7 @@ def test_a_library_that_cannot_be_loaded_is_named_with_its_environment(stand: St
     runner = ZygoteRunner({"old": with_library(str(broken))}, tmp_path / "probes", watchdog)
     try:
         with pytest.raises(EnvironmentUnavailable) as refused:
-            runner.fingerprint("old", ServingProfile(), "cpu")
+            runner.fingerprint("old", ServingProfile())
     finally:
         runner.close()
     assert f"torch 2.1.2: the operator library {broken} cannot be loaded: OSError: " in refused.value.message

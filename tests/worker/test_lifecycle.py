@@ -67,7 +67,7 @@ def test_probe_begins_with_hello_and_ends_with_bye(runner: ZygoteRunner, tmp_pat
 
 
 def test_every_verb_works(runner: ZygoteRunner, environment: Environment, tmp_path: Path) -> None:
-    assert runner.fingerprint("old", ServingProfile(), "cpu").torch == "2.1.2"
+    assert runner.fingerprint("old", ServingProfile()).torch == "2.1.2"
     request = stub.run_request([stub.write_artifact(tmp_path, "model")], stub.PATIENT, verb="benchmark")
     process = BenchmarkProcess("old", environment, request, tmp_path / "process")
     try:

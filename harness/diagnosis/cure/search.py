@@ -255,7 +255,7 @@ def _candidates(model: str, cell: CellVerdict, facts: Probed) -> tuple[Setting, 
     probe = facts.alone.get(model)
     return candidates(
         new_profile(facts.plan),
-        device=facts.plan.device,
+        device=facts.plan.runs_on,
         isa=(fingerprint.isa if fingerprint is not None else None) or "",
         orders=scenario.orders if scenario is not None else (),
         pools=scenario.pools if scenario is not None else None,

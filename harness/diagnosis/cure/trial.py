@@ -78,7 +78,7 @@ def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, e
     if not found.cures:
         return found
     waived = [f"{setting.name}: {setting.waives}" for setting in settings if setting.waives]
-    paste = lines_to_paste(settings, device=facts.plan.device)
+    paste = lines_to_paste(settings, device=facts.plan.runs_on.torch)
     return replace(found, note="; ".join(filter(None, [found.note, *waived])), paste=paste)
 
 

@@ -25,6 +25,7 @@ from harness.domain.diagnosis import Issue, Reproducer
 from harness.domain.environment import EnvSpec, Fingerprint
 from harness.domain.measurement import RatioEstimate
 from harness.domain.probe import Failure, ProbeResult, ServingProfile
+from harness.environments.libraries import is_file
 from harness.probing.facts import Effects, Provisioned, profile_of
 from harness.probing.requests import worker_limits
 from harness.store import codec
@@ -162,7 +163,7 @@ def common(
         "bad": facts.fingerprints["new"].torch,
         "runs": draft.runs,
         "deadline_s": max(ELSEWHERE_S, draft.wait_s),
-        "device": facts.plan.device,
+        "device": facts.plan.runs_on.torch,
         "profiles": {
             side: _profile(profile, effects.environments[side].spec, draft.silent.get(side, frozenset()))
             for side, profile in profiles.items()
@@ -177,12 +178,8 @@ def _profile(profile: ServingProfile, spec: EnvSpec, silent: frozenset[str]) -> 
         "switches": {name: value for name, value in profile.switches.items() if name not in silent},
         "env": dict(profile.env),
         "numerics": {name: value for name, value in profile.numerics.items() if name not in silent},
-        "libraries": [Path(name).name if _is_file(name) else name for name in spec.libraries],
+        "libraries": [Path(name).name if is_file(name) else name for name in spec.libraries],
     }
-
-
-def _is_file(library: str) -> bool:
-    return library.endswith(".so") or "/" in library
 
 
 def not_made(probe: ProbeResult | None) -> frozenset[str]:
@@ -238,7 +235,7 @@ class _Program:
         draft, environment = self.draft, self.effects.environments[side]
         arguments = ["--profile", profile, "--deadline", f"{draft.wait_s:g}", "--runs", str(runs)]
         for library in environment.spec.libraries:
-            arguments += ["--library", library] if _is_file(library) else []
+            arguments += ["--library", library] if is_file(library) else []
         arguments += ["--artifact", str(draft.outside)] if draft.outside is not None else []
         limit_s = START_S + draft.runs * max(ELSEWHERE_S, 4 * draft.wait_s)
         limits = worker_limits(self.facts.plan.settings.limits, "run")

@@ -369,7 +369,7 @@ def with_reproducer_beside(
 
 def no_way(model: str, scenario: Scenario, needs: Attribution) -> str:
     """Return why no program of one model in one process can be made; empty where one can be tried."""
-    if scenario.processes or scenario.gpu_only:
+    if scenario.processes or scenario.graphs:
         return f"{scenario.words}: the program does not do that"
     beside = [name for name in needs.minimal_models if name != model]
     if beside:

@@ -4,12 +4,9 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <sys/stat.h>
 #include <torch/csrc/jit/api/module.h>
-
-#ifdef GATE_WITH_CUDA
-#include <c10/cuda/CUDAStream.h>
-#endif
 
 #include <optional>
 #include <set>
@@ -130,7 +127,7 @@ class ServedModel {
       return !now.get_state().equal(seeded.get_state());
     };
     at::Context& context = at::globalContext();
-    return moved(context.defaultGenerator(at::kCPU)) || (device_.is_cuda() && moved(context.defaultGenerator(device_)));
+    return moved(context.defaultGenerator(at::kCPU)) || (!device_.is_cpu() && moved(context.defaultGenerator(device_)));
   }
 
   // Starts over and reads fresh arguments: a call may change its inputs in place. Where `larger` is not 0, those of
@@ -151,9 +148,7 @@ class ServedModel {
 
   // Waits for this thread's stream, as a server does: waiting for the whole device would break what others capture.
   void synchronize() const {
-#ifdef GATE_WITH_CUDA
-    if (device_.is_cuda()) c10::cuda::getCurrentCUDAStream().synchronize();
-#endif
+    if (!device_.is_cpu()) c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).synchronize();
   }
 
   const c10::Device& device() const { return device_; }

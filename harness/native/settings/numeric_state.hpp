@@ -60,23 +60,21 @@ struct Autocast {
   bool enabled;
   c10::ScalarType dtype;
 
-  static Autocast read(bool cuda) {
+  static Autocast read(c10::DeviceType device) {
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
-    const auto device = cuda ? at::kCUDA : at::kCPU;
     return {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device)};
 #else
-    if (cuda) return {at::autocast::is_enabled(), at::autocast::get_autocast_gpu_dtype()};
+    if (is_cuda(device)) return {at::autocast::is_enabled(), at::autocast::get_autocast_gpu_dtype()};
     return {at::autocast::is_cpu_enabled(), at::autocast::get_autocast_cpu_dtype()};
 #endif
   }
 
-  void set(bool cuda) const {
+  void set(c10::DeviceType device) const {
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
-    const auto device = cuda ? at::kCUDA : at::kCPU;
     at::autocast::set_autocast_enabled(device, enabled);
     at::autocast::set_autocast_dtype(device, dtype);
 #else
-    if (cuda) {
+    if (is_cuda(device)) {
       at::autocast::set_enabled(enabled);
       at::autocast::set_autocast_gpu_dtype(dtype);
     } else {
@@ -85,6 +83,12 @@ struct Autocast {
     }
 #endif
   }
+
+ private:
+  [[maybe_unused]] static bool is_cuda(c10::DeviceType device) {
+    if (device == at::kCUDA || device == at::kCPU) return device == at::kCUDA;
+    throw PythonError("RuntimeError", "torch " TORCH_VERSION " does not tell of autocast on this device");
+  }
 };
 
 inline const json::Value* requested(const json::Value& request, const std::string& name) {
@@ -92,22 +96,25 @@ inline const json::Value* requested(const json::Value& request, const std::strin
   return numerics ? numerics->find(name) : nullptr;
 }
 
-inline bool is_cuda(const json::Value& request) { return request["device"].str() != "cpu"; }
+inline c10::DeviceType device_of(const json::Value& request) {
+  const std::string& name = request["device"].str();
+  return name == "cpu" ? at::kCPU : c10::Device(name).type();
+}
 
 // The settings of the thread: construct one in every thread, and in every task of a pool.
 class ThreadContext {
  public:
-  explicit ThreadContext(const json::Value& request) : cuda_(is_cuda(request)) {
+  explicit ThreadContext(const json::Value& request) : device_(device_of(request)) {
     if (const json::Value* value = requested(request, "flush_denormal")) {
       flushed_before_ = flushes_denormals();
       at::globalContext().setFlushDenormal(value->truthy());
     }
     if (const json::Value* value = requested(request, "autocast")) {
-      cast_before_ = Autocast::read(cuda_);
+      cast_before_ = Autocast::read(device_);
       Autocast wanted = *cast_before_;
       wanted.enabled = value->str() != "off";
       if (const auto dtype = dtype_named(value->str())) wanted.dtype = *dtype;
-      wanted.set(cuda_);
+      wanted.set(device_);
     }
   }
 
@@ -118,16 +125,16 @@ class ThreadContext {
     if (flushed_before_) at::globalContext().setFlushDenormal(*flushed_before_);
     if (!cast_before_) return;
     at::autocast::clear_cache();
-    cast_before_->set(cuda_);
+    cast_before_->set(device_);
   }
 
  private:
-  bool cuda_;
+  c10::DeviceType device_;
   std::optional<bool> flushed_before_;
   std::optional<Autocast> cast_before_;
 };
 
-inline std::string read(const std::string& name, bool cuda) {
+inline std::string read(const std::string& name, c10::DeviceType device) {
   const at::Context& context = at::globalContext();
   if (name == "quantized_engine") return quoted(engine_name(context.qEngine()));
   if (name == "cudnn") return truth(context.userEnabledCuDNN());
@@ -140,7 +147,7 @@ inline std::string read(const std::string& name, bool cuda) {
     if (precision == at::Float32MatmulPrecision::HIGHEST) return quoted("highest");
     return quoted(precision == at::Float32MatmulPrecision::HIGH ? "high" : "medium");
   }
-  const Autocast cast = Autocast::read(cuda);
+  const Autocast cast = Autocast::read(device);
   return quoted(cast.enabled ? dtype_name(cast.dtype) : "off");
 }
 
@@ -179,7 +186,7 @@ inline void apply(const json::Value& request, json::Object& report) {
     try {
       apply_one(name, *value);
       const ThreadContext context(request);
-      entry.raw("read_back", read(name, is_cuda(request))).boolean("supported", true);
+      entry.raw("read_back", read(name, device_of(request))).boolean("supported", true);
     } catch (...) {
       entry.boolean("supported", false).text("reason", current_failure().message.substr(0, 300));
     }
@@ -194,7 +201,7 @@ inline std::string state(const json::Value& request) {
   for (const char* name : {"quantized_engine", "matmul_precision", "cudnn", "cudnn_tf32", "mkldnn", "deterministic",
                            "flush_denormal", "autocast"}) {
     try {
-      settings.raw(name, read(name, is_cuda(request)));
+      settings.raw(name, read(name, device_of(request)));
     } catch (...) {
       settings.raw(name, "null");
     }

@@ -98,7 +98,7 @@ def provisioned(
         builder=builder_for(options, progress),
         progress=progress,
         golden=golden_store(options, plan.golden),
-        waivers=read_waivers(options.project),
+        waivers=read_waivers(options.project, plan.settings),
         today=clock.today(),
     )
 

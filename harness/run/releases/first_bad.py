@@ -166,7 +166,7 @@ def run_search(
         settings=subject.settings,
         old=ends[0],
         new=ends[-1],
-        device=chosen_device(subject.settings.device),
+        device=chosen_device(subject.settings).name,
         direction=direction_of(ends[0].release, ends[-1].release),
         models=(subject.model,),
         planted_defects=(),

@@ -74,7 +74,7 @@ def matrix(
         settings=settings,
         old=first,
         new=last,
-        device=chosen_device(settings.device),
+        device=chosen_device(settings).name,
         direction="backward",
         models=tuple(map(planned, select(known.models, options.expression))),
         planted_defects=(),

@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from gate_worker import settings, wire
+from gate_worker import device, settings, wire
 from gate_worker.graph import interpreter, node_facts, trace_files
 from gate_worker.run import serving
 from gate_worker.values import trees
@@ -213,7 +213,7 @@ def trace(request, run_dir, log):
     (run,) = request["runs"]
     name, wanted = run["artifact"]["model"], (order["input_set"], order["call"])
     with log.phase(wire.INPUTS, model=name):
-        served = serving.ServedModel(run, request["device"])
+        served = serving.ServedModel(run, device.of(request))
         other = None
         if order["beside"] is not None:
             other = trace_files.TraceReader(os.path.join(order["beside"], wire.TRACE), request["device"])

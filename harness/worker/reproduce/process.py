@@ -21,6 +21,8 @@ WORDS = {GOOD: "good", BAD: "bad", UNTESTABLE: "untestable"}
 # Until torch is there the deadline of the case does not count: a cold import takes as long as the disk does.
 START_S = 300.0
 LOOK_S = 0.02
+# How libraries end that are files.
+FILES = (".so", ".py")
 
 
 class Untestable(Exception):
@@ -131,15 +133,15 @@ def switch_value(text):
 
 
 def libraries(needed, given):
-    """Return what is loaded first: modules by name, shared objects where ``--library`` says that they are."""
+    """Return what is loaded first: modules by name, files where ``--library`` says that they are."""
     found = []
     for name in needed:
         at = [path for path in given if os.path.basename(path) == name]
-        if name.endswith(".so") and not at:
+        if name.endswith(FILES) and not at:
             raise Untestable("it needs the operator library %s: name it with --library" % name)
         found += [os.path.abspath(at[0])] if at else [name]
     more = [path for path in given if os.path.basename(path) not in needed]
-    return found + [os.path.abspath(path) if path.endswith(".so") else path for path in more]
+    return found + [os.path.abspath(path) if path.endswith(FILES) else path for path in more]
 
 
 def one_run(order, env, deadline_s):

@@ -108,8 +108,8 @@ class Program:
         return output
 
     def settle(self):
-        if self.case["device"] == "cuda":
-            self.torch.cuda.synchronize()
+        if self.case["device"] != "cpu":
+            getattr(self.torch, self.case["device"]).synchronize()
 
     def differences(self, request, index, found, arguments):
         """Return what a call answered otherwise than the good release, and what it did otherwise to its arguments."""

@@ -1,10 +1,9 @@
 """The settings that a case was recorded under, applied and read back. A part of ``reproduce.py``."""
 
-import importlib
 from contextlib import ExitStack
 
 from gate_worker.reproduce.process import Untestable
-from gate_worker.setters import AT_LOAD, PROCESS_WIDE, THREAD_LOCAL
+from gate_worker.setters import AT_LOAD, PROCESS_WIDE, THREAD_LOCAL, load_library
 
 
 def prepared(torch, case, order, report):
@@ -14,10 +13,12 @@ def prepared(torch, case, order, report):
         Untestable: there is no such device here, or this release lacks one of them.
     """
     report.phase("the settings", counts=False)
-    if case["device"] == "cuda" and not torch.cuda.is_available():
-        raise Untestable("torch sees no GPU")
     for name in order["libraries"]:
-        torch.ops.load_library(name) if name.endswith(".so") else importlib.import_module(name)
+        load_library(torch, name)
+    if case["device"] != "cpu" and not (
+        hasattr(torch, case["device"]) and getattr(torch, case["device"]).is_available()
+    ):
+        raise Untestable("torch sees no device %s" % case["device"])
     if case.get("memory_bytes"):
         limit_memory(case["memory_bytes"])
     profile = order["profile"]

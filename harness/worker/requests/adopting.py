@@ -7,7 +7,7 @@ import os
 
 import torch
 
-from gate_worker import settings, wire
+from gate_worker import device, settings, wire
 from gate_worker.requests import described, files, inferring, signatures
 from gate_worker.requests.values import BadInputs, Call, first_line
 from gate_worker.values import trees
@@ -32,7 +32,7 @@ class Adoption:
         self._seed = declaration["seed"]
         self._methods = list(self._given["methods"]) or ["forward"]
         self._request = request
-        self._device = request["device"]
+        self._device = device.of(request)
         self._log = log
         self._writer = trees.TensorWriter(os.path.join(run_dir, "inputs"))
         self._module = None
@@ -67,8 +67,8 @@ class Adoption:
         else:
             self._infer()
 
-    def _load(self, device):
-        return torch.jit.load(self._given["path"], map_location=device).eval()
+    def _load(self, where):
+        return torch.jit.load(self._given["path"], map_location=where.name).eval()
 
     def _read(self):
         if self._given["inputs"]:
@@ -102,7 +102,7 @@ class Adoption:
             if call.set_name in names:
                 raise BadInputs("two input sets of %s are called %r" % (self._name, call.set_name))
             names.add(call.set_name)
-            arguments = trees.to_device(call.arguments, self._device)
+            arguments = trees.to_device(call.arguments, self._device.name)
             self._writer.write(arguments, model=self._name, set=call.set_name, method=call.method)
             self._calls.append(Call(call.set_name, call.method, arguments))
 
@@ -130,26 +130,26 @@ class Adoption:
 
     def _inferred(self, method, suffix):
         """Infer on the CPU first: there an index out of range is an error, and a GPU would answer nothing any more."""
-        if self._device != "cpu":
+        if not self._device.is_cpu:
             try:
-                found = self._inferrer("cpu", self._load("cpu")).infer(method, suffix)
+                found = self._inferrer(device.CPU, self._load(device.CPU)).infer(method, suffix)
             except (RuntimeError, NotImplementedError):  # the artifact insists on its device
                 found = None
             if found is not None and found.calls and all(self._answers(call) for call in found.calls):
                 return found
         return self._inferrer(self._device, self._module).infer(method, suffix)
 
-    def _inferrer(self, device, module):
+    def _inferrer(self, where, module):
         return inferring.Inferrer(
-            lambda: self._load(device), module, seed=self._seed, device=device, log=self._log, model=self._name
+            lambda: self._load(where), module, seed=self._seed, device=where, log=self._log, model=self._name
         )
 
     def _answers(self, call):
         """Whether a call that was found on the CPU succeeds on the device."""
         module = self._load(self._device)
         try:
-            getattr(module, call.method)(*trees.to_device(call.arguments, self._device))
-            torch.cuda.synchronize()
+            getattr(module, call.method)(*trees.to_device(call.arguments, self._device.name))
+            self._device.synchronize()
         except Exception:
             return False
         return True

@@ -67,10 +67,10 @@ class Inferrer:
             return Inference([], self._gave_up(method, "nothing can be made up for a value of type %s" % error))
         if guess is None:
             return Inference([], self._gave_up(method, understood(arguments, needs, self._failure)))
-        calls = [Call("guessed" + suffix, method, guess.arguments(self._seed, self._device))]
+        calls = [Call("guessed" + suffix, method, guess.arguments(self._seed, self._device.name))]
         other, seed = other_batch(guess), self._seed + 1
         if other is not None and self._attempt(other, self._tries, seed=seed, optimized=True) is None:
-            calls.append(Call("guessed_other_batch" + suffix, method, other.arguments(seed, self._device)))
+            calls.append(Call("guessed_other_batch" + suffix, method, other.arguments(seed, self._device.name)))
         return Inference(calls, "%s(%s)" % (method, guess.described(self._names)))
 
     def _gave_up(self, method, why):
@@ -121,7 +121,9 @@ class Inferrer:
         plans = [{}, {"batch": 8}, {"batch": 1}, {"side": 224}, {"elements": 1}]
         plans += [{"side": 64, "length": 64}, {"length": 4, "elements": 4}, {"length": 256, "side": 128}]
         words = self._words or WORDS
-        guesses = [Guesser(dtype=dtype, words=words, **plan).guess(arguments, needs, self._device) for plan in plans]
+        guesses = [
+            Guesser(dtype=dtype, words=words, **plan).guess(arguments, needs, self._device.name) for plan in plans
+        ]
         unknown = [index for index, leaf in guesses[0].tensors() if not leaf.ranked and FIXED not in leaf.kinds]
         for sizes, kind in GENERIC if unknown else ():
             shape = Leaf(sizes, [BATCHED if place == 0 else FREE for place in range(len(sizes))], kind)
@@ -135,11 +137,10 @@ class Inferrer:
             module = self._load() if self._stateful else self._module
             torch.manual_seed(self._seed)
             try:
-                arguments = guess.arguments(seed, self._device)
+                arguments = guess.arguments(seed, self._device.name)
                 with torch.no_grad(), torch.jit.optimized_execution(optimized):
                     self._answer = getattr(module, self._method)(*arguments)
-                    if self._device != "cpu":
-                        torch.cuda.synchronize()
+                    self._device.synchronize()
             except Exception as error:
                 return error
         return None

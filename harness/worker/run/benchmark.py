@@ -21,7 +21,7 @@ unasked, once the first operators have run: ``{"ready": true, "gpu_uuid": "GPU-.
 
 ``load``: the load, then calls of the first input set: as many as the schedule says, then on up to ``calls`` while all
 of them took less than ``call_s``. The memory is how far the peak rose above what was in use before: resident, and of
-the GPU's allocator; null where nobody tells.
+the device's allocator; null where nobody tells.
 
 ``block``: calls in a row on the same arguments, after one seed; a model with a state is brought back to its start and
 seeded before each of them, untimed. ``times_ns`` has the time of each, of every k-th beyond 20,000 calls. ``wait_ns``
@@ -43,9 +43,7 @@ import sys
 import threading
 import time
 
-import torch
-
-from gate_worker import events, libraries, lifecycle, native_stacks, settings, warmup, wire
+from gate_worker import device, events, libraries, lifecycle, native_stacks, settings, warmup, wire
 from gate_worker.run import measurements, script, serving
 
 MOST_TIMES = 20000
@@ -65,7 +63,7 @@ def benchmark(request, run_dir, log):
         gc.collect()
         gc.freeze()  # torch's own objects: looking through them when a model goes would take longer than many a model
         process = BenchmarkProcess(request, log)
-        answers.write(json.dumps({"ready": True, "gpu_uuid": measurements.gpu_uuid(request["device"])}) + "\n")
+        answers.write(json.dumps({"ready": True, "gpu_uuid": measurements.gpu_uuid(device.of(request))}) + "\n")
         for line in sys.stdin:
             order = json.loads(line)
             if order["order"] == "stop":
@@ -80,7 +78,7 @@ class BenchmarkProcess:
         self._request = request
         self._log = log
         self._runs = {run["artifact"]["model"]: run for run in request["runs"]}
-        self._device = request["device"]
+        self._device = device.of(request)
         self._served = {}
 
     def obey(self, order, model, **details):
@@ -156,8 +154,9 @@ class BenchmarkProcess:
         return {"request_s": wall_s / answers, "request_cpu_s": cpu_s / answers, "calls": answers}
 
     def replay(self, model, calls):
-        if self._device == "cpu":
-            return {"skipped": "a CUDA graph cannot be captured on the CPU", "spoilt": False}
+        why_not = self._device.why_no_graphs()
+        if why_not:
+            return {"skipped": why_not, "spoilt": False}
         from gate_worker.run import cuda_graphs as graphs
 
         served, set_name = self._served[model][0], self._runs[model]["schedule"][0][0]
@@ -166,7 +165,7 @@ class BenchmarkProcess:
                 captured = graphs.captured(served, CAPTURE_MODE, set_name)
         except events.PhaseFailed as failure:
             return {"skipped": words_of(failure), "spoilt": not self._answers(model)}
-        with self._log.phase(wire.REPLAY, model=model, set=set_name), torch.cuda.stream(captured.stream):
+        with self._log.phase(wire.REPLAY, model=model, set=set_name), self._device.module.stream(captured.stream):
             captured.replay()
             times_ns = measurements.timed(captured.replay, (), calls, self._device)
         return {"times_ns": thinned(times_ns)}

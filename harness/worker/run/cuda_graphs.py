@@ -1,4 +1,4 @@
-"""Captures one call of a model as a CUDA graph, replays it, and measures how its answer and its time compare."""
+"""Captures one call of a model as a graph, replays it, and measures how its answer and its time compare."""
 
 import functools
 import inspect
@@ -17,14 +17,14 @@ TIMED_CALLS = 20
 def capture(served, mode, log, thread):
     """Capture and replay in a stream and a memory pool of this thread; the mark ``graph:MODEL`` holds the numbers.
 
-    Times are milliseconds of the GPU, between events in that stream; the difference is that of the worst element,
+    Times are milliseconds of the device, between events in that stream; the difference is that of the worst element,
     beside the largest magnitude of the plain answer.
     """
     set_name = served.schedule[0][0]
     place = {"model": served.name, "thread": thread, "set": set_name}
     with log.phase(wire.CAPTURE, **place):
         graph = captured(served, mode, set_name)
-    with log.phase(wire.REPLAY, **place), torch.cuda.stream(graph.stream):
+    with log.phase(wire.REPLAY, **place), served.device.module.stream(graph.stream):
         expected = prepared_call(served, set_name)()
         served.prepare()  # the state and the random numbers of a first call
         graph.replay()
@@ -39,8 +39,8 @@ def capture(served, mode, log, thread):
                 "mode": graph.mode,
                 "max_abs_difference": difference,
                 "scale": scale,
-                "call_ms": timed(again),
-                "replay_ms": timed(graph.replay),
+                "call_ms": timed(again, served.device),
+                "replay_ms": timed(graph.replay, served.device),
             },
         )
 
@@ -61,18 +61,20 @@ class Captured:
 
 def captured(served, mode, set_name):
     """Capture one call in a stream and a memory pool of its own, after warm calls in that stream."""
-    if served.device == "cpu":
-        raise RuntimeError("a CUDA graph cannot be captured on the CPU")
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
+    why_not = served.device.why_no_graphs()
+    if why_not:
+        raise RuntimeError(why_not)
+    module = served.device.module
+    stream = module.Stream()
+    stream.wait_stream(module.current_stream())
+    with module.stream(stream):
         for _ in range(WARM_CALLS):
             prepared_call(served, set_name)()
         call = prepared_call(served, set_name)
         served.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    options = options_of(torch.cuda.graph, mode)
-    with torch.cuda.graph(graph, stream=stream, **options):
+    graph = served.device.graph()
+    options = options_of(module.graph, mode)
+    with module.graph(graph, stream=stream, **options):
         answer = call()
     return Captured(graph, stream, call, answer, options.get("capture_error_mode", "global"))
 
@@ -114,9 +116,9 @@ def as_doubles(tensor):
     return tensor.cpu().double()
 
 
-def timed(action):
+def timed(action, device):
     """Return the milliseconds of one ``action``, from many in a row, between events in the stream in use."""
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin, end = device.event(), device.event()
     begin.record()
     for _ in range(TIMED_CALLS):
         action()

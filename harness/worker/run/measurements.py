@@ -5,19 +5,18 @@ import os
 import time
 from uuid import UUID
 
-import torch
-
 
 def timed(action, arguments, calls, device, before_each=None):
     """Return the nanoseconds of each of ``calls`` calls in a row; every output is dropped as soon as it comes.
 
-    ``before_each`` is done before each of them, untimed. On a GPU the times lie between events in the stream in use,
-    with one wait at the end.
+    ``before_each`` is done before each of them, untimed. On a device with events the times lie between events in the
+    stream in use, with one wait at the end; on another one each call is waited for.
     """
+    if not device.is_cpu:
+        timer = timed_by_events if device.has_events else timed_until_done
+        return timer(action, arguments, calls, device, before_each)
     if before_each is not None:
-        return timed_apart(action, arguments, calls, device, before_each)
-    if device != "cpu":
-        return timed_by_events(action, arguments, calls)
+        return timed_apart(action, arguments, calls, before_each)
     clock, times = time.perf_counter_ns, [0] * calls
     before = clock()
     for index in range(calls):
@@ -28,34 +27,47 @@ def timed(action, arguments, calls, device, before_each=None):
     return times
 
 
-def timed_by_events(action, arguments, calls):
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(calls + 1)]
-    events[0].record()
-    for event in events[1:]:
-        action(*arguments)
-        event.record()
-    events[-1].synchronize()
-    return [round(1e6 * before.elapsed_time(after)) for before, after in zip(events, events[1:])]
-
-
-def timed_apart(action, arguments, calls, device, before_each):
-    if device == "cpu":
-        clock, times = time.perf_counter_ns, [0] * calls
-        for index in range(calls):
-            before_each()
-            begin = clock()
-            action(*arguments)
-            times[index] = clock() - begin
-        return times
-    pairs = []
-    for _ in range(calls):
+def timed_apart(action, arguments, calls, before_each):
+    clock, times = time.perf_counter_ns, [0] * calls
+    for index in range(calls):
         before_each()
-        pairs.append((torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)))
-        pairs[-1][0].record()
+        begin = clock()
         action(*arguments)
-        pairs[-1][1].record()
+        times[index] = clock() - begin
+    return times
+
+
+def timed_by_events(action, arguments, calls, device, before_each):
+    if before_each is None:
+        events = [device.event() for _ in range(calls + 1)]
+        events[0].record()
+        for event in events[1:]:
+            action(*arguments)
+            event.record()
+        pairs = list(zip(events, events[1:]))
+    else:
+        pairs = []
+        for _ in range(calls):
+            before_each()
+            pairs.append((device.event(), device.event()))
+            pairs[-1][0].record()
+            action(*arguments)
+            pairs[-1][1].record()
     pairs[-1][1].synchronize()
     return [round(1e6 * begin.elapsed_time(end)) for begin, end in pairs]
+
+
+def timed_until_done(action, arguments, calls, device, before_each):
+    clock, times = time.perf_counter_ns, [0] * calls
+    for index in range(calls):
+        if before_each is not None:
+            before_each()
+        device.synchronize()
+        begin = clock()
+        action(*arguments)
+        device.synchronize()
+        times[index] = clock() - begin
+    return times
 
 
 def queued_ns():
@@ -75,20 +87,19 @@ class Peak:
 
     def __init__(self, device):
         self._device = device
-        if device != "cpu":  # the context: it belongs to the process, not to its first model
-            torch.cuda.init()
-            torch.cuda.synchronize()
-            torch.cuda.reset_peak_memory_stats()
-            self._allocated = torch.cuda.memory_allocated()
+        device.begin()
+        if device.has_memory:
+            device.module.reset_peak_memory_stats()
+            self._allocated = device.module.memory_allocated()
         give_back_freed()
         self._resident = resident("VmRSS") if forget_peak() else None
 
     def risen(self):
-        """Return (bytes of resident memory or None, bytes of the GPU's allocator or None)."""
+        """Return (bytes of resident memory or None, bytes of the device's allocator or None)."""
         peak = None if self._resident is None else resident("VmHWM")
         return (
             None if peak is None else max(peak - self._resident, 0),
-            None if self._device == "cpu" else max(torch.cuda.max_memory_allocated() - self._allocated, 0),
+            max(self._device.module.max_memory_allocated() - self._allocated, 0) if self._device.has_memory else None,
         )
 
 
@@ -128,16 +139,16 @@ def resident(name):
 
 
 def gpu_uuid(device):
-    """Return the name by which ``nvidia-smi`` knows the GPU in use (``GPU-...``), None on the CPU or where unknown.
+    """Return the name by which ``nvidia-smi`` knows the GPU in use (``GPU-...``), None elsewhere or where unknown.
 
     The driver is asked: torch tells it from some release on, and counts GPUs in another order than ``nvidia-smi``.
     """
-    if device == "cpu":
+    if not device.is_nvidia:
         return None
     try:
         driver = ctypes.CDLL("libcuda.so.1")
         number, uuid = ctypes.c_int(), (ctypes.c_ubyte * 16)()
-        failed = driver.cuDeviceGet(ctypes.byref(number), torch.cuda.current_device())
+        failed = driver.cuDeviceGet(ctypes.byref(number), device.module.current_device())
         if failed or driver.cuDeviceGetUuid(uuid, number):
             return None
     except (AttributeError, OSError, RuntimeError):

@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 
-from gate_worker import events, lifecycle, native_stacks, settings, wire
+from gate_worker import device, events, lifecycle, native_stacks, settings, wire
 from gate_worker.run import measurements, serving
 from gate_worker.values import trees
 
@@ -303,13 +303,13 @@ def do(request, run_dir, log):
     log.mark("switches", settings.apply_process_wide(request))
     log.mark("numerics", settings.state(request))
     writer = trees.TensorWriter(os.path.join(run_dir, wire.OUTPUTS))
-    models = {}
+    models, runs_on = {}, device.of(request)
     _kept_alive.append(models)
     for run in request["runs"]:
         name = run["artifact"]["model"]
         try:
             with log.phase(wire.INPUTS, model=name):
-                models[name] = serving.ServedModel(run, request["device"], request["switches"], request["load"])
+                models[name] = serving.ServedModel(run, runs_on, request["switches"], request["load"])
         except events.PhaseFailed:
             pass
     perform(request, run_dir, models, writer, log)

@@ -78,6 +78,7 @@ class ServedModel:
     ``stable_answer`` is what the module that it holds now is known to answer.
 
     Args:
+        device: a ``Device``, where it runs.
         at_load: the request's switches; those of modules are done to what is loaded.
         loader: how it is loaded, one of ``loading.LOADERS``.
     """
@@ -90,16 +91,17 @@ class ServedModel:
         self._at_load = at_load or {}
         self._loader = loading.LOADERS[loader]
         self.device = device
+        self._waits = not device.is_cpu
         self._precision = run["precision"]
         self._larger_inputs = run.get("larger_inputs")
         self._module = None
         self.stable_answer = StableAnswer()
-        self._reader = trees.TensorReader(artifact["inputs_dir"], device)
+        self._reader = trees.TensorReader(artifact["inputs_dir"], device.name)
         self._inputs = {entry["set"]: entry for entry in self._reader.index(artifact["inputs_dir"])}
 
     def load(self):
         self.stable_answer = StableAnswer()
-        self._module = self._loader(self._artifact["path"], self.device)
+        self._module = self._loader(self._artifact["path"], self.device.name)
         self._module.eval()
         if self._precision is not None:
             self._module.to(getattr(torch, self._precision))
@@ -137,9 +139,7 @@ class ServedModel:
 
     def has_drawn(self):
         """Whether a generator of torch has moved since ``prepare`` seeded it; of a process whose other threads rest."""
-        generators = [torch.default_generator]
-        if self.device != "cpu":
-            generators.append(torch.cuda.default_generators[torch.cuda.current_device()])
+        generators = self.device.generators()
         seeded = [torch.Generator(one.device).manual_seed(self._artifact["seed"]) for one in generators]
         return not all(torch.equal(one.get_state(), new.get_state()) for one, new in zip(generators, seeded))
 
@@ -165,8 +165,8 @@ class ServedModel:
         return side_effects_of(self._reader, arguments, self._inputs[set_name]["tree"], output)
 
     def synchronize(self):
-        if self.device != "cpu":  # this thread's stream only: waiting for the device would break captures of others
-            torch.cuda.current_stream().synchronize()
+        if self._waits:
+            self.device.synchronize()
 
 
 def widened(value, dtype):

@@ -8,6 +8,7 @@ import pytest
 
 from harness.config.load import load_settings
 from harness.config.schema import SWITCHES, TOP, Kind, Table, Tables
+from harness.devices import Device
 from harness.domain.plan import QUANTITY_LIMITS, Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError, ExitCode
@@ -140,6 +141,16 @@ def test_auto_jobs_are_what_the_caller_says() -> None:
     assert load({"jobs": "auto"}).jobs == 6
 
 
+def test_a_device_of_the_configuration_is_a_row_that_a_run_may_name() -> None:
+    can = {"streams": True, "events": True, "graphs": True, "nodes": ["/dev/davinci0"]}
+    found = load({"devices": {"npu": can}}, device="npu")
+    npu = Device(name="npu", words="npu", torch="npu", nodes=("/dev/davinci0",), streams=True, events=True, graphs=True)
+    assert (found.device, found.devices) == ("npu", {"npu": npu})
+    with pytest.raises(ConfigError, match="command line: --device: expected one of auto, cpu, cuda, rocm, xpu") as no:
+        load({}, device="npu")
+    assert "[tool.compat.devices.npu]" in no.value.hint
+
+
 OFF = {"rollback": "off"}
 FAIL = {"policy": {"rollback": "fail"}}
 
@@ -155,7 +166,13 @@ def test_a_rollback_that_is_to_decide_and_is_not_looked_at_is_refused() -> None:
 WRONG_VALUES: list[tuple[str, object, str]] = [
     ("old", 2.6, "expected text in quotes, not empty, got 2.6"),
     ("new", "", 'expected text in quotes, not empty, got ""'),
-    ("device", "gpu", 'expected one of auto, cpu, cuda, got "gpu"'),
+    ("device", "gpu", 'expected one of auto, cpu, cuda, rocm, xpu, got "gpu"'),
+    ("device", "GPU", 'expected the name of a device, such as cuda, got "GPU"'),
+    ("devices.npu", True, "expected a table, got true"),
+    ("devices.npu.nodes", "/dev/npu", 'expected a list of texts in quotes, got "/dev/npu"'),
+    ("devices.npu.streams", 1, "expected true or false, got 1"),
+    ("devices.npu.graphs", True, "a graph is captured in a stream and timed by events"),
+    ("devices.cuda", {}, "this device is known already"),
     ("jobs", 0, 'expected a whole number >= 1, or "auto", got 0'),
     ("jobs", "all", 'expected a whole number >= 1, or "auto", got "all"'),
     ("jobs", True, 'expected a whole number >= 1, or "auto", got true'),
@@ -277,7 +294,7 @@ def test_every_key_has_a_wrong_value_in_this_file() -> None:
 @pytest.mark.parametrize(
     ("path", "key", "message"),
     [
-        ("devise", "devise", 'unknown key; did you mean "device"? allowed: old, new, device, jobs'),
+        ("devise", "devise", 'unknown key; did you mean "device" or "devices"? allowed: old, new, device, jobs'),
         ("latency.budgett", "latency.budgett", 'unknown key; did you mean "budget"? allowed: budget, limit'),
         ("deadlines.zzz", "deadlines.zzz", "unknown key; allowed: floor_s, fast_floor_s, factor, total_s, export_s"),
         ("latency.pairs", "latency.pairs", "unknown key; "),

@@ -141,7 +141,6 @@ def test_cell_id_reads_back_as_its_cell() -> None:
         ("dlrm/backward/alone/cpu/default/all/x", "expected 6 parts, got 7"),
         ("dlrm/sideways/alone/cpu/default/all", 'direction is one of backward, forward, got "sideways"'),
         ("dlrm/backward/together/cpu/default/all", f'scenario is one of {", ".join(CELL_SCENARIOS)}, got "together"'),
-        ("dlrm/backward/alone/gpu/default/all", 'device is one of cpu, cuda, got "gpu"'),
         ("/backward/alone/cpu/default/all", 'model is a name, got ""'),
         ("dlrm/backward/alone/cpu//all", 'profile is a name, got ""'),
         ("dlrm/backward/alone/cpu/default/a b", 'inputs is a name, got "a b"'),

@@ -24,8 +24,8 @@ def test_without_any_there_are_none() -> None:
 
 
 def test_configured_files_are_relative_to_the_project_and_modules_are_names() -> None:
-    both = ("torchvision", "/project/ops/libmyops.so", "/opt/lib.so")
-    assert libraries(libraries=["torchvision", "ops/libmyops.so", "/opt/lib.so"]) == (both, both)
+    both = ("torchvision", "/project/ops/libmyops.so", "/project/npu.py", "/opt/lib.so")
+    assert libraries(libraries=["torchvision", "ops/libmyops.so", "npu.py", "/opt/lib.so"]) == (both, both)
 
 
 def test_a_release_has_its_own_in_place_of_the_common_ones() -> None:

@@ -11,7 +11,6 @@ def request(env: dict[str, str]) -> ProbeRequest:
         verb="benchmark",
         side="old",
         environment="e",
-        device="cpu",
         profile=ServingProfile(env=env),
         deadline=Deadline(load_s=1.0, call_s=1.0, total_s=1.0),
         worker_digest="w",

@@ -78,7 +78,7 @@ def test_a_name_that_is_no_word_is_refused(name: str) -> None:
         ("tags", ("two words",)),
         ("devices", ()),
         ("devices", ("tpu",)),
-        ("device", "tpu"),
+        ("device", "tpu:0"),
         ("unordered", ("input[0]",)),
         ("tolerance", 0.0),
         ("tolerance", float("inf")),

@@ -240,8 +240,16 @@ WRONG: list[tuple[str, int, str]] = [
     ('@model("a", seed=None)' + DEF, 2, "@model seed: expected a whole number >= 0, got null"),
     ('@model("a", freeze=1)' + DEF, 2, "@model freeze: expected true or false, got 1"),
     ('@model("a", reset="a.b")' + DEF, 2, "@model reset: expected a Python identifier"),
-    ('@model("a", devices=("gpu",))' + DEF, 2, '@model devices: expected a tuple of "cpu" and "cuda", not empty'),
-    ('@model("a", devices=())' + DEF, 2, '@model devices: expected a tuple of "cpu" and "cuda", not empty'),
+    (
+        '@model("a", devices=("gpu",))' + DEF,
+        2,
+        "@model devices: expected a tuple of devices out of cpu, cuda, rocm, xpu, not empty",
+    ),
+    (
+        '@model("a", devices=())' + DEF,
+        2,
+        "@model devices: expected a tuple of devices out of cpu, cuda, rocm, xpu, not empty",
+    ),
     ('@model("a")\n@planted_defect("b")' + DEF, 3, "@planted_defect: expect is missing"),
     (
         '@model("a")\n@planted_defect("b", "slow")' + DEF,

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from harness.decision.cells import judge_alone
-from harness.domain.environment import Environment
+from harness.devices import CPU, TABLE, Device
+from harness.domain.environment import Environment, Fingerprint
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile, WorkerLimits
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
@@ -24,7 +25,7 @@ from harness.probing import conclusion, events, processes, verification
 from harness.probing import runner as probing_runner
 from harness.probing.conclusion import conclude
 from harness.probing.requests import wire_request
-from harness.probing.runner import ZygoteRunner
+from harness.probing.runner import ZygoteRunner, require_seen
 from harness.probing.zygote import Child, Zygote
 from harness.store import codec, probe_files
 from harness.store.results import WhyNot
@@ -589,8 +590,29 @@ def test_a_probe_whose_files_were_not_put_together_yet_is_reused_and_they_are(
 
 
 def test_each_side_says_its_own_torch(runner: ZygoteRunner) -> None:
-    found = [runner.fingerprint(side, ServingProfile(), "cpu").torch for side in ("old", "new")]
+    found = [runner.fingerprint(side, ServingProfile()).torch for side in ("old", "new")]
     assert found == ["2.1.2", "2.6.0"]
+
+
+@pytest.mark.parametrize(
+    ("device", "gpu", "cuda", "said"),
+    [
+        (CPU, None, None, ""),
+        (TABLE["cuda"], "H100", "12.4", ""),
+        (TABLE["cuda"], None, "12.4", "this machine has a GPU and env sees none"),
+        (TABLE["cuda"], "MI300", None, "--device cuda: env is no CUDA build of torch"),
+        (TABLE["rocm"], "MI300", None, ""),
+        (TABLE["rocm"], "H100", "12.4", "--device rocm: env is no ROCm build of torch"),
+        (Device(name="npu", words="npu", torch="npu"), "npu 0", "12.4", ""),
+        (Device(name="npu", words="npu", torch="npu"), None, None, "env sees no npu"),
+    ],
+)
+def test_an_environment_must_see_the_device_and_no_other_makers(
+    device: Device, gpu: str | None, cuda: str | None, said: str
+) -> None:
+    refused = pytest.raises(EnvironmentUnavailable, match=f"^{said};") if said else contextlib.nullcontext()
+    with refused:
+        require_seen(device, Fingerprint(torch="2.6.0", gpu=gpu, cuda=cuda), "env")
 
 
 def test_closed_runner_refuses_work(tmp_path: Path, stub_environment: Environment) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.devices import CPU, Device
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.probe import ServingProfile
 from harness.errors import RunDirError
@@ -23,8 +24,8 @@ BUILT = Environment(name="torch 2.6.0", interpreter="/envs/a/bin/python", spec=S
 
 def test_the_name_is_no_part_of_the_key() -> None:
     other = replace(BUILT, name="production", spec=replace(SPEC, name="production"), built_s=3.0)
-    assert release_key(other, "cpu") == release_key(BUILT, "cpu")
-    assert release_key(BUILT, "cpu").startswith("torch-2.6.0-")
+    assert release_key(other, CPU) == release_key(BUILT, CPU)
+    assert release_key(BUILT, CPU).startswith("torch-2.6.0-")
 
 
 @pytest.mark.parametrize(
@@ -37,26 +38,31 @@ def test_the_name_is_no_part_of_the_key() -> None:
     ],
 )
 def test_everything_that_may_change_an_answer_is(other: Environment) -> None:
-    assert release_key(other, "cpu") != release_key(BUILT, "cpu")
+    assert release_key(other, CPU) != release_key(BUILT, CPU)
 
 
 def test_what_is_installed_in_a_ready_made_interpreter_is_part_of_the_key(tmp_path: Path) -> None:
     ready = stub.make_environment(tmp_path / "env")
-    before = release_key(ready, "cpu")
+    before = release_key(ready, CPU)
     (site,) = (tmp_path / "env" / "lib").glob("*/site-packages")
     (site / "torchvision").mkdir()
-    assert release_key(ready, "cpu") == before
+    assert release_key(ready, CPU) == before
     told = site / "torchvision-0.21.0.dist-info"
     told.mkdir()
-    first = release_key(ready, "cpu")
+    first = release_key(ready, CPU)
     told.rename(site / "torchvision-0.21.1.dist-info")
-    assert len({before, first, release_key(ready, "cpu")}) == 3
+    assert len({before, first, release_key(ready, CPU)}) == 3
 
 
 def test_results_of_another_kind_of_machine_have_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = release_key(BUILT, "cpu")
+    here = release_key(BUILT, CPU)
     monkeypatch.setattr(release, "_machine", lambda device: [device, "another CPU"])
-    assert release_key(BUILT, "cpu") != here
+    assert release_key(BUILT, CPU) != here
+
+
+def test_results_of_another_device_have_other_keys() -> None:
+    others = (Device(name=name, words=name, torch=name) for name in ("npu", "hpu"))
+    assert len({release_key(BUILT, device) for device in (CPU, *others)}) == 3
 
 
 def test_an_environment_says_once_what_it_is(
@@ -64,7 +70,7 @@ def test_an_environment_says_once_what_it_is(
 ) -> None:
     def asked(runner: ZygoteRunner, *, anew: bool = False) -> str:
         folder = tmp_path / "releases"
-        found = fingerprint_of("key", runner, folder, profile=ServingProfile(), device="cpu", anew=anew)
+        found = fingerprint_of("key", runner, folder, profile=ServingProfile(), device=CPU, anew=anew)
         return found.torch
 
     with closing(ZygoteRunner({"key": stub_environment}, tmp_path / "probes", watchdog)) as runner:
@@ -137,9 +143,9 @@ def test_releasing_a_side_ends_its_zygote_and_the_next_request_starts_another(
 ) -> None:
     with closing(ZygoteRunner({"a": stub_environment, "b": other_stub_environment}, tmp_path, watchdog)) as runner:
         for side in ("a", "b"):
-            runner.fingerprint(side, ServingProfile(), "cpu")
+            runner.fingerprint(side, ServingProfile())
         runner.release("a")
         assert [side for side, _ in runner._zygotes] == ["b"]
-        assert runner.fingerprint("a", ServingProfile(), "cpu").torch == "2.1.2"
+        assert runner.fingerprint("a", ServingProfile()).torch == "2.1.2"
         assert sorted(side for side, _ in runner._zygotes) == ["a", "b"]
     assert runner.unreaped == []

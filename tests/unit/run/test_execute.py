@@ -21,12 +21,13 @@ from harness.run.files import read_report
 from harness.run.gate import gate
 from harness.run.options import Options, own_command, shown_path
 from harness.domain.models import ModelDeclaration
-from harness.domain.plan import DEFAULT_SCENARIOS, Plan
+from harness.devices import CPU, TABLE, Device
+from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
 from harness.models.declarations import PLANTED_DEFECT_SCENARIOS
 from harness.scenarios import INITIALIZATIONS, SCENARIOS
 from harness.domain.outcome import Status
 from tests.unit.builders.reports import ratio, verdict
-from harness.errors import ConfigError, RunDirError, SelectionError
+from harness.errors import ConfigError, EnvironmentUnavailable, RunDirError, SelectionError
 from harness.models import fixture_folders
 from harness.models.given import GivenModels
 from harness.store.run_folder import RunDir
@@ -151,7 +152,7 @@ def test_resuming_with_the_fixtures_of_the_plan_goes_on_with_it(stored: Path, ex
 def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *, changed: bool) -> None:
     source = _with_changed_source(stored, "din") if changed else ""
     options = Options(project=PROJECT, out=str(stored.parent))
-    cell = "din/backward/alone/" + planning.chosen_device("auto") + "/default/all"
+    cell = "din/backward/alone/" + planning.chosen_device(Settings(old="", new="")).name + "/default/all"
     rerun.rerun(options, stored.name, cell, Progress(enabled=False))
     (plan,) = executed
     assert "says nothing about the whole upgrade" in plan.notes[0]
@@ -166,7 +167,7 @@ def test_latency_may_be_repeated_with_another_budget(
     run = RunDir.create(tmp_path, "t", NOW)
     run.save_plan(plan)
     run.close()
-    cell = "served_gru/backward/latency/" + planning.chosen_device("auto") + "/default/all"
+    cell = "served_gru/backward/latency/" + planning.chosen_device(Settings(old="", new="")).name + "/default/all"
     options = Options(project=PROJECT, out=str(tmp_path), overrides={"latency": asked})
     rerun.rerun(options, "last", cell, Progress(enabled=False))
     latency = executed[0].settings.latency
@@ -264,7 +265,7 @@ IN_PYTHON = ("python_server", "python_keeping")
 def planned_scenarios(
     *wanted: str, gpu: bool = False, project: Path = PROJECT, monkeypatch: pytest.MonkeyPatch, **overrides: object
 ) -> tuple[str, ...]:
-    monkeypatch.setattr(planning, "GPU_NODE", Path("/dev/null" if gpu else "/dev/nothing"))
+    monkeypatch.setattr(planning, "is_shown", lambda device: not device.nodes or (gpu and device.nvidia))
     options = Options(project=project, overrides={**SIDES, **overrides}, expression="din", scenarios=wanted)
     return planning.make_plan(options).scenarios
 
@@ -310,6 +311,60 @@ def test_graphs_are_captured_by_default_where_there_is_a_gpu(monkeypatch: pytest
     assert planned_scenarios(monkeypatch=monkeypatch, gpu=True) == expected
     assert planned_scenarios("shared", monkeypatch=monkeypatch, gpu=True) == ("alone", "shared")
     assert planned_scenarios(monkeypatch=monkeypatch, gpu=True, device="cpu") == (*DEFAULT_SCENARIOS, *IN_PYTHON)
+
+
+@pytest.fixture
+def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a machine that shows no device yet."""
+    monkeypatch.setattr(planning, "ROOT", tmp_path)
+    (tmp_path / "dev" / "dri").mkdir(parents=True)
+    return tmp_path
+
+
+def chosen(name: str = "auto", *others: Device) -> Device:
+    return planning.chosen_device(Settings(old="", new="", device=name, devices={item.name: item for item in others}))
+
+
+def test_auto_takes_an_nvidia_gpu_and_no_other_device(shown: Path) -> None:
+    for node in ("kfd", "dri/card0"):
+        (shown / "dev" / node).touch()
+    assert chosen() is CPU
+    assert (chosen("rocm"), chosen("xpu")) == (TABLE["rocm"], TABLE["xpu"])
+    (shown / "dev" / "nvidiactl").touch()
+    assert chosen() is TABLE["cuda"]
+
+
+def test_a_device_that_the_machine_does_not_show_is_refused_with_what_it_shows(shown: Path) -> None:
+    (shown / "dev" / "kfd").touch()
+    with pytest.raises(
+        EnvironmentUnavailable, match=r"--device cuda: this machine shows no NVIDIA GPU \(/dev/nvid"
+    ) as no:
+        chosen("cuda")
+    assert no.value.hint == "run with --device cpu or rocm"
+    npu = Device(name="npu", words="npu", torch="npu", nodes=("/dev/davinci[0-9]",))
+    with pytest.raises(EnvironmentUnavailable, match="this machine shows no npu"):
+        chosen("npu", npu)
+    assert chosen("npu", replace(npu, nodes=())).name == "npu"  # torch alone can tell
+
+
+def test_a_device_of_its_own_captures_graphs_where_it_can_and_the_python_worker_does_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "fixtures").symlink_to(PROJECT / "fixtures")
+    table = "[tool.compat.devices.npu]\nstreams = true\nevents = true\ncpp = true\n"
+    (tmp_path / "pyproject.toml").write_text(table)
+
+    def planned(*wanted: str, **overrides: Any) -> tuple[str, ...]:
+        return planned_scenarios(*wanted, project=tmp_path, monkeypatch=monkeypatch, device="npu", **overrides)
+
+    assert "cuda_graphs" not in planned()
+    with pytest.raises(SelectionError, match="cuda_graphs needs graphs, and npu has none"):
+        planned("cuda_graphs")
+    (tmp_path / "pyproject.toml").write_text(f"{table}graphs = true\n")
+    assert "cuda_graphs" in planned()
+    monkeypatch.setattr(planning, "find_compiler", lambda: "g++")
+    with pytest.raises(SelectionError, match="cuda_graphs needs the Python worker"):
+        planned("cuda_graphs", runtime="libtorch")
 
 
 def test_scenarios_come_in_the_order_of_the_report_with_alone_before_them(monkeypatch: pytest.MonkeyPatch) -> None:

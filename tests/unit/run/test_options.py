@@ -6,8 +6,10 @@ import pytest
 
 from harness.cli import main
 from harness.run import plan as planning
-from harness.run.options import Options, known_models, other_policy, settings_of
-from harness.errors import FixtureError
+from harness.domain.plan import Settings
+from harness.devices import Device
+from harness.run.options import Options, known_models, other_policy, settings_of, waivers_in
+from harness.errors import ConfigError, FixtureError
 from tests.unit.builders.archives import torchscript
 
 SIDES = {"old": "2.1.2", "new": "2.6.0", "device": "cpu"}
@@ -81,3 +83,13 @@ def test_a_run_that_is_resumed_under_another_policy_tells_so(project: Path) -> N
         Options(project=project, overrides=SIDES, assignments=("policy.minimum_models=0",), arguments=("--set", "..."))
     )
     assert other_policy(set_, bare) == ()
+
+
+def test_a_waiver_for_a_device_that_no_row_knows_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "waivers.toml"
+    entry = 'model = "m"\nkind = "values"\nreason = "r"\nowner = "o"\nexpires = 2030-01-01\ndevice = "npu"\n'
+    path.write_text(f"[[waiver]]\n{entry}")
+    with pytest.raises(ConfigError, match="waivers.toml: waiver 1: there is no device 'npu'"):
+        waivers_in(path, Settings(old="", new=""))
+    known = Settings(old="", new="", devices={"npu": Device(name="npu", words="npu", torch="npu")})
+    assert [waiver.device for waiver in waivers_in(path, known)] == ["npu"]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from harness.config.schema import NUMERICS, SWITCHES
+from harness.devices import CPU, TABLE as TABLE_OF_DEVICES
 from harness.domain.probe import ServingProfile
 from harness.settings.mitigations import (
     JIT_SWITCHES,
@@ -23,7 +24,7 @@ STATE |= {"flush_denormal": False, "cudnn_tf32": True}
 
 def named(**changes: Any) -> list[str]:
     asked: dict[str, Any] = {
-        "device": "cpu",
+        "device": CPU,
         "isa": "AVX512",
         "orders": (),
         "pools": None,
@@ -72,7 +73,7 @@ def test_all_switches_are_candidates_and_nothing_that_changes_nothing_is() -> No
     assert {setting.name for setting in JIT_SWITCHES} <= set(found)
     assert {"inference mode", "freeze", "oneDNN off", "deterministic", "AVX2 kernels"} <= set(found)
     assert not {"full matmul precision", "autocast off", "denormals kept", "one intra-op thread"} & set(found)
-    assert not [name for name in found if MITIGATIONS[name].cuda_only or MITIGATIONS[name].order]
+    assert not [name for name in found if MITIGATIONS[name].needs or MITIGATIONS[name].order]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +84,9 @@ def test_all_switches_are_candidates_and_nothing_that_changes_nothing_is() -> No
         ({"orders": ("load", "calls")}, "serialized loading"),
         ({"orders": ("load", "calls")}, "serialized first calls"),
         ({"orders": ("fork",)}, "load after the fork"),
-        ({"device": "cuda"}, "cuDNN off"),
-        ({"device": "cuda"}, "eager CUDA modules"),
+        ({"device": TABLE_OF_DEVICES["cuda"]}, "cuDNN off"),
+        ({"device": TABLE_OF_DEVICES["cuda"]}, "eager CUDA modules"),
+        ({"device": TABLE_OF_DEVICES["rocm"]}, "cuDNN off"),
         ({"new": {**STATE, "matmul_precision": "medium"}}, "full matmul precision"),
         ({"new": {**STATE, "flush_denormal": True}}, "denormals kept"),
     ],

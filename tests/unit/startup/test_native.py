@@ -123,6 +123,14 @@ def test_gpu_run_builds_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert built(monkeypatch, device="cuda")[2].cuda is True
 
 
+def test_cpp_worker_is_not_built_for_a_device_that_it_does_not_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, _, builds = built(monkeypatch, device="xpu")
+    assert (facts.worker, builds.built) == ("python", {})
+    assert facts.worker_notes[0].startswith("the C++ worker does not run on xpu; loading was not concurrent")
+    with pytest.raises(ConfigError, match='runtime = "libtorch": the C'):
+        built(monkeypatch, "libtorch", device="xpu")
+
+
 def test_beside_golden_records_only_the_new_release_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     facts, probes, builds = built(monkeypatch, sides=("new",))
     assert (facts.worker, list(builds.built), list(probes.native)) == ("libtorch", ["new"], ["new"])

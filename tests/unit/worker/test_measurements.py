@@ -44,9 +44,10 @@ def worker(event_log: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[An
         reset_peak_memory_stats=lambda: None,
         memory_allocated=lambda: 0,
         current_device=lambda: 1,
+        current_stream=lambda: SimpleNamespace(synchronize=lambda: event_log.append("stream")),
     )
     torch = ModuleType("torch")
-    torch.cuda = cuda  # type: ignore[attr-defined]
+    torch.cuda = torch.npu = cuda  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setitem(sys.modules, "gate_worker", harness.worker)
     before = set(sys.modules)
@@ -58,9 +59,11 @@ def worker(event_log: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[An
             delattr(sys.modules[package], last)
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_what_is_done_before_each_call_is_not_timed(worker: Any, event_log: list[str], device: str) -> None:
-    measurements = worker("run.measurements")
+@pytest.mark.parametrize(("device", "can"), [("cpu", ()), ("cuda", ("events",))])
+def test_what_is_done_before_each_call_is_not_timed(
+    worker: Any, event_log: list[str], device: str, can: tuple[str, ...]
+) -> None:
+    measurements, device = worker("run.measurements"), worker("device").Device(device, can)
     ticks = iter(range(1, 1000))
     measurements.time = SimpleNamespace(perf_counter_ns=lambda: 1_000_000 * next(ticks))
 
@@ -76,6 +79,28 @@ def test_what_is_done_before_each_call_is_not_timed(worker: Any, event_log: list
     assert event_log[:3] == ["call"] * 3
 
 
+@pytest.mark.parametrize(("can", "waited"), [((), "context"), (("streams",), "stream")])
+def test_a_call_on_a_device_without_events_is_waited_for(
+    worker: Any, event_log: list[str], can: tuple[str, ...], waited: str
+) -> None:
+    times = worker("run.measurements").timed(event_log.append, ("call",), 2, worker("device").Device("npu", can))
+    assert len(times) == 2
+    assert event_log == [waited, "call", waited] * 2
+
+
+def test_a_device_without_memory_statistics_tells_of_resident_memory_alone(worker: Any) -> None:
+    assert worker("run.measurements").Peak(worker("device").Device("npu")).risen()[1] is None
+
+
+def test_graph_of_a_device_is_called_after_it_or_plainly(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    npu = worker("device").Device("npu", ("graphs",))
+    monkeypatch.setattr(npu.module, "Graph", lambda: "plain", raising=False)
+    assert (npu.graph(), npu.why_no_graphs()) == ("plain", "")
+    monkeypatch.setattr(npu.module, "NPUGraph", lambda: "its own", raising=False)
+    assert npu.graph() == "its own"
+    assert worker("device").Device("npu").why_no_graphs() == "npu captures no graphs"
+
+
 def test_context_of_the_gpu_is_made_before_memory_is_looked_at(
     worker: Any, event_log: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +112,7 @@ def test_context_of_the_gpu_is_made_before_memory_is_looked_at(
 
     monkeypatch.setattr(measurements, "forget_peak", note)
     monkeypatch.setattr(measurements, "resident", note)
-    measurements.Peak("cuda")
+    measurements.Peak(worker("device").Device("cuda", ("memory",)))
     assert event_log == ["init", "context", "forget", "VmRSS"]
 
 
@@ -106,8 +131,9 @@ def test_driver_names_the_gpu_in_use(worker: Any, monkeypatch: pytest.MonkeyPatc
 
     measurements = worker("run.measurements")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(cuDeviceGet=get, cuDeviceGetUuid=get_uuid))
-    assert measurements.gpu_uuid("cuda") == uuid
-    assert measurements.gpu_uuid("cpu") is None
+    device = worker("device").Device
+    assert measurements.gpu_uuid(device("cuda", ("nvidia",))) == uuid
+    assert (measurements.gpu_uuid(device("cpu")), measurements.gpu_uuid(device("cuda"))) == (None, None)
 
 
 def test_machine_without_a_driver_names_no_gpu(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +141,7 @@ def test_machine_without_a_driver_names_no_gpu(worker: Any, monkeypatch: pytest.
         raise OSError(name)
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    assert worker("run.measurements").gpu_uuid("cuda") is None
+    assert worker("run.measurements").gpu_uuid(worker("device").Device("cuda", ("nvidia",))) is None
 
 
 def test_capture_gets_its_mode_where_the_release_knows_modes(worker: Any) -> None:

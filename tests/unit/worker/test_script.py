@@ -395,7 +395,7 @@ def test_capture_without_a_gpu_is_an_error_of_the_model(perform: Perform) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, found in INITIALIZATIONS.items() if not found.native_only and not found.gpu_only]
+    "name", [name for name, found in INITIALIZATIONS.items() if not found.native_only and not found.graphs]
 )
 def test_every_scenario_of_the_python_worker_completes(perform: Perform, name: str) -> None:
     script = INITIALIZATIONS[name].write(["a", "b", "c"], 3)

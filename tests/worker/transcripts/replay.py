@@ -111,7 +111,7 @@ def both_workers(python: str, folder: Path) -> Iterator[ZygoteRunner]:
     environment = Environment(name="here", interpreter=python, spec=EnvSpec(name="here", interpreter=python))
     runner = ZygoteRunner({"old": environment}, folder, watchdog)
     try:
-        runner.fingerprint("old", ServingProfile(), "cpu")
+        runner.fingerprint("old", ServingProfile())
         libtorch = LibTorch.from_mark(runner.libtorch["old"])
         built = build_worker(libtorch, default_environment_root(PROJECT) / "native")
         assert built.binary is not None, built.why_not

@@ -160,8 +160,8 @@ def test_unknown_scenario_is_refused() -> None:
     assert "there is no scenario 'nowhere'" in refused(ENTRY + 'scenario = "nowhere"\n')
 
 
-def test_unknown_device_is_refused() -> None:
-    assert "there is no device 'gpu'" in refused(ENTRY + 'device = "gpu"\n')
+def test_device_that_is_no_name_is_refused() -> None:
+    assert "device is 'cuda:0'" in refused(ENTRY + 'device = "cuda:0"\n')
 
 
 @pytest.mark.parametrize("value", ["JIRA-1", "javascript:alert(1)", "http://", "https:///x", "https://a b"])
