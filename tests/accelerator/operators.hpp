@@ -148,18 +148,12 @@ struct Call {
 template <typename Function>
 IValue with_tensors(const IValue& value, const Function& function) {
   if (value.isTensor()) return function(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<Tensor> tensors;
-    for (const Tensor& tensor : value.toTensorVector()) tensors.push_back(function(tensor));
-    return tensors;
-  }
-  if (value.isOptionalTensorList()) {
-    auto tensors = value.toOptionalTensorList().copy();
-    for (std::size_t index = 0; index < tensors.size(); ++index)
-      if (const auto tensor = tensors.get(index); tensor.has_value()) tensors.set(index, function(*tensor));
-    return tensors;
-  }
-  return value;
+  if (!value.isList()) return value;
+  // Not by the type of the list: one that TorchScript has made is no list of optional tensors.
+  c10::List<IValue> items = value.toList().copy();
+  for (std::size_t index = 0; index < items.size(); ++index)
+    if (const IValue item = items.get(index); item.isTensor()) items.set(index, function(item.toTensor()));
+  return items;
 }
 
 inline std::vector<Tensor> tensors_of(const IValue& value) {

@@ -16,7 +16,8 @@ from harness.environments.pythons import choose_python
 from tests.accelerator.build import build
 from tests.integration.gate import PROJECT
 
-pytestmark = pytest.mark.integration
+# Compiling takes longer than all tests of CI together may take for this.
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 PROGRAMS = Path(__file__).with_name("accelerator")
 RELEASES = ("2.1.2", "2.6.0", "2.15.0")
@@ -47,13 +48,15 @@ SHOWS = {
     "capture_on_the_default_stream": "RuntimeError: fakedev error: graphs must be captured on a non-default stream",
     "capture_that_leaves_a_stream_behind": "RuntimeError: fakedev error: operation failed due to a previous error",
 }
-SAID_BEFORE = {"error_one_call_later": "after the call", "index_out_of_range": "after the call", "stream_that_hangs": "launched"}
+SAID_BEFORE = {
+    "error_one_call_later": "after the call",
+    "index_out_of_range": "after the call",
+    "stream_that_hangs": "launched",
+}
 
 
 def interpreter(release: str) -> str:
-    builder = EnvironmentBuilder(
-        default_environment_root(PROJECT), progress=lambda name, text: None, uv=find_uv()
-    )
+    builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda name, text: None, uv=find_uv())
     python = choose_python(list(RELEASES), list(find_pythons()))
     return builder.build(EnvSpec(name=f"torch {release}", release=release, python=python)).interpreter
 
@@ -68,26 +71,18 @@ def run(release: str, program: str, folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def fates(release: str, folder: Path, *names: str, times: int = 1) -> dict[str, dict[str, dict[str, int]]]:
-    found: dict[str, Any] = json.loads(run(release, "faults.py", folder, str(times), *names))
-    assert found["torch"].startswith(release)
-    cases: dict[str, dict[str, dict[str, int]]] = found["cases"]
-    return cases
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASES)
 def test_each_planted_defect_shows_and_its_twin_does_not(release: str, tmp_path: Path) -> None:
-    found = fates(release, tmp_path)
-    assert found.keys() == SHOWS.keys()
-    for name, runs in found.items():
+    found: dict[str, Any] = json.loads(run(release, "faults.py", tmp_path, "1"))
+    assert found["torch"].startswith(release)
+    assert found["cases"].keys() == SHOWS.keys()
+    for name, runs in found["cases"].items():
         (shown,) = runs["planted"]
         assert shown.startswith(SHOWS[name]), name
         before = [SAID_BEFORE[name]] if name in SAID_BEFORE else []
         assert runs["healthy"] == {" | ".join([*before, "right"]): 1}, name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASES)
 def test_workers_find_what_they_use_of_a_device(release: str, tmp_path: Path) -> None:
     assert run(release, "behaviour.py", tmp_path) == "loads with map_location: True\n"

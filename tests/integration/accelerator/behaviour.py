@@ -98,6 +98,10 @@ def graphs():
         assert torch.allclose(noisy.cpu(), plain + 4)
 
 
+def taken(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+    return x[:, (m[0] > 0).nonzero().flatten()] + 1
+
+
 def operators():
     torch.manual_seed(0)
     values, matrix = torch.randn(4, 5), torch.randn(5, 5)
@@ -111,11 +115,13 @@ def operators():
         lambda x, m: torch.cat([x, x * 2]).sort(1)[0],
         lambda x, m: x.clone().index_add_(0, torch.tensor([0, 2], device=x.device), x[:2]),
         lambda x, m: torch.view_as_complex(x[:, :4].contiguous().reshape(4, 2, 2)).abs(),
+        lambda x, m: torch.fft.irfft(torch.fft.rfft(x).conj() * 2, n=5),
         lambda x, m: torch.add(x, 1, out=torch.empty(0, device=x.device)),
         lambda x, m: x[torch.tensor([3, 1])],  # indices on the host
         lambda x, m: torch.where(x > 0, x, 0.0).bfloat16().float(),
         lambda x, m: torch.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None]),
         lambda x, m: torch.empty(0, device=x.device).resize_(2, 3).fill_(1).resize_(3, 3)[:2],
+        torch.jit.script(taken),
     ):
         expected, found = action(values, matrix), action(there, there_matrix)
         assert found.device.type == "fakedev"
