@@ -27,6 +27,16 @@ def devices():
     assert moved.device.index == 1 and moved.tolist() == [0, 1, 2, 3, 4]
 
 
+def faults():
+    for text in ("late_eror", "hang:0", "hang:x"):
+        try:
+            fakedev.set_fault(text)
+        except RuntimeError as error:
+            assert "FAKEDEV_FAULT: %s is no fault; late_error:N, hang:N," % text in str(error)
+        else:
+            raise AssertionError(text)
+
+
 def memory():
     fakedev.synchronize()
     fakedev.empty_cache()
@@ -145,6 +155,7 @@ def loader():
 
 
 devices()
+faults()
 memory()
 streams()
 numbers()
