@@ -26,7 +26,7 @@ SHAPE_CALLS_LEAST = 5
 SHAPE_S = 0.15
 MOST_CALLS = 100_000
 PROBE_SHARE = 0.25
-# Where one call is longer than a block: three turns left rounds of 100 ms calls twice as noisy as ten leave shorter ones
+# Where one call is longer than a block: three turns left rounds of 100 ms calls twice as noisy as ten of shorter calls
 # (docs/adr/0048-what-made-rounds-noisy.md).
 FEWEST_TURNS = 6
 REPLAYS = 1000
