@@ -15,14 +15,8 @@ HELP = CommandHelp(
     "Look at this machine, export the models on its GPU, load and call them, initialize them in every scenario, time "
     "them, and write down what ran, what failed and how long each part took; after --minutes with what is there.",
     (
-        (
-            "--env old=/opt/torch21/bin/python --env new=/opt/torch26/bin/python",
-            "two releases, the old against the new",
-        ),
-        (
-            "--env old=/opt/torch/bin/python --env new=/opt/torch/bin/python --minutes 9",
-            "one torch under two profiles: judges no upgrade",
-        ),
+        ("--env old=OLD_PYTHON --env new=NEW_PYTHON", "two releases, the old against the new"),
+        ("--env old=PYTHON --env new=PYTHON --minutes 9", "one torch under two profiles: judges no upgrade"),
         ("--resume last --minutes 9", "go on with what the last one did not come to"),
         ("--device cpu --into reports", "a rehearsal, which is never green"),
     ),

@@ -1,5 +1,6 @@
 """A GPU record as markdown: what ran where, how long it took, what failed, and first what it does not show."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 
 from harness.decision.gpu_record import exit_code, reservations
@@ -23,7 +24,7 @@ def render_gpu_record(record: GpuRecord) -> str:
     lines += [f"- {escape(sentence)}" for sentence in reservations(record)]
     lines += [
         f"- {took}; exit code {int(exit_)}: {exit_words(exit_)}",
-        f"- given: {code(' '.join(record.arguments))}",
+        f"- given: {code(shlex.join(record.arguments))}",
         "",
         *_machine(record),
         *_parts(record),
@@ -70,12 +71,12 @@ def _part(part: RecordedPart) -> Iterator[str]:
     yield f"## {escape(part.name)}"
     yield ""
     yield from bullets([("run", part.run)] if part.run else [])
-    yield f"- **repeated by** {code(' '.join(part.arguments))}"
+    yield f"- **repeated by** {code(shlex.join(part.arguments))}"
     if part.time_shares_s:
         shares = sorted(part.time_shares_s.items(), key=lambda item: -item[1])
         yield from bullets([("time", ", ".join(f"{name} {seconds(share)}" for name, share in shares))])
     if part.timed:
-        yield from bullets([("timed", ", ".join(f"{name} of {number}" for name, number in part.timed.items()))])
+        yield from bullets([("timed, of so many models", _counts(part.timed))])
     yield from bullets([(f"planted {name}", note) for name, note in part.missed])
     if part.cells:
         yield ""

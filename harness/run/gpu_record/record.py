@@ -1,6 +1,7 @@
 """Runs the parts of a GPU record one after another, as processes of the gate, and writes down what each came to."""
 
 import contextlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -39,7 +40,10 @@ FORMS = {"json": ".json", "markdown": ".md"}
 # How long a run has to end its processes once its time is over; what a GPU holds up is ended with the process then.
 GRACE_S = 20.0
 # What tells two profiles apart where there is one torch only: servers set it, and it changes no number.
-OTHER_PROFILE = "inference_mode"
+OTHER_PROFILE = (
+    *("--set", "serving.profiles.inference_mode.switches.inference_mode=true"),
+    *("--new-profile", "inference_mode"),
+)
 GATE = (sys.executable, "-m", "harness")
 
 
@@ -79,7 +83,7 @@ def make_record(
         folder = RunDir.shared(_stored(options, options.resume))
         record = _read(folder.path)
         if words and _given(options, words) != record.arguments:
-            given = " ".join(record.arguments)
+            given = shlex.join(record.arguments)
             raise ConfigError(f"--resume goes on with {folder.name}, which was given: {given}", "leave options out")
     record = replace(record, minutes=minutes)
     with folder:
@@ -122,7 +126,7 @@ def _given(options: Options, words: Sequence[str]) -> tuple[str, ...]:
         env_spec(table, settings, side, options.environments, file=CONFIG, project=options.project) for side in sides
     )
     one_torch = (old.release, old.interpreter) == (new.release, new.interpreter)
-    profiles = ("--new-profile", OTHER_PROFILE) if one_torch and not options.sets("new_profile") else ()
+    profiles = OTHER_PROFILE if one_torch and not options.sets("new_profile") else ()
     return (*words, "--allow-same-torch", *profiles)
 
 
@@ -201,7 +205,7 @@ class _Session:
                 self._put(replace(before, why=f"not begun: {missing}"))
                 continue
             self._put(replace(before, why="the command that made this record was killed"))
-            self._progress.note(f"{TITLE}: {part.name}, {left_s / 60:.1f} min left: {' '.join(before.arguments)}")
+            self._progress.note(f"{TITLE}: {part.name}, {left_s / 60:.1f} min left: {shlex.join(before.arguments)}")
             begin_s = _now_s()
             try:
                 code, why = self._execute(part, before, left_s, over)
@@ -261,6 +265,10 @@ class _Session:
         if runs:
             found, sides = _with_facts(replace(found, run=str(runs[-1].relative_to(self._folder))), runs[-1])
             self.record = replace(self.record, **sides)
+            if part.goes_on_with:
+                earlier = self._recorded(part.goes_on_with).processes
+                own = {name: number - earlier.get(name, 0) for name, number in found.processes.items()}
+                found = replace(found, processes={name: number for name, number in own.items() if number > 0})
         self._put(found)
 
     def _reports(self, part: Part) -> Path:
