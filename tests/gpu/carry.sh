@@ -64,7 +64,7 @@ unpack() {
     done
     [ -f "$carry/torch/wheel.txt" ] && [ ! -x "$into/torch/bin/python" ] || return 0
     read -r name digest parts <"$carry/torch/wheel.txt"
-    find "$carry/torch" -name "$name.part-*" -exec cp {} "$into/parts" \;
+    find "$carry/torch" -maxdepth 1 -name "$name.part-*" -exec cp {} "$into/parts" \;
     have=$(find "$into/parts" -name "$name.part-*" | wc -l)
     echo "$name: $have of $parts parts"
     [ "$have" -eq "$parts" ] || return 0

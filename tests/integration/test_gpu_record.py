@@ -101,7 +101,7 @@ def test_without_a_record_there_is_nothing_to_go_on_with(line: Line) -> None:
 def test_one_torch_on_both_sides_judges_no_upgrade(line: Line, new_python: str) -> None:
     sides = ("--env", f"old={new_python}", "--env", f"new={new_python}")
     given = (*sides, "--device", "cpu", "--fixtures", "zoo", "-k", "dlrm and served")
-    done = cli.finish(start(line, given=given), within_s=280.0)
+    done = cli.finish(start(line, "--minutes", "4", given=given), within_s=280.0)  # its scenarios take longer
     assert done.returncode == 4, done.stderr
     record, text = read(line)
     models, timing, _ = record["parts"]
