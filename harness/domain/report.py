@@ -97,6 +97,8 @@ class Explained:
 
 
 SCHEMA_VERSION = 4
+# The devices of a GPU record that is no rehearsal; one outside of torch never counts.
+GPUS = ("cuda", "rocm", "xpu")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -342,9 +344,9 @@ class GpuRecord:
 
     @property
     def gpu(self) -> str:
-        """The GPU that the new side saw; empty on a CPU, and as long as nobody knows."""
+        """The GPU that the new side saw; empty on another device, and as long as nobody knows."""
         found = self.new.fingerprint if self.new is not None else None
-        return "" if found is None or self.device == "cpu" else found.gpu or ""
+        return "" if found is None or self.device not in GPUS else found.gpu or ""
 
     @property
     def same_torch(self) -> bool:

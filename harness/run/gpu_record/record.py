@@ -204,7 +204,7 @@ class _Session:
             if missing:
                 self._put(replace(before, why=f"not begun: {missing}"))
                 continue
-            self._put(replace(before, why="the command that made this record was killed"))
+            self._put(replace(before, exit_code=None, why="the command that made this record was killed"))
             self._progress.note(f"{TITLE}: {part.name}, {left_s / 60:.1f} min left: {shlex.join(before.arguments)}")
             begin_s = _now_s()
             try:

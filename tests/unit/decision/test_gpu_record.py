@@ -36,6 +36,7 @@ def test_a_whole_record_on_a_gpu_is_green() -> None:
     ("record", "said"),
     [
         (replace(WHOLE, device="cpu"), "No GPU was used: a rehearsal on the device cpu."),
+        (replace(WHOLE, device="fakedev"), "No GPU was used: a rehearsal on the device fakedev."),
         (replace(WHOLE, old=None, new=None), "No GPU was used"),
         (replace(WHOLE, old=WHOLE.new), "No upgrade was judged: both sides are torch 2.12.0."),
         (with_codes(0, None), "timing did not come to its end: why"),
