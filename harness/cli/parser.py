@@ -1,14 +1,16 @@
-"""The parser of the command line: its commands, and the options of those that are typed."""
+"""The parser of the command line: its commands, options of those that are typed, and what a typo was meant to be."""
 
 import argparse
+import difflib
 import importlib
-from collections.abc import Container
+import re
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NoReturn
 
 from harness import __version__
 from harness.cli import help as help_text
-from harness.cli.typos import Parser
 
 HARNESS = Path(__file__).resolve().parents[1]
 COMMANDS = {
@@ -26,6 +28,7 @@ COMMANDS = {
     "matrix": "load what every release exports in every other one",
     "first-bad": "find the first torch release that breaks a model",
     "golden": "propose, accept and list golden records",
+    "gpu-record": "run everything on this machine's GPU, and write down what came of it",
     "completion": "write what a shell needs to complete torchscript-gate",
 }
 """What each command is for, in the order of ``--help``; its module has its name."""
@@ -69,3 +72,28 @@ def _pages() -> str:
     if shipped.is_dir():
         return str(shipped)
     return "docs" if Path.cwd() == HARNESS.parent else str(HARNESS.parent / "docs")
+
+
+class Parser(argparse.ArgumentParser):
+    """``argparse``'s parser; an option that a verb does not have is that verb's error, with its usage."""
+
+    def parse_known_args(  # type: ignore[override]  # of its overloads one is in use
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Return what was parsed; a word that is left over is an error."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        if rest:
+            option = rest[0].partition("=")[0]
+            self.error(f"unrecognized arguments: {' '.join(rest)}{_meant(option, self._option_string_actions)}")
+        return parsed, rest
+
+    def error(self, message: str) -> NoReturn:
+        """End with the usage and one line."""
+        choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
+        more = _meant(choice[1], re.findall(r"[\w-]+", choice[2])) if choice else ""
+        super().error(message + more)
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

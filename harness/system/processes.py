@@ -92,10 +92,10 @@ def run(
     return subprocess.CompletedProcess(command, process.returncode, *said)
 
 
-def kill_group(pid: int) -> None:
-    """Kill the process group that ``pid`` leads; silent where it is gone already."""
+def kill_group(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Kill the process group that ``pid`` leads, or send it another signal; silent where it is gone already."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(pid, number)
 
 
 def reap(process: "subprocess.Popen[bytes]", reader: threading.Thread | None = None) -> bool:

@@ -57,6 +57,7 @@ PURE_MODULES = (
     "decision.demands",
     "decision.enforce",
     "decision.decide",
+    "decision.gpu_record",
     "decision.inputs",
     "decision.regate",
     "decision.since",

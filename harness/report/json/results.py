@@ -3,16 +3,19 @@
 ``docs/guide/doctor.md`` and, of golden records, inspections and matrices, ``docs/formats/`` document it.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from harness import __version__
+from harness.decision.gpu_record import exit_code as exit_code_of_record
+from harness.decision.gpu_record import reservations
 from harness.doctor.checks import exit_code as exit_code_of_checks
 from harness.domain.golden import GoldenStatus, Review
 from harness.domain.machine import Checkup
 from harness.domain.matrix import Matrix
 from harness.domain.prediction import Inspection
+from harness.domain.report import GpuRecord
 from harness.errors import RunDirError
 from harness.releases.matrix_judging import MatrixVerdict
 from harness.report.json.text import json_text
@@ -21,6 +24,7 @@ from harness.static.predict import exit_code as exit_code_of_files
 from harness.store.json import JsonError, from_json
 
 SCHEMA_VERSION = 1
+T = TypeVar("T")
 
 
 def _dump(**found: Any) -> str:
@@ -35,6 +39,24 @@ def dump_checkup(checkup: Checkup) -> str:
         blocked=list(checkup.blocked),
         checkup=msgspec.to_builtins(checkup),
     )
+
+
+def dump_gpu_record(record: GpuRecord) -> str:
+    """Return a GPU record, what it does not show, and its exit code."""
+    return _dump(
+        exit_code=int(exit_code_of_record(record)),
+        reservations=list(reservations(record)),
+        **msgspec.to_builtins(record),
+    )
+
+
+def load_gpu_record(data: bytes, *, file: str) -> GpuRecord:
+    """Return the GPU record in ``data``; what it does not show is found anew. ``file`` is its name for messages.
+
+    Raises:
+        RunDirError: no JSON, of another version, or not the shape of a record.
+    """
+    return _loaded(data, GpuRecord, file=file, what="GPU record", again="make one with: python -m harness gpu-record")
 
 
 def dump_review(review: Review) -> str:
@@ -69,12 +91,14 @@ def load_matrix(data: bytes, *, file: str) -> Matrix:
     Raises:
         RunDirError: no JSON, of another version, or not the shape of a matrix.
     """
+    return _loaded(data, Matrix, file=file, what="matrix", again="make it with: python -m harness matrix")
+
+
+def _loaded(data: bytes, kind: type[T], *, file: str, what: str, again: str) -> T:
     try:
         plain = from_json(data)
         if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
-            raise RunDirError(
-                f"{file} is no matrix of schema version {SCHEMA_VERSION}", "make it with: python -m harness matrix"
-            )
-        return msgspec.convert(plain, Matrix)
+            raise RunDirError(f"{file} is no {what} of schema version {SCHEMA_VERSION}", again)
+        return msgspec.convert(plain, kind)
     except (JsonError, msgspec.ValidationError) as error:
-        raise RunDirError(f"{file} is damaged: {error}", "make it again with: python -m harness matrix") from error
+        raise RunDirError(f"{file} is damaged: {error}", again) from error

@@ -1,0 +1,26 @@
+"""What a GPU record consists of: its parts, in the order in which they run, each as words of ``compat``."""
+
+from typing import NamedTuple
+
+BEFORE_TIMING = ("--until", "correctness")
+
+
+class Part(NamedTuple):
+    """One part.
+
+    Attributes:
+        words: after ``compat`` and what every part is given.
+        goes_on_with: the part whose run it ends; empty: it has a run of its own.
+    """
+
+    name: str
+    words: tuple[str, ...] = ()
+    goes_on_with: str = ""
+
+
+# What tells most for its time comes first: the limit of time cuts off the end.
+PARTS = (
+    Part("models", ("--scenario", "alone", *BEFORE_TIMING)),
+    Part("timing", ("--scenario", "alone"), goes_on_with="models"),
+    Part("scenarios", ("--scenario", "all", "--latency", "off")),
+)
