@@ -443,14 +443,10 @@ class Driver {
     if (capture->mode != CaptureMode::kRelaxed && capture->thread != std::this_thread::get_id())
       throw Error("capture was begun by another thread");
     if (capture->origin != &current) throw Error("capture must end on the stream that it began on");
-    for (Stream* stream : capture->streams) {
+    for (const Stream* stream : capture->streams)
       if (stream != capture->origin && stream->recorded > stream->joined && capture->invalid.empty())
         capture->invalid = "capture ended with work in a stream that was not joined";
-      stream->capture.reset();
-      stream->recorded = stream->joined = 0;
-    }
-    capture->active = false;
-    captures_.erase(found);
+    close(capture);
     graph.captured = capture->invalid.empty();
     if (graph.captured) return;
     graph.jobs.clear();
@@ -470,6 +466,9 @@ class Driver {
   void reset(Graph& graph) {
     std::vector<Job> jobs;  // destroyed without the lock: they may hold tensors of Python
     const Lock lock(mutex_);
+    const auto underway = captures_;
+    for (const std::shared_ptr<Capture>& capture : underway)
+      if (capture->graph == &graph) close(capture);
     jobs.swap(graph.jobs);
     graph.captured = false;
     for (Block* block : graph.in_use) block->graph = nullptr;
@@ -645,6 +644,15 @@ class Driver {
   }
 
   // captures
+
+  void close(const std::shared_ptr<Capture>& capture) {
+    for (Stream* stream : capture->streams) {
+      stream->capture.reset();
+      stream->recorded = stream->joined = 0;
+    }
+    capture->active = false;
+    captures_.erase(std::find(captures_.begin(), captures_.end(), capture));
+  }
 
   static void check_valid(const Capture& capture) {
     if (!capture.invalid.empty())

@@ -24,7 +24,7 @@ its destination holds NaN (1 where there is none), and freed memory is overwritt
 Captures follow CUDA's rules. Of what another thread does, only the allocation of memory that no cache has, the release
 of cached memory, synchronization of a device or of an event, and the query of an event, end one of mode ``global``.
 
-What it has not: pinned memory, autocast, quantized and sparse tensors, complex gradients, IPC.
+What it has not: pinned memory, autocast, quantized and sparse tensors, and what ``torch.accelerator`` tells of memory.
 """
 
 import ctypes
