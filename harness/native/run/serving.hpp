@@ -127,7 +127,9 @@ class ServedModel {
       return !now.get_state().equal(seeded.get_state());
     };
     at::Context& context = at::globalContext();
-    return moved(context.defaultGenerator(at::kCPU)) || (!device_.is_cpu() && moved(context.defaultGenerator(device_)));
+    if (moved(context.defaultGenerator(at::kCPU))) return true;
+    if (device_.is_cpu()) return false;
+    return moved(context.defaultGenerator(c10::impl::VirtualGuardImpl(device_.type()).getDevice()));
   }
 
   // Starts over and reads fresh arguments: a call may change its inputs in place. Where `larger` is not 0, those of
@@ -148,7 +150,9 @@ class ServedModel {
 
   // Waits for this thread's stream, as a server does: waiting for the whole device would break what others capture.
   void synchronize() const {
-    if (!device_.is_cpu()) c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).synchronize();
+    if (device_.is_cpu()) return;
+    const c10::impl::VirtualGuardImpl devices(device_.type());
+    devices.getStream(devices.getDevice()).synchronize();
   }
 
   const c10::Device& device() const { return device_; }
