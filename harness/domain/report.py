@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from harness.devices import TABLE
 from harness.domain.cause import Cause
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
@@ -97,8 +98,6 @@ class Explained:
 
 
 SCHEMA_VERSION = 4
-# The devices of a GPU record that is no rehearsal; one outside of torch never counts.
-GPUS = ("cuda", "rocm", "xpu")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -346,7 +345,8 @@ class GpuRecord:
     def gpu(self) -> str:
         """The GPU that the new side saw; empty on another device, and as long as nobody knows."""
         found = self.new.fingerprint if self.new is not None else None
-        return "" if found is None or self.device not in GPUS else found.gpu or ""
+        row = TABLE.get(self.device)  # a device outside of torch never counts
+        return "" if found is None or row is None or not row.gpu else found.gpu or ""
 
     @property
     def same_torch(self) -> bool:
