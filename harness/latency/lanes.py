@@ -215,7 +215,7 @@ class Lane:
             sets=self._later_sets(model),
             callers=() if self._why_not_pinned else self._placement.first(self._budget.threads * pool),
             alone=self._lock.alone,
-            graphs=self._on_gpu,
+            graphs=any(request.device.graphs for request in self._requests.values()),
             first_calls=FIRST_CALLS if extras else FEWEST_FIRST_CALLS,
             pause_s=SPIN_S if pool > 1 else 0.0,
         )
