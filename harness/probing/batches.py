@@ -17,7 +17,7 @@ SHARING = ("adopt", "run")
 
 
 def may_share(request: ProbeRequest) -> bool:
-    """Whether a probe may run in a process that has done others: contexts are dear there, and no script wants its own."""
+    """Whether a probe may run in a process that has done others: where contexts are dear, and no script has its own."""
     plain = request.script is None and request.runtime == "python" and request.beside == 0
     return request.device.contexts and plain and request.verb in SHARING
 

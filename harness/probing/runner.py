@@ -187,7 +187,7 @@ class ZygoteRunner:
 
     @contextlib.contextmanager
     def sharing(self) -> Iterator[None]:
-        """Let probes share processes meanwhile, one after another, where contexts are dear; then end those processes."""
+        """Let probes share processes meanwhile, one after another, where contexts are dear; end those afterwards."""
         self._batches.open()
         try:
             yield

@@ -57,5 +57,6 @@ def _context_notes(device: Device, probes: Sequence[ProbeResult]) -> Iterator[st
             )
     contexts = sum(probe.contexts for probe in once)
     if contexts:
-        by_side = (f"{side} {sum(probe.contexts for probe in once if probe.side == side)}" for side in ("old", "new"))
-        yield f"contexts on {device.name}: {contexts} for {len(once)} probes ({', '.join(by_side)}), besides the benchmark's"
+        new = sum(probe.contexts for probe in once if probe.side == "new")
+        sides = f"old {contexts - new}, new {new}"
+        yield f"contexts on {device.name}: {contexts} for {len(once)} probes ({sides}), besides the benchmark's"

@@ -1,6 +1,6 @@
 """The batch worker: a child of the zygote that does requests one after another, so that they share a device's context.
 
-Orders come through a socket of the zygote: the folder of a request, as JSON in a line. A byte goes back when it is done.
+Orders come through a socket of the zygote: the folder of a request, JSON in a line. A byte goes back when it is done.
 What ends this process ends the request at work with it; it ends by itself where the device answers nothing any more.
 """
 

@@ -15,7 +15,6 @@ from gate_worker import setters
 from gate_worker.setters import AT_LOAD, PROCESS_WIDE, THREAD_LOCAL
 from gate_worker.values import trees
 
-
 _applied = {}
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,9 @@ def runner(tmp_path: Path, stub_environment: Environment) -> Iterator[ZygoteRunn
 
 
 def request_of(
-    folder: Path, name: str, deadline: Deadline = stub.PATIENT, device: Device = DEAR, **program: object
+    folder: Path, name: str, program: Mapping[str, object] | None = None, deadline: Deadline = stub.PATIENT
 ) -> ProbeRequest:
-    return replace(stub.run_request([stub.write_artifact(folder, name, **program)], deadline), device=device)
+    return replace(stub.run_request([stub.write_artifact(folder, name, **(program or {}))], deadline), device=DEAR)
 
 
 def pid_of(result: ProbeResult) -> int:
@@ -50,7 +50,7 @@ def shared(runner: ZygoteRunner, folder: Path, **guilty: dict[str, object]) -> d
     """Return what becomes of five models one after another, which are healthy but for the ``guilty``."""
     deadline = stub.BRIEF if guilty else stub.PATIENT
     with runner.sharing():
-        return {name: runner(request_of(folder, name, deadline, **guilty.get(name, {}))) for name in NAMES}
+        return {name: runner(request_of(folder, name, guilty.get(name), deadline)) for name in NAMES}
 
 
 def test_healthy_models_share_one_process_and_leave_what_each_would_leave_alone(
@@ -116,11 +116,9 @@ def test_process_that_has_ended_meanwhile_is_replaced(runner: ZygoteRunner, tmp_
 
 def test_each_request_of_a_process_has_the_cpu_time_of_one_alone(runner: ZygoteRunner, tmp_path: Path) -> None:
     limits = WorkerLimits(cpu_s=1.0, memory_bytes=1 << 40)
-    programs = {name: {"calls": {"1": "work_for_a_while"}} for name in ("a", "b", "c")}
+    working = {"calls": {"1": "work_for_a_while"}}
     with runner.sharing():
-        results = [
-            runner(replace(request_of(tmp_path, name, **program), limits=limits)) for name, program in programs.items()
-        ]
+        results = [runner(replace(request_of(tmp_path, name, working), limits=limits)) for name in ("a", "b", "c")]
     assert [result.exit_detail for result in results] == ["", "", ""]
     assert len({pid_of(result) for result in results}) == 1
 
