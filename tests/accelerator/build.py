@@ -1,10 +1,6 @@
-"""Builds the fake accelerator against an environment's LibTorch, and puts its Python module beside it.
-
-``python -m tests.accelerator.build PYTHON FOLDER`` prints the folder with both, and needs no network.
-"""
+"""Builds the fake accelerator against an environment's LibTorch, and puts its Python module beside it."""
 
 import shutil
-import sys
 import threading
 import time
 from pathlib import Path
@@ -51,7 +47,3 @@ def build(interpreter: str, folder: Path) -> Path:
     shutil.copyfile(SOURCES / MODULE, draft)
     draft.replace(built / MODULE)
     return built
-
-
-if __name__ == "__main__":
-    print(build(sys.argv[1], Path(sys.argv[2])))
