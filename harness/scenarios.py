@@ -107,7 +107,7 @@ def copies(script: Script) -> tuple[str, ...]:
 
 
 def in_capture_mode(script: Script, mode: str) -> Script:
-    """Return ``script`` with every CUDA graph captured in ``mode``, one of ``CAPTURE_MODES``."""
+    """Return ``script`` with every graph captured in ``mode``, one of ``CAPTURE_MODES``."""
     threads = tuple(
         tuple((*step[:2], mode) if step[0] == "capture" else step for step in steps) for steps in script.threads
     )
@@ -581,7 +581,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
         ),
         Scenario(
             name="cuda_graphs",
-            words="CUDA graph capture",
+            words="graph capture",
             about="as concurrent, then each thread captures its models' graphs in a stream and a pool of its own",
             write=_cuda_graphs,
             graphs=True,

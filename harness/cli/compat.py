@@ -57,7 +57,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--init-rounds", metavar="N", help="repeat each initialization N times, to bound a rare hang")
     command.add_argument("--runtime", choices=RUNTIMES, help="which worker initializes and is timed")
     command.add_argument(
-        "--capture-mode", choices=CAPTURE_MODES, help="how CUDA graphs are captured (default: thread_local)"
+        "--capture-mode", choices=CAPTURE_MODES, help="how graphs are captured (default: thread_local)"
     )
     add_running(command, "--profile", "--new-profile", "--deadline")
     command.add_argument("--latency", choices=("off", "quick", "thorough"), help="how long the benchmark may take")

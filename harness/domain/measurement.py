@@ -42,7 +42,7 @@ class ArmSample:
             before; ``device_bytes``: the same for the GPU's allocator.
         growth_bytes: growth of resident memory from the end of the first block to the end of the last.
         shapes_s: per other input set of another shape, in the warm process: seconds of call 0, 1, 2, ...
-        replay_s: median seconds of a replayed CUDA graph.
+        replay_s: median seconds of a replayed graph.
         missing: quantity -> why this process could not tell it, in words: ``request``, ``replay``, ``new_shape:SET``.
     """
 

@@ -186,7 +186,7 @@ class Settings:
         fixtures: folder, package or entry point of declarations; empty where artifacts alone are tested.
         artifacts: files, folders, patterns, golden bundles and manifests.
         runtime: which worker initializes: ``"auto"`` is the C++ worker where it can be built.
-        capture_mode: of CUDA graphs, one of ``CAPTURE_MODES``.
+        capture_mode: of graphs, one of ``CAPTURE_MODES``.
         rollback: how the rollback is tested, one of ``ROLLBACKS``: read, probed as well, or not at all.
         explain: seconds that may be spent on searching for the causes of red cells; 0: none is.
         policy_file: the file that the policy was read from, as it was typed; empty where the configuration has it.

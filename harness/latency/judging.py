@@ -160,7 +160,7 @@ KINDS = {
     "peak_rss": ("memory", "peak resident memory of load and first calls"),
     "device_memory": ("memory", "peak device memory of load and first calls"),
     "new_shape": ("new_shape", "first calls of input set"),
-    "replay": ("replay_time", "replay of the CUDA graph"),
+    "replay": ("replay_time", "replay of the captured graph"),
 }
 # A smaller difference does not matter, however certain. Chosen.
 MIN_DIFFERENCE = {

@@ -54,7 +54,7 @@ class ModelRound:
         sets: input sets of other shapes, for ``extras``.
         callers: cores for callers at the same time; empty leaves them with their process.
         alone: entered while they call: their cores may be those of other lanes.
-        graphs: whether CUDA graphs are replayed.
+        graphs: whether graphs are replayed.
         first_calls: how many follow on loading, at most.
         pause_s: wait before an order to another arm: the threads of the pool of the last one spin on for a while.
     """

@@ -72,7 +72,7 @@ class Round:
 
         Args:
             tick: told the name of each model when its turn comes.
-            extras: whether the arms also tell of other input sets, of callers at the same time, of CUDA graphs.
+            extras: whether the arms also tell of other input sets, of callers at the same time, of graphs.
         """
         waiting = deque(self._random.sample(models, len(models)))
         lock = ReadWriteLock()

@@ -111,7 +111,7 @@ class ScenarioResult:
         rounds: those that say something about the release; ``failed_rounds``: how many of them it failed in.
         failures: one per outcome and phase, those that say something about the release first.
         answers: (name of the copy, directory of the probe) wherever it completed.
-        graph: what the worker measured of its CUDA graph, None without one.
+        graph: what the worker measured of its captured graph, None without one.
         served_otherwise: where it answered otherwise while serving: ``{"calls", "first"}``.
         threads: how many threads the process had.
     """

@@ -41,7 +41,7 @@ class InitializationResult:
 
     Attributes:
         result: its first failure, else a completed round.
-        graph: what the worker measured of its CUDA graph, of the worst round; None without one.
+        graph: what the worker measured of its captured graph, of the worst round; None without one.
         served_otherwise: where it answered otherwise while it served than before: how many calls, and the first.
     """
 
@@ -229,7 +229,7 @@ def _of_its_own_kind(finding: Finding, result: ModelResult, alone: CellVerdict) 
 
 
 def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | None:
-    """Return the finding where the replay of a CUDA graph answers otherwise than the plain call did."""
+    """Return the finding where the replay of a captured graph answers otherwise than the plain call did."""
     if graph is None:
         return None
     difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])
@@ -237,7 +237,7 @@ def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | 
         return None
     return Finding(
         kind="graph_replay",
-        message=f"the replay of its CUDA graph ({graph['mode']} mode) is off by {difference:.3g} of {scale:.3g}",
+        message=f"the replay of its graph ({graph['mode']} mode) is off by {difference:.3g} of {scale:.3g}",
         rule="scaled tolerance",
         evidence=evidence,
         size=difference / scale if scale else math.inf,

@@ -76,7 +76,7 @@ class Device:
         """Return why no call can be captured, empty where one can."""
         if self.has_graphs:
             return ""
-        return "a CUDA graph cannot be captured on the CPU" if self.is_cpu else "%s captures no graphs" % self.name
+        return "a graph cannot be captured on the CPU" if self.is_cpu else "%s captures no graphs" % self.name
 
 
 CPU = Device("cpu")

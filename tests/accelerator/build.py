@@ -1,6 +1,10 @@
-"""Builds the fake accelerator against an environment's LibTorch, and puts its Python module beside it."""
+"""Builds the fake accelerator against an environment's LibTorch, and puts its Python module beside it.
+
+``python -m tests.accelerator.build PYTHON FOLDER`` prints the folder with both, and needs no network.
+"""
 
 import shutil
+import sys
 import threading
 import time
 from pathlib import Path
@@ -47,3 +51,7 @@ def build(interpreter: str, folder: Path) -> Path:
     shutil.copyfile(SOURCES / MODULE, draft)
     draft.replace(built / MODULE)
     return built
+
+
+if __name__ == "__main__":
+    print(build(sys.argv[1], Path(sys.argv[2])))

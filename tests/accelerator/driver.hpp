@@ -333,7 +333,7 @@ class Driver {
     Lock lock(mutex_);
     check_fork();
     Device& device = open(index);
-    if (device.lost) throw Error("the device is lost");
+    if (is_lost(device)) throw Error("the device is lost");
     const std::size_t size = (std::max<std::size_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
     if (faults_.fires("out_of_memory")) throw OutOfMemory(out_of_memory(device, size));
     Block* block = stream.capture ? nullptr : from_cache(device, stream, size);
@@ -500,6 +500,7 @@ class Driver {
     if (count_ < 1 || count_ > kMostDevices) throw Error("FAKEDEV_DEVICES: from 1 to 8 devices are possible");
     if (capacity_ == 0) throw Error("FAKEDEV_MEMORY_MB: at least 1 is expected");
     if (const char* text = std::getenv("FAKEDEV_FAULT")) faults_.set(text);
+    if (const char* file = std::getenv("FAKEDEV_LOST_FILE")) lost_file_ = file;
     for (int index = 0; index < kMostDevices; ++index) devices_[index].index = index;
     std::atexit([] { get().end(); });
   }
@@ -533,7 +534,12 @@ class Driver {
     changed_.wait(lock, [&] { return device.failing == 0 || !device.error.empty(); });
     if (!device.error.empty())
       throw Error(device.error + "\nErrors of kernels are reported by a later call: the stack may be another one's.");
-    if (device.lost) throw Error("the device is lost");
+    if (is_lost(device)) throw Error("the device is lost");
+  }
+
+  bool is_lost(Device& device) const {
+    if (!lost_file_.empty() && access(lost_file_.c_str(), F_OK) == 0) device.lost = true;
+    return device.lost;
   }
 
   void check(Lock& lock, int index) {
@@ -568,7 +574,7 @@ class Driver {
     Device& device = devices_[stream.device];
     if (job.is_kernel) {
       if (faults_.fires("lost")) device.lost = true;
-      if (device.lost) throw Error("the device is lost");
+      if (is_lost(device)) throw Error("the device is lost");
       job.fails = faults_.fires("late_error");
       job.hangs = faults_.fires("hang");
       device.failing += job.fails;
@@ -753,6 +759,7 @@ class Driver {
   std::condition_variable changed_;
   Device devices_[kMostDevices];
   Faults faults_;
+  std::string lost_file_ = {};
   std::vector<std::shared_ptr<Capture>> captures_;
   std::atomic<pid_t> owner_{0};  // who has opened a device
   bool ending_ = false;

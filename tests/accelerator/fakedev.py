@@ -10,6 +10,7 @@ Read once, when the device is first used:
     FAKEDEV_DEVICES        how many there are: 2
     FAKEDEV_MEMORY_MB      memory of each: 4096
     FAKEDEV_LATENCY_US     every kernel waits so long before it begins: 0
+    FAKEDEV_LOST_FILE      in every process the device is gone as soon as there is such a file
     FAKEDEV_FAULT          KIND:N,KIND:N; at the N-th (from 1; 1 where it is left out) of what KIND counts, once:
 
         late_error:N           kernel N fails; the next call says so, and every one after that

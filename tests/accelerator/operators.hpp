@@ -1,8 +1,8 @@
 // Operators of the fake accelerator: each one runs on the CPU, in a thread of a stream, over the memory of the device.
 //
 // What an operator returns must be known before it has run. Its shapes are those that the CPU's kernel returns for
-// tensors of zeros. An operator whose shapes depend on values, or that returns a number, waits for the stream first, as
-// on other accelerators.
+// tensors of zeros, or has returned before for arguments of the same shapes. An operator whose shapes depend on values,
+// or that returns a number, waits for the stream first, as on other accelerators.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -18,6 +18,8 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <limits>
+#include <sstream>
+#include <unordered_map>
 
 #include "driver.hpp"
 
@@ -105,8 +107,9 @@ struct KernelScope {
   at::NoGradGuard no_grad;
 };
 
-// Launches dst.copy_(src), both as kernels see them; `held` lives until that is done.
-inline void launch_copy(Stream& stream, Tensor dst, Tensor src, Tensor held = {}) {
+// Launches dst.copy_(src), both as kernels see them; `held` lives until that is done. It is no tensor: one that Python
+// knows needs the GIL to be let go of, which whoever waits for the stream may hold.
+inline void launch_copy(Stream& stream, Tensor dst, Tensor src, c10::Storage held = {}) {
   driver().launch(stream, {[dst, src, held](std::uint64_t) {
                     const KernelScope scope;
                     dst.copy_(src);
@@ -286,16 +289,20 @@ IValue returned(const Call& call, std::size_t index, const IValue& value, const 
   return with_tensors(value, made);
 }
 
-// Gives written arguments the shapes that they have got on the host.
-inline void resize_written(const Call& call, const Values& on_host) {
+// Gives written arguments the shapes that they have got on the host; returns whether any had another one.
+inline bool resize_written(const Call& call, const Values& on_host) {
+  bool resized = false;
   const auto& declared = call.op.schema().arguments();
   for (std::size_t place = 0; place < declared.size(); ++place) {
     if (!is_written(declared[place])) continue;
     const std::vector<Tensor> there = tensors_of(call.arguments[place]), here = tensors_of(on_host[place]);
     for (std::size_t index = 0; index < there.size(); ++index)
-      if (on_device(there[index]) && there[index].sizes() != here[index].sizes())
+      if (on_device(there[index]) && there[index].sizes() != here[index].sizes()) {
         reshape(there[index], here[index].sizes(), here[index].strides());
+        resized = true;
+      }
   }
+  return resized;
 }
 
 // Waits for the stream, runs the operator here, and launches copies of what came out.
@@ -326,6 +333,52 @@ inline Values called_with_values(const Call& call) {
   return given;
 }
 
+// Returns all that the shapes of what a call returns can depend on; empty where that is not known.
+inline std::string signature(const Call& call) {
+  std::ostringstream key;
+  key << call.cpu.schema().operator_name() << c10::get_default_dtype();
+  for (const IValue& value : call.arguments) {
+    const bool plain = value.isNone() || value.isScalar() || value.isString() || value.isDevice() ||
+                       value.isIntList() || value.isDoubleList() || value.isBoolList();
+    if (!plain && !value.isGenerator() && !value.isTensor() && !value.isTensorList()) return {};
+    key << '|';
+    if (plain) key << value.tagKind() << value;
+    for (const Tensor& tensor : tensors_of(value))
+      key << tensor.device() << tensor.scalar_type() << tensor.sizes() << tensor.strides() << tensor.is_conj()
+          << tensor.is_neg() << tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  }
+  return key.str();
+}
+
+// What calls have returned, without memory, by signature: kernels on zeros would cost as much as the calls themselves.
+class KnownShapes {
+ public:
+  bool find(const std::string& key, Values& results) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = known_.find(key);
+    if (key.empty() || found == known_.end()) return false;
+    results = found->second;
+    return true;
+  }
+
+  void keep(const std::string& key, const Values& results) {
+    if (key.empty()) return;
+    Values shapes;
+    for (const IValue& value : results)
+      shapes.push_back(with_tensors(value, [](const Tensor& tensor) {
+        if (!tensor.defined()) return tensor;
+        const auto options = at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kMeta);
+        return at::empty_strided(tensor.sizes(), tensor.strides(), options);
+      }));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    known_[key] = std::move(shapes);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, Values> known_;
+};
+
 // Returns at once what the operator will have written when the stream has come to it.
 inline Values called(const Call& call) {
   bool views = false;
@@ -333,20 +386,24 @@ inline Values called(const Call& call) {
   Stream& stream = stream_of(call.device);
   if (!views && needs_values(call)) return called_with_values(call);
 
+  static auto* known = new KnownShapes;
+  const std::string key = views ? std::string() : signature(call);
   const std::vector<std::size_t> generators = generators_of(call);
-  Values shapes = with_tensors(call, [&](const Tensor& tensor) {
-    if (!on_device(tensor)) return tensor;
-    return views ? empty_on_host(tensor) : zeros_on_host(tensor);
-  });
-  set_generators(shapes, generators, 0);
   Values results;
-  try {
-    results = run(call.cpu, shapes);
-  } catch (const std::exception&) {  // because of the shapes, or only because of zeros (a singular matrix)
-    if (driver().is_capturing(stream)) throw;
-    return called_with_values(call);
+  if (!known->find(key, results)) {
+    Values shapes = with_tensors(call, [&](const Tensor& tensor) {
+      if (!on_device(tensor)) return tensor;
+      return views ? empty_on_host(tensor) : zeros_on_host(tensor);
+    });
+    set_generators(shapes, generators, 0);
+    try {
+      results = run(call.cpu, shapes);
+    } catch (const std::exception&) {  // because of the shapes, or only because of zeros (a singular matrix)
+      if (driver().is_capturing(stream)) throw;
+      return called_with_values(call);
+    }
+    if (!resize_written(call, shapes)) known->keep(key, results);
   }
-  resize_written(call, shapes);
 
   std::vector<Tensor> made;
   Values given;
@@ -439,7 +496,7 @@ inline Tensor copy_from(const Tensor& self, const Tensor& dst, bool non_blocking
   if (to_host || from_host) {
     if (!non_blocking) non_blocking = to_host && driver().returns_early();
     if (non_blocking && to_host) scramble(dst);
-    launch_copy(stream, for_kernels(dst), for_kernels(self), to_host ? dst : self);
+    launch_copy(stream, for_kernels(dst), for_kernels(self), (to_host ? dst : self).storage());
     if (!non_blocking) driver().synchronize(stream);
   } else {
     launch_copy(stream, for_kernels(dst), for_kernels(self));

@@ -220,7 +220,7 @@ class BenchmarkProcess {
     if (verb == "shape") return shape(model, order["set"].str(), order["calls"].integer);
     if (verb == "together") return together(model, order);
     if (verb == "replay")
-      return json::Object().text("skipped", "a CUDA graph cannot be captured on the CPU").boolean("spoilt", false);
+      return json::Object().text("skipped", "a graph cannot be captured on the CPU").boolean("spoilt", false);
     if (verb == "drop") return models_.erase(model), json::Object().boolean("dropped", true);
     throw PythonError("ValueError", "no order is called '" + verb + "'");
   }

@@ -92,7 +92,7 @@ inline void capture(ServedModel& served, const std::string& mode, EventLog& log,
   auto& captured = *new c10::IValue;
   std::optional<c10::cuda::CUDAStream> stream;
   log.phase(wire::kCapture, place, [&] {
-    if (!served.device().is_cuda()) throw PythonError("RuntimeError", "a CUDA graph cannot be captured on the CPU");
+    if (!served.device().is_cuda()) throw PythonError("RuntimeError", "a graph cannot be captured on the CPU");
     stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false);
     const c10::cuda::CUDAStreamGuard guard(*stream);
     // Lazy initialization must not fall into the capture (torch's own advice).

@@ -32,7 +32,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "growth": ("growth/call", "growth of resident memory per call"),
     "new_shape": ("new shape", "first calls of input set"),
     "recompilation": ("recompiles", "warm calls that the first ones cost more, input set"),
-    "replay": ("replay", "replay of the CUDA graph"),
+    "replay": ("replay", "replay of the captured graph"),
 }
 STEADY = "steady"
 _WORST_SHOWN = 3

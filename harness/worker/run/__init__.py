@@ -1,1 +1,1 @@
-"""Runs artifacts: scripts of threads, calls, CUDA graphs, and the paired benchmark."""
+"""Runs artifacts: scripts of threads, calls, graphs, and the paired benchmark."""

@@ -29,7 +29,7 @@ is for how much of ``wall_ns`` the calling thread was ready and had no core; ``r
 
 ``shape``: calls of another input set in the warm process. ``together``: several threads call the one module at once,
 on ``cores`` where that is not empty; ``request_s`` is wall time over answers, ``request_cpu_s`` the CPU time of all
-threads over them. ``replay``: of a CUDA graph of one call;
+threads over them. ``replay``: of a captured graph of one call;
 ``spoilt`` says that no model answers any more since its capture has failed.
 
 An error of the model is answered as ``{"error": message}``, and the model is let go; in one of the last three orders
