@@ -326,4 +326,4 @@ OPTIONS: Final[Mapping[str, Kind]] = {
     "allow_same_torch": FLAG,
 }
 # What a budget means for the keys that are not written.
-BUDGET_DEFAULTS: Final = {"thorough": {"looks": (4, 6, 9, 14, 20), "blocks": 15, "model_s": 120.0}}
+BUDGET_DEFAULTS: Final = {"thorough": {"looks": (4, 6, 9, 14, 20), "blocks": 15, "model_s": 160.0}}

@@ -18,7 +18,7 @@ from harness.system.processes import kill_group, reap
 from harness.worker import wire
 
 START_DEADLINE_S = 180.0
-
+WARNING_IS_ERROR = "PYTHONWARNINGS makes this warning an error; error::FutureWarning, say, leaves others alone"
 
 GONE = -1
 
@@ -192,7 +192,8 @@ class Zygote:
         tail = EventTail(self._run_dir / wire.EVENTS)
         failure = tail.refresh().failures.get("")
         if failure is not None:
-            return f"torch cannot be imported: {failure.type}: {failure.first_line}"
+            as_error = f" ({WARNING_IS_ERROR})" if failure.type.endswith("Warning") else ""
+            return f"torch cannot be imported: {failure.type}: {failure.first_line}{as_error}"
         lines = (self._run_dir / wire.STDERR).read_text(errors="replace").strip().splitlines()
         how = "" if self._process.returncode is None else f" ({processes.describe_exit(self._process.returncode)})"
         return f"the worker ended before torch was imported{how}: {lines[-1].strip()[:300] if lines else 'no output'}"

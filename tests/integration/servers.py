@@ -22,8 +22,7 @@ from harness.models import fixture_folders
 from harness.probing.facts import Answered, Complete, Decided, Effects, Judged, Provisioned, Started, WithWorker
 from harness.probing.export import export_models
 from harness.probing.old_answers import probe_old_release
-from harness.probing.provision import build_environments, sides, take_fingerprints
-from harness.probing.runner import ZygoteRunner
+from harness.probing.provision import build_environments, opened, sides, take_fingerprints
 from harness.startup.launch import Launcher
 from harness.scenarios import INITIALIZATIONS
 from harness.store.run_folder import RunDir
@@ -54,23 +53,19 @@ def provisioned(out: Path, plan: Plan) -> Iterator[tuple[Provisioned, Effects]]:
     builder = builder_for(Options(project=PROJECT), progress)
     environments = build_environments(sides(plan), builder)
     with RunDir.create(out, "servers", clock.utc_now()) as run_dir:
-        runner = ZygoteRunner(environments, run_dir.probes, watchdog)
-        try:
-            effects = Effects(
-                environments=environments,
-                runner=runner,
-                run_dir=run_dir,
-                progress=progress,
-                golden=contextlib.nullcontext(),  # type: ignore[arg-type]
-                waivers=(),
-                native_folder=builder.root / "native",
-                today=clock.utc_now().date(),
-            )
-            fingerprints = take_fingerprints(plan, environments, runner, lambda _: None)
+        with opened(
+            environments,
+            run_dir,
+            builder=builder,
+            progress=progress,
+            golden=contextlib.nullcontext(),  # type: ignore[arg-type]
+            waivers=(),
+            today=clock.utc_now().date(),
+            watchdog=watchdog,
+        ) as effects:
+            fingerprints = take_fingerprints(plan, environments, effects.runner, lambda _: None)
             yield Provisioned(plan=plan, fingerprints=fingerprints), effects
-        finally:
-            runner.close()
-            assert not runner.unreaped
+        assert not effects.runner.unreaped
 
 
 def answered(facts: Provisioned, effects: Effects) -> Answered:

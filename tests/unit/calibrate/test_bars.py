@@ -129,13 +129,13 @@ def test_tables_count_each_benchmark_once() -> None:
     assert [cell.partition(":")[0] for cell in of_threshold[1:]] == ["1 of 1", "1 of 1", "0 of 1", "0 of 1"]
 
 
-def common(ratio: float, half: float, size: int = 0) -> dict[str, float]:
+def common(ratio: float, half: float, size: int = 5) -> dict[str, float]:
     return {"ratio": ratio, "low": ratio / half, "high": ratio * half, "size": size}
 
 
-def test_what_identical_code_shares_is_told_as_nothing_and_narrowly() -> None:
-    well = [common(1.002, 1.005)] * 19
-    assert [one.short for one in common_bars([*well, common(1.02, 1.005)])] == [""]
-    (off, wide) = (common_bars([*well[:9], one])[0] for one in (common(1.02, 1.005), common(1.002, 1.02)))
-    assert (off.short, wide.short) == ("5.0 points too few", "5.0 points too few")
-    assert common_bars([]) == common_bars([common(1.1, 1.005, size=10)]) == []
+def test_what_all_models_share_is_told_and_narrowly() -> None:
+    well = [common(1.045, 1.006)] * 19
+    assert [one.short for one in common_bars([*well, common(1.045, 1.02)])] == [""]
+    (untold, wide) = (common_bars([*well[:9], one])[0] for one in (common(1.002, 1.005), common(1.045, 1.02)))
+    assert (untold.short, wide.short) == ("5.0 points too few", "5.0 points too few")
+    assert common_bars([]) == common_bars([common(1.0, 1.005, size=0)]) == []

@@ -373,7 +373,7 @@ def test_unknown_option_names_the_nearest() -> None:
 
 def test_thorough_budget_measures_longer() -> None:
     latency = load({"latency": {"budget": "thorough"}}).latency
-    assert (latency.looks, latency.blocks, latency.model_s) == ((4, 6, 9, 14, 20), 15, 120.0)
+    assert (latency.looks, latency.blocks, latency.model_s) == ((4, 6, 9, 14, 20), 15, 160.0)
 
 
 def test_thorough_budget_keeps_what_is_written() -> None:

@@ -44,6 +44,7 @@ def why_not(tmp_path: Path, on_import: str, deadline_s: float = 60.0) -> Environ
     [
         ("raise_error", "torch cannot be imported: RuntimeError: planted"),
         ("raise_without_message", "torch cannot be imported: ImportError"),
+        ("raise_a_warning", "UserWarning: Failed to initialize NumPy (PYTHONWARNINGS makes this warning an error"),
         ("exit_politely", "torch cannot be imported: SystemExit: 3"),
         ("exit_at_once", "ended before torch was imported (exit code 3): no output"),
         ("segfault", "ended before torch was imported (signal SIGSEGV): no output"),

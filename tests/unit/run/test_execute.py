@@ -89,7 +89,7 @@ def test_an_older_new_side_is_a_rollback() -> None:
 def test_assignments_win_over_the_file_and_options_over_both() -> None:
     assigned = ("latency.limit=0.07", "latency.budget=thorough", "serving.numerics.quantized_engine=fbgemm")
     settings = planning.make_plan(Options(project=PROJECT, overrides=SIDES, assignments=assigned)).settings
-    assert (settings.latency.limit, settings.latency.budget, settings.latency.model_s) == (0.07, "thorough", 120.0)
+    assert (settings.latency.limit, settings.latency.budget, settings.latency.model_s) == (0.07, "thorough", 160.0)
     assert settings.profile.numerics == {"quantized_engine": "fbgemm"}
     assert settings.profile.intra_op_threads == 1
     both = Options(project=PROJECT, overrides={**SIDES, "latency": "quick"}, assignments=assigned)
@@ -159,7 +159,7 @@ def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *,
     assert plan.notes[1:] == ((f"{source} changed since the run: this is another artifact",) if changed else ())
 
 
-@pytest.mark.parametrize(("asked", "budget", "model_s"), [(None, "quick", 10.0), ("thorough", "thorough", 120.0)])
+@pytest.mark.parametrize(("asked", "budget", "model_s"), [(None, "quick", 10.0), ("thorough", "thorough", 160.0)])
 def test_latency_may_be_repeated_with_another_budget(
     tmp_path: Path, executed: list[Plan], asked: str | None, budget: str, model_s: float
 ) -> None:

@@ -151,6 +151,11 @@ def raise_without_message(note: Optional[str]) -> None:
 
 
 @action
+def raise_a_warning(note: Optional[str]) -> None:
+    raise UserWarning("Failed to initialize NumPy")
+
+
+@action
 def raise_memory_error(note: Optional[str]) -> None:
     raise MemoryError
 
