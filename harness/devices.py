@@ -19,7 +19,7 @@ ANY: Final = ("cpu", "cuda")
 # What a worker must know, by the names of the attributes below.
 FOR_WORKERS: Final = ("streams", "events", "memory", "graphs", "nvidia")
 # What the configuration may say of a device of its own.
-CONFIGURED: Final = ("streams", "events", "memory", "graphs", "cpp")
+CONFIGURED: Final = ("streams", "events", "memory", "graphs", "contexts", "cpp")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +38,8 @@ class Device:
         events: whether it can take the time between two points of a stream.
         memory: whether its allocator tells what is in use, and the peak.
         graphs: whether the work of a call can be captured as a graph, and replayed.
+        contexts: whether each process that uses it needs a context there first, which takes seconds and hundreds of MB:
+            probes share processes where they may.
         cudnn: whether the switches of ``torch.backends.cudnn`` have an effect on it.
         nvidia: whether it is NVIDIA's: ``nvidia-smi`` knows it, CUDA's variables and TF32 have an effect on it, and the
             C++ worker is built with CUDA for it.
@@ -55,6 +57,7 @@ class Device:
     events: bool = False
     memory: bool = False
     graphs: bool = False
+    contexts: bool = False
     cudnn: bool = False
     nvidia: bool = False
     cpp: bool = False
@@ -93,6 +96,7 @@ ROWS: Final = (
         events=True,
         memory=True,
         graphs=True,
+        contexts=True,
         cudnn=True,
         nvidia=True,
         cpp=True,
@@ -109,6 +113,7 @@ ROWS: Final = (
         events=True,
         memory=True,
         graphs=True,
+        contexts=True,
         cudnn=True,
     ),
     # torch.xpu has graphs from 2.11 on only: an upgrade to it could not be judged by them.
@@ -122,6 +127,7 @@ ROWS: Final = (
         streams=True,
         events=True,
         memory=True,
+        contexts=True,
     ),
 )
 TABLE: Final[Mapping[str, Device]] = MappingProxyType({row.name: row for row in ROWS})

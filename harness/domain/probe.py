@@ -323,6 +323,10 @@ class ProbeResult:
         stacks: text of the worker's own stack dump, before a kill or at a crash, possibly empty.
         evidence: what was found in a process that hung or crashed.
         memory: (label, resident bytes, threads that the kernel knows) as the script asked, in order.
+        contexts: how many processes have begun to use the device for it, where that is dear: none, if it was done in
+            one that others have used before; more, if it was repeated.
+        failed_after_others: where it has left its files when it failed in such a process, before it came through alone;
+            else empty.
     """
 
     key: str
@@ -338,6 +342,8 @@ class ProbeResult:
     failure: Failure | None = None
     evidence: Evidence | None = None
     memory: tuple[tuple[str, int, int], ...] = ()
+    contexts: int = 0
+    failed_after_others: str = ""
 
     @property
     def outcomes(self) -> frozenset[Outcome]:

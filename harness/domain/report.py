@@ -296,7 +296,8 @@ class RecordedPart:
         red: model, status and reason of every model that did not pass.
         planted: how many planted defects and twins came out as they should; ``missed``: names and notes of the others.
         timed: quantity of the benchmark -> of how many models it was measured.
-        processes: outcome -> how many processes that worked on models, of the benchmark too.
+        processes: outcome -> how many probes and processes of the benchmark that worked on models.
+        contexts: how many of the device these have made, where that is dear.
         time_shares_s: see ``RunReport``.
     """
 
@@ -314,6 +315,7 @@ class RecordedPart:
     missed: tuple[tuple[str, str], ...] = ()
     timed: Mapping[str, int] = field(default_factory=dict)
     processes: Mapping[str, int] = field(default_factory=dict)
+    contexts: int = 0
     time_shares_s: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -57,6 +57,7 @@ class ProcessTrace:
         spans: on the machine's monotonic clock.
         samples: of its threads, where it hung or crashed, as they were when the last span ended.
         hang: why it did not go on, in words; empty where it did.
+        contexts: how many it has made on a device; none where it shares one, or where they cost nothing.
     """
 
     name: str
@@ -66,6 +67,7 @@ class ProcessTrace:
     spans: tuple[Span, ...] = ()
     samples: tuple[HangSample, ...] = ()
     hang: str = ""
+    contexts: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

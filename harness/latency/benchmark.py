@@ -292,7 +292,9 @@ def contest(
         # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
         wanted = extras and (number < budget.looks[0] or gated)
         kept = _kept(unfinished, requests, folder=folder, number=number, budget=budget, extras=wanted)
-        names = kept or _chosen(states, measurements, contestants, time_left, time=time, planted=planted)
+        names = kept or _chosen(
+            states, measurements, contestants, time_left, time=time, planted=planted, confirm=confirm
+        )
         if not names:
             break
         open_ = {name: _open(states[name], *contestants[name]) for name in unfinished}
@@ -341,6 +343,7 @@ def _chosen(
     *,
     time: Time,
     planted: Collection[str],
+    confirm: bool,
 ) -> list[str]:
     """Return the models of the next round; none where time is over, or all looks were made that were planned."""
     candidates = {}
@@ -355,8 +358,9 @@ def _chosen(
         searched_first = state.next is Next.SEARCH and state.rounds < first
         candidates[name] = Candidate(
             cost_s=cost_s,
-            # A planted slowdown is always taken to fresh rounds.
-            rounds=look_from(state.rounds + 1, state.budget.looks) - state.rounds + first * (slow and searched_first),
+            rounds=look_from(state.rounds + 1, state.budget.looks) - state.rounds,
+            # A planted slowdown is always taken to fresh rounds, its twin never.
+            confirmed_in=first if confirm and searched_first and (slow or name not in planted) else 0,
             is_required=name in planted and state.rounds < first,
             is_suspected=state.next is Next.CONFIRM,
             is_new=searched_first,

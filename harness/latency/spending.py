@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.domain.measurement import RatioEstimate
 from harness.domain.plan import LatencyBudget
@@ -22,6 +22,7 @@ class Candidate:
     Attributes:
         cost_s: of one round of it in its lane, the start of the processes apart.
         rounds: until its next look; fewer would tell nothing.
+        confirmed_in: how many rounds more confirm what its first look may find beyond a limit.
         is_required: timed whatever is left: nobody believes a benchmark that has not seen a planted slowdown.
         is_suspected: something about it is beyond a limit, which fresh rounds are to confirm.
         is_new: it had no look yet.
@@ -30,6 +31,7 @@ class Candidate:
 
     cost_s: float
     rounds: int
+    confirmed_in: int = 0
     is_required: bool = False
     is_suspected: bool = False
     is_new: bool = False
@@ -50,7 +52,9 @@ def next_round(
     """Return the models of the next round, in the order of ``candidates``; none where time is over.
 
     A model takes part if its rounds until its next look fit, beside those of the ones that come before it: suspicions
-    first, then models that had no look, then whichever is decided soonest.
+    first, then models that had no look, the cheapest first, then whichever is decided soonest. First looks leave the
+    time in which the dearest of their models could be confirmed: a slowdown that was seen and not confirmed is worth
+    less than a model more.
 
     Args:
         start_s: of the processes of a round, which all its models share.
@@ -63,7 +67,8 @@ def next_round(
     if needs_one and others:
         chosen.append(others.pop(0))
     for name in others:
-        if seconds([candidates[one] for one in (*chosen, name)], start_s, lanes) <= left_s:
+        wanted = [candidates[one] for one in (*chosen, name)]
+        if seconds(wanted, start_s, lanes) + _confirming_s(wanted, start_s, lanes) <= left_s:
             chosen.append(name)
     return [name for name in candidates if name in chosen]
 
@@ -72,6 +77,14 @@ def seconds(candidates: Sequence[Candidate], start_s: float, lanes: int = 1) -> 
     """Return how long rounds of these models take until each had its next look."""
     rounds = max((candidate.rounds for candidate in candidates), default=0)
     return start_s * rounds + side_by_side([candidate.rounds * candidate.cost_s for candidate in candidates], lanes)
+
+
+def _confirming_s(candidates: Sequence[Candidate], start_s: float, lanes: int) -> float:
+    """Return how long it takes to confirm those that are required, and one that has its first look now."""
+    later = [replace(candidate, rounds=candidate.confirmed_in) for candidate in candidates]
+    new = [candidate for candidate in later if candidate.is_new and not candidate.is_required]
+    dearest = sorted(new, key=lambda candidate: candidate.rounds * candidate.cost_s)[-1:]
+    return seconds([*(candidate for candidate in later if candidate.is_required), *dearest], start_s, lanes)
 
 
 def side_by_side(costs_s: Collection[float], lanes: int) -> float:
@@ -88,10 +101,11 @@ def further_rounds(estimate: RatioEstimate | None, limit: float) -> float:
     return estimate.pairs * max((half / away) ** 2 - 1, 0.0) if away > 0 else math.inf
 
 
-def _order(candidate: Candidate) -> tuple[bool, bool, int, float]:
+def _order(candidate: Candidate) -> tuple[bool, bool, int, float, float]:
     return (
         not candidate.is_suspected,
         not candidate.is_new,
         candidate.rounds if candidate.is_new else 0,
         candidate.decided_in_s,
+        candidate.cost_s,
     )

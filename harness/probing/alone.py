@@ -27,7 +27,9 @@ def probe_alone(facts: Answered, effects: Effects) -> Probed:
         effects.progress.step(f"{model.name}: {result.models[0].outcome.value}")
         return model.name, result
 
-    return Probed(**Answered.known(facts), alone=dict(pool.each(probe, models, jobs=plan.settings.jobs)))
+    with effects.runner.sharing():
+        alone = dict(pool.each(probe, models, jobs=plan.settings.jobs))
+    return Probed(**Answered.known(facts), alone=alone)
 
 
 def probe_model(model: ModelDeclaration, facts: Answered, effects: Effects, profile: ServingProfile) -> ProbeResult:

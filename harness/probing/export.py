@@ -36,7 +36,8 @@ def export_models(facts: Provisioned, effects: Effects) -> Exported:
         effects.progress.step(declaration.name)
         return done
 
-    exports = pool.each(export, declarations, jobs=plan.settings.jobs)
+    with effects.runner.sharing():
+        exports = pool.each(export, declarations, jobs=plan.settings.jobs)
     return Exported(**Provisioned.known(facts), exports={export.declaration.name: export for export in exports})
 
 

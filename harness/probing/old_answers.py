@@ -32,7 +32,8 @@ def probe_old_release(facts: Exported, effects: Effects) -> Answered:
         effects.progress.step(name)
         return name, found
 
-    baselines = dict(pool.each(baseline, exports, jobs=plan.settings.jobs))
+    with effects.runner.sharing():
+        baselines = dict(pool.each(baseline, exports, jobs=plan.settings.jobs))
     effects.run_dir.save_old_answers(
         {
             export.declaration.name: StoredBaseline(artifact=export.artifact, directory=found.directory)

@@ -6,7 +6,7 @@ import functools
 import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,13 +19,14 @@ from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
 from harness.errors import EnvironmentUnavailable, InternalError
 from harness.probing import processes, verification
+from harness.probing.batches import Batches, BatchWorker, is_healthy, may_share
 from harness.probing.conclusion import Ending, conclude
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.probing.requests import lacked_memory, request_key, wire_request
 from harness.probing.zygote import Child, Zygote, start
 from harness.store import codec, probe_files
 from harness.store.results import ResultStore, WhyNot
-from harness.system.files import emptied
+from harness.system.files import emptied, moved
 from harness.system.processes import REAP_DEADLINE_S
 from harness.worker import wire
 
@@ -139,6 +140,7 @@ class ZygoteRunner:
         self._starved = threading.Lock()
         self._closed = False
         self._natives: set[Child] = set()
+        self._batches = Batches(self._start_batch)
         self.native: dict[str, Path] = {}
         self.rounds_ns: list[tuple[int, int]] = []
         self._stack_dumper = stack_dumper
@@ -183,22 +185,63 @@ class ZygoteRunner:
         probe_files.compact(self._folder / key, failed=not _completed(request, result))
         return result
 
+    @contextlib.contextmanager
+    def sharing(self) -> Iterator[None]:
+        """Let probes share processes meanwhile, one after another, where contexts are dear; end those afterwards."""
+        self._batches.open()
+        try:
+            yield
+        finally:
+            self.unreaped.extend(f"batch worker {worker.folder}" for worker in self._batches.close())
+
     def _run(self, request: ProbeRequest, key: str) -> ProbeResult:
-        folder = self._folder / key
-        result = self._attempt(request, key, folder)
-        if Outcome.PROTOCOL_ERROR in result.outcomes:
-            result = self._attempt(request, key, folder)
-        patience = 1
-        while Outcome.STARVED in result.outcomes and patience < STARVED_PATIENCE**STARVED_REPEATS:
-            patience *= STARVED_PATIENCE
-            longer = dataclasses.replace(request.deadline, total_s=request.deadline.total_s * patience)
-            with self._starved:  # one after another: together they would starve again
-                result = self._attempt(dataclasses.replace(request, deadline=longer), key, folder)
+        if self._batches.is_open and may_share(request):
+            result = self._share(request, key)
+        else:
+            result = self._alone(request, key)
         if self._closed:
             raise InternalError("the probe runner was closed in the middle of a probe")  # which may have died of it
         if not result.outcomes & UNCLEAR:  # else it is no answer, to keep for ``--resume``
             self.results.save(key, result)
         return result
+
+    def _share(self, request: ProbeRequest, key: str) -> ProbeResult:
+        """Run ``request`` in a batch worker; what fails there is repeated alone, and that answer alone counts."""
+        worker = self._batches.take(request)
+        begun = int(worker.done == 0)
+        place = worker.folder / key
+        try:
+            self._write(request, place)
+            child = worker.zygote.fork(place, within=worker.process)
+            result = self._watched(child, dataclasses.replace(request, look=False), key, place)
+        except BaseException:
+            worker.end()
+            raise
+        if is_healthy(result):
+            self._batches.keep(worker)
+        elif not worker.end():
+            self.unreaped.append(f"batch worker {worker.folder}")
+        if _completed(request, result):
+            folder = moved(place, self._folder / key)
+            return dataclasses.replace(result, directory=str(folder), contexts=begun)
+        alone = self._alone(request, key)
+        after = ""
+        if worker.done and _completed(request, alone) and (place / wire.EVENTS).exists():  # else it never began there
+            after = f"{place}, after {worker.done} others"
+        return dataclasses.replace(alone, contexts=alone.contexts + begun, failed_after_others=after)
+
+    def _alone(self, request: ProbeRequest, key: str) -> ProbeResult:
+        folder = self._folder / key
+        results = [self._attempt(request, key, folder)]
+        if Outcome.PROTOCOL_ERROR in results[-1].outcomes:
+            results.append(self._attempt(request, key, folder))
+        patience = 1
+        while Outcome.STARVED in results[-1].outcomes and patience < STARVED_PATIENCE**STARVED_REPEATS:
+            patience *= STARVED_PATIENCE
+            longer = dataclasses.replace(request.deadline, total_s=request.deadline.total_s * patience)
+            with self._starved:  # one after another: together they would starve again
+                results.append(self._attempt(dataclasses.replace(request, deadline=longer), key, folder))
+        return dataclasses.replace(results[-1], contexts=len(results) if request.device.contexts else 0)
 
     def start(self, side: str, profile: ServingProfile) -> None:
         """Start the zygote of ``side`` without waiting for it."""
@@ -296,6 +339,15 @@ class ZygoteRunner:
             zygote.close()  # it does not answer any more; all its children end with it
         return child
 
+    def _start_batch(self, request: ProbeRequest, serves: tuple[Any, ...]) -> BatchWorker:
+        zygote = self._zygote(request.side, request.profile)
+        zygote.wait_ready()
+        folder = emptied(self._folder / f"batch-{request.side}-{next(self._started)}")
+        process = zygote.fork(folder, batch=True)
+        if not process.started.wait(FORK_DEADLINE_S):
+            zygote.close()
+        return BatchWorker(serves, zygote, process, folder)
+
     def _start_native(self, request: ProbeRequest, folder: Path) -> Child:
         self._write(request, folder)
         child = start(self.native[request.side], folder, request.profile.env)
@@ -318,6 +370,9 @@ class ZygoteRunner:
 
     def _attempt(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
         child = self._start_native(request, folder) if request.runtime == "libtorch" else self._fork(request, folder)
+        return self._watched(child, request, key, folder)
+
+    def _watched(self, child: Child, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
         investigate = functools.partial(self._watchdog.investigate, runtime=request.runtime) if request.look else None
         try:
             ending = self._watchdog.watch(child, folder, request.deadline, investigate=investigate)

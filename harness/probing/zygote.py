@@ -125,15 +125,23 @@ class Zygote:
                     f"importing torch took more than {deadline_s:.0f} s", f"see {self._run_dir / wire.STDERR}"
                 )
 
-    def fork(self, run_dir: Path) -> Child:
-        """Fork a child that does the request in ``run_dir``."""
+    def fork(self, run_dir: Path, *, batch: bool = False, within: Child | None = None) -> Child:
+        """Fork a child that does the request in ``run_dir``.
+
+        Args:
+            batch: it does none itself: it is a batch worker, and waits for requests.
+            within: nothing is forked, this batch worker does it. The child has its number: both are killed as one.
+        """
         child = Child(run_dir=str(run_dir))
+        order = {"run_dir": child.run_dir, **({"batch": True} if batch else {})}
+        if within is not None:
+            order["within"] = within.run_dir
         with self._lock:
             self._children[child.run_dir] = child
             try:
                 if self._process.stdin is None or self._dead.is_set():
                     raise BrokenPipeError
-                self._process.stdin.write(json.dumps({"run_dir": child.run_dir}).encode() + b"\n")
+                self._process.stdin.write(json.dumps(order).encode() + b"\n")
                 self._process.stdin.flush()
             except (OSError, ValueError):  # ValueError: closed meanwhile by another thread
                 self._dead.set()  # a repeat must find a new zygote, even before the reader has seen the end of this one
@@ -176,9 +184,12 @@ class Zygote:
                 child.started.set()
                 if self._closing:
                     child.kill()
+            elif "gone" in answer:
+                self._bury(child)
             elif not self._closing:
                 child.status = int(str(answer["status"]))
-                child.max_rss_bytes = int(str(answer["max_rss_bytes"]))
+                if "max_rss_bytes" in answer:
+                    child.max_rss_bytes = int(str(answer["max_rss_bytes"]))
                 del self._children[child.run_dir]
                 child.ended.set()
 

@@ -96,7 +96,8 @@ def make_row(
         effects.progress.step(model.name)
         return done
 
-    exports = {done.declaration.name: done for done in pool.each(export, models, jobs=jobs)}
+    with effects.runner.sharing():
+        exports = {done.declaration.name: done for done in pool.each(export, models, jobs=jobs)}
     made = [done for done in exports.values() if done.artifact is not None]
     effects.progress.stage(f"golden outputs in {release.name}", len(made))
 
@@ -105,7 +106,8 @@ def make_row(
         effects.progress.step(done.declaration.name)
         return done.declaration.name, found
 
-    baselines = dict(pool.each(baseline, made, jobs=jobs))
+    with effects.runner.sharing():
+        baselines = dict(pool.each(baseline, made, jobs=jobs))
     answered = Answered(**Provisioned.known(facts), exports=exports, baselines=baselines)
     effects.progress.stage(f"read what {release.name} wrote", len(made))
     read = {}

@@ -326,7 +326,7 @@ def _notes(
     notes.extend(fixed_size_notes(facts))
     notes.extend(how_to_serve_notes(facts.judgement.cells))
     runner = effects.runner
-    notes.extend(worker_notes(effects.environments, runner.libraries, runner.finished))
+    notes.extend(worker_notes(effects.environments, runner.libraries, facts.plan.runs_on, runner.finished))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.devices import CPU
 from harness.domain.hang import Evidence, ThreadActivity, ThreadStack
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult
@@ -42,6 +43,7 @@ def _probes(folder: Path) -> Iterator[ProcessTrace]:
             spans=tuple(found.spans),
             samples=tuple(_samples(found.evidence)) if found.evidence is not None else (),
             hang=proof.kind.value if proof is not None else "",
+            contexts=found.contexts,
         )
 
 
@@ -56,6 +58,7 @@ def _benchmarks(folder: Path) -> Iterator[ProcessTrace]:
             title=f"{path.parent.parent.name} {path.parent.name}",
             outcome=Outcome.COMPLETED,
             spans=event_log.all_spans(event_log.last_ns),
+            contexts=int(_request(path.parent).get("device", CPU.torch) != CPU.torch),
         )
 
 

@@ -1,7 +1,8 @@
-"""What a reader must know about how the worker processes ran: limits that did not hold, libraries with threads."""
+"""What a reader must know about how the worker processes ran: limits, libraries with threads, contexts of a device."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.devices import Device
 from harness.domain.environment import Environment
 from harness.domain.probe import ProbeResult
 from harness.probing.loaded_libraries import LoadedLibraries
@@ -17,10 +18,13 @@ LIMIT_WORDS = {
 
 
 def worker_notes(
-    environments: Mapping[str, Environment], libraries: Mapping[str, LoadedLibraries], probes: Sequence[ProbeResult]
+    environments: Mapping[str, Environment],
+    libraries: Mapping[str, LoadedLibraries],
+    device: Device,
+    probes: Sequence[ProbeResult],
 ) -> tuple[str, ...]:
-    """Return notes for the report, none where everything held."""
-    return (*_thread_notes(environments, libraries), *_limit_notes(probes))
+    """Return notes for the report, none where everything held and contexts cost nothing."""
+    return (*_thread_notes(environments, libraries), *_limit_notes(probes), *_context_notes(device, probes))
 
 
 def _thread_notes(environments: Mapping[str, Environment], libraries: Mapping[str, LoadedLibraries]) -> Iterator[str]:
@@ -40,3 +44,19 @@ def _limit_notes(probes: Sequence[ProbeResult]) -> list[str]:
             for name, why in probe.data.get("limits", {}).items()
         }
     )
+
+
+def _context_notes(device: Device, probes: Sequence[ProbeResult]) -> Iterator[str]:
+    once = {probe.key: probe for probe in probes}.values()
+    for probe in once:
+        if probe.failed_after_others:
+            names = ", ".join(model.model for model in probe.models)
+            yield (
+                f"{names} failed in a process that had done other probes, and came through in one of its own, which "
+                f"counts: {probe.failed_after_others}"
+            )
+    contexts = sum(probe.contexts for probe in once)
+    if contexts:
+        new = sum(probe.contexts for probe in once if probe.side == "new")
+        sides = f"old {contexts - new}, new {new}"
+        yield f"contexts on {device.name}: {contexts} for {len(once)} probes ({sides}), besides the benchmark's"

@@ -57,6 +57,20 @@ def emptied(folder: Path) -> Path:
     return folder
 
 
+def moved(folder: Path, place: Path) -> Path:
+    """Return ``place``, where ``folder`` lies from now on; what was there before is removed.
+
+    Raises:
+        RunDirError: it cannot be moved.
+    """
+    if os.path.lexists(place):
+        remove(place)
+    try:
+        return folder.rename(place)
+    except OSError as error:
+        raise RunDirError(f"{folder} cannot be moved to {place}: {refusal(error)}", "is it still there?") from error
+
+
 def remove(path: Path) -> None:
     """Remove a file, a link, or a folder with everything in it.
 

@@ -55,6 +55,11 @@ class Device:
             found.append(self.module.default_generators[self.module.current_device()])
         return found
 
+    def give_back_cached(self):
+        """Give memory that its allocator keeps for later back to the device."""
+        if self.has_memory:
+            self.module.empty_cache()
+
     def described(self):
         """Return what torch says that it is, None on the CPU and where there is none."""
         if self.is_cpu:

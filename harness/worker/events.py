@@ -30,6 +30,9 @@ class EventLog:
         self._pid = os.getpid()
         self.emit("forked", thread=thread, pid=self._pid)
 
+    def close(self):
+        os.close(self._fd)
+
     def hello(self):
         self.emit("hello", protocol=wire.PROTOCOL, pid=os.getpid(), python=sys.version.split()[0])
 

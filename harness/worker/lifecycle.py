@@ -135,11 +135,34 @@ def exit_with_teardown(wait_s):
     ctypes.pythonapi.Py_Exit(0)
 
 
+def print_into(run_dir):
+    """Let the files of ``run_dir`` have what is printed from here on."""
+    redirect(1, os.path.join(run_dir, wire.STDOUT), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    redirect(2, os.path.join(run_dir, wire.STDERR), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+
+def redirect(descriptor, path, flags):
+    opened = os.open(path, flags, 0o644)
+    os.dup2(opened, descriptor)
+    os.close(opened)
+
+
 def work_in(run_dir):
-    """Do the one request that lies in ``run_dir``, say goodbye and leave without interpreter teardown.
+    """Do the one request that lies in ``run_dir`` and leave without interpreter teardown.
+
+    Teardown of a process with torch in it aborts now and then after correct results, so it is skipped.
+    """
+    do(run_dir, lambda wanted: limits.apply(wanted, os.path.abspath(run_dir)))
+    os._exit(0)
+
+
+def do(run_dir, limit):
+    """Do the request that lies in ``run_dir``, say goodbye there and return it.
 
     It stands in a folder of its own meanwhile, so that a bare file name of an artifact names none of the evidence.
-    Teardown of a process with torch in it aborts now and then after correct results, so it is skipped.
+
+    Args:
+        limit: applies the limits of the request and returns what could not be applied.
     """
     run_dir = os.path.abspath(run_dir)
     work = os.path.join(run_dir, wire.WORK)
@@ -151,7 +174,7 @@ def work_in(run_dir):
     log.hello()
     arm_stack_dumps(os.path.join(run_dir, wire.STACKS), request.get("stack_dumper"))
     if request.get("limits"):
-        refused = limits.apply(request["limits"], run_dir)
+        refused = limit(request["limits"])
         if refused:
             log.mark("limits", refused)
     verb = request["verb"]
@@ -165,6 +188,7 @@ def work_in(run_dir):
     except events.PhaseFailed:
         pass
     log.emit("bye")
+    log.close()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    return request

@@ -15,12 +15,21 @@ from gate_worker import setters
 from gate_worker.setters import AT_LOAD, PROCESS_WIDE, THREAD_LOCAL
 from gate_worker.values import trees
 
+_applied = {}
+
 
 def apply_process_wide(request):
-    """Apply what holds for the process; return what was requested and what reads back, per name.
+    """Apply what holds for the process, once; return what was requested and what reads back, per name.
 
-    What every thread sets for itself is tried here, and of the environment's variables torch is asked what it made.
+    A process that does several requests gets those of one profile, and a pool's size can be set once.
     """
+    if not _applied:
+        _applied.update(_apply(request))
+    return dict(_applied)
+
+
+def _apply(request):
+    """Do so. What every thread sets for itself is tried, and of the environment's variables torch is asked its own."""
     pools = request["pools"]
     torch.set_num_threads(pools["intra_op"])
     torch.set_num_interop_threads(pools["inter_op"])

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain.environment import Environment, EnvSpec
+from harness.domain.findings import cell_reason
+from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
@@ -118,6 +120,8 @@ def _print_models(before: ByHand, after: ByHand, again: ByHand, whole: RunReport
         shown = latency.shown.words if latency is not None and latency.shown is not None else "-"
         status = cells[name].status.value if name in cells else "not timed"
         print(f"{name:20}{by_hand}   {shown:31}{status:14}{models[name].outputs}")
+        if name in cells and cells[name].status is not Status.PASS:
+            print(f"{'':45}{cell_reason(cells[name])}")
     for words, run in (("new", after), ("old again", again)):
         slow = [name for name, old_s in before.seconds.items() if run.seconds[name] > (1 + limit) * old_s]
         print(f"script, {words}: slower by more than {limit:.0%}: {', '.join(slow) or 'none'}")

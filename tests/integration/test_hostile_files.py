@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.devices import Device
 from harness.domain.models import Artifact
 from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, ProbeResult, WorkerLimits
 from harness.models.fixture_folders import read_fixtures
@@ -150,21 +151,40 @@ def test_a_bare_file_name_leads_to_no_evidence(stand: Stand, worker: str) -> Non
 def test_an_artifact_cannot_write_what_other_probes_have_left(
     stand: Stand, worker: str, where: str, tmp_path: Path
 ) -> None:
-    healthy, writer = stand.artifacts["healthy"], stand.artifacts["writes_to_any_path"]
+    healthy = stand.artifacts["healthy"]
     kept = RunDir(stand.folder).write("given/other.pt", b"kept")
     inputs = Path(healthy.inputs_dir, wire.TENSORS_BIN)
     place = {"kept copy": kept, "artifact": Path(healthy.path), "inputs": inputs, "report": stand.folder / "report"}
     target = place.get(where, tmp_path / "beside")
     before = target.read_bytes() if target.exists() else None
-    shutil.copytree(writer.inputs_dir, tmp_path / "inputs")
-    index = tmp_path / "inputs" / wire.TENSORS_INDEX
-    index.write_text(index.read_text().replace('"a-file"', json.dumps(str(target))))
-    told = replace(writer, inputs_dir=str(tmp_path / "inputs"), inputs_digest=f"{worker} {where}")
-    result = stand.runner(stand.request(told, worker))
+    told = told_to_write(stand.artifacts["writes_to_any_path"], target, tmp_path)
+    result = stand.runner(stand.request(replace(told, inputs_digest=f"{worker} {where}"), worker))
     if "results" in result.data.get("limits", {}):
         pytest.skip(f"no Landlock here: {result.data['limits']['results']}")
     assert result.models[0].outcome == "completed"  # aten::save does not say that it could not write
     assert ((target.read_bytes() if target.exists() else None) == before) is (where != "beside")
+
+
+def told_to_write(writer: Artifact, target: Path, folder: Path) -> Artifact:
+    shutil.copytree(writer.inputs_dir, folder / "inputs")
+    index = folder / "inputs" / wire.TENSORS_INDEX
+    index.write_text(index.read_text().replace('"a-file"', json.dumps(str(target))))
+    return replace(writer, inputs_dir=str(folder / "inputs"))
+
+
+def test_an_artifact_cannot_write_what_others_of_its_own_process_have_left(stand: Stand, tmp_path: Path) -> None:
+    dear = Device(name="dear", words="a device whose contexts are dear", torch="cpu", contexts=True)
+    with stand.runner.sharing():
+        first = stand.runner(replace(stand.request(stand.artifacts["healthy"]), device=dear))
+        target = Path(first.directory, probe_files.PACKED)
+        before = target.read_bytes()
+        told = told_to_write(stand.artifacts["writes_to_any_path"], target, tmp_path)
+        second = stand.runner(replace(stand.request(told), device=dear))
+    if "results" in second.data.get("limits", {}):
+        pytest.skip(f"no Landlock here: {second.data['limits']['results']}")
+    assert [result.models[0].outcome for result in (first, second)] == ["completed", "completed"]
+    assert (first.contexts, second.contexts) == (1, 0)
+    assert target.read_bytes() == before
 
 
 @pytest.mark.parametrize("worker", replay.WORKERS)

@@ -50,8 +50,8 @@ def _fact(side: SideReport | None, name: str) -> str:
 
 def _parts(record: GpuRecord) -> Iterator[str]:
     yield ""
-    yield table_line(("part", "took", "came to", "models", "planted defects", "processes"))
-    yield table_line(["---"] * 6)
+    yield table_line(("part", "took", "came to", "models", "planted defects", "processes", "contexts"))
+    yield table_line(["---"] * 7)
     for part in record.parts:
         planted = f"{part.planted} of {part.planted + len(part.missed)}" if part.planted or part.missed else "-"
         ended = part.decision.value if part.decision is not None and not part.why else part.why or "-"
@@ -63,6 +63,7 @@ def _parts(record: GpuRecord) -> Iterator[str]:
                 _counts(part.models),
                 planted,
                 _counts(part.processes),
+                str(part.contexts or "-"),
             )
         )
 

@@ -266,9 +266,10 @@ class _Session:
             found, sides = _with_facts(replace(found, run=str(runs[-1].relative_to(self._folder))), runs[-1])
             self.record = replace(self.record, **sides)
             if part.goes_on_with:
-                earlier = self._recorded(part.goes_on_with).processes
-                own = {name: number - earlier.get(name, 0) for name, number in found.processes.items()}
-                found = replace(found, processes={name: number for name, number in own.items() if number > 0})
+                earlier = self._recorded(part.goes_on_with)
+                own = {name: number - earlier.processes.get(name, 0) for name, number in found.processes.items()}
+                own = {name: number for name, number in own.items() if number > 0}
+                found = replace(found, processes=own, contexts=max(0, found.contexts - earlier.contexts))
         self._put(found)
 
     def _reports(self, part: Part) -> Path:
@@ -307,7 +308,9 @@ def _end_softly(process: "subprocess.Popen[bytes]") -> None:
 
 def _with_facts(part: RecordedPart, run: Path) -> tuple[RecordedPart, dict[str, Any]]:
     """Return a part with what its run has left, and what that says of the record: sides and device."""
-    part = replace(part, processes=_counts(process.outcome for process in read_trace(run).processes))
+    processes = read_trace(run).processes
+    contexts = sum(process.contexts for process in processes)
+    part = replace(part, processes=_counts(process.outcome for process in processes), contexts=contexts)
     # What was run until timing has a report already, which is not that of its timing.
     if part.exit_code not in JUDGED or not (run / REPORT).is_file():
         return part, {side: SideReport(name=side, fingerprint=found) for side, found in _fingerprints(run).items()}

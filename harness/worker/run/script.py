@@ -291,6 +291,11 @@ def resident_bytes():
 _kept_alive = []
 
 
+def let_go():
+    """Destroy what was loaded: this process goes on with other models."""
+    _kept_alive.clear()
+
+
 def run(request, run_dir, log):
     try:
         do(request, run_dir, log)

@@ -1,5 +1,6 @@
 """Plans, facts and effects without environments: what stages turn into requests and verdicts."""
 
+import contextlib
 import datetime
 import io
 import threading
@@ -223,6 +224,9 @@ class Runner:
         self.asked.append(request)
         return self._answer(request)
 
+    def sharing(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
     def models(self, side: str) -> list[list[str]]:
         """Return which models each request of ``side`` asked for, in order."""
         return [[run.artifact.model for run in item.runs] for item in self.asked if item.side == side]
@@ -286,7 +290,7 @@ def effects(
     }
     return Effects(
         environments=environments,
-        runner=cast(Any, runner),
+        runner=cast(Any, runner or Runner(lambda request: pytest.fail(f"nobody expected {request.verb}"))),
         run_dir=cast(Any, Folder()),
         progress=Progress(io.StringIO(), enabled=False),
         golden=cast(Any, None),

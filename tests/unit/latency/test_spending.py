@@ -40,6 +40,18 @@ def test_of_models_without_a_look_those_go_on_that_had_rounds() -> None:
     assert chosen(5.0, fresh=NEW, begun=replace(NEW, rounds=1)) == ["begun"]
 
 
+def test_first_looks_leave_the_time_that_would_confirm_the_dearest_of_them() -> None:
+    new = replace(NEW, confirmed_in=3)
+    dear = replace(new, cost_s=2.0)
+    assert chosen(9.0 + 6.0, a=new, b=new) == ["a", "b"]
+    assert chosen(9.0 + 6.0 - 0.1, a=new, b=new) == ["a"]
+    assert chosen(12.0 + 9.0, a=dear, b=new) == ["a", "b"]
+    assert chosen(12.0 + 9.0 - 0.1, a=dear, b=new) == ["b"]
+    # The starts of what is required anyway are those of the suspicion, too.
+    assert chosen(15.0 + 12.0, a=dear, b=new, p=replace(PLANTED, cost_s=1.0, confirmed_in=3)) == ["a", "b", "p"]
+    assert chosen(6.0, a=replace(SUSPECT, confirmed_in=3)) == ["a"]
+
+
 def test_rounds_that_do_not_reach_a_look_are_not_begun() -> None:
     assert chosen(5.9, suspect=SUSPECT) == []
     assert chosen(6.0, suspect=SUSPECT) == ["suspect"]

@@ -6,10 +6,11 @@ import os
 import signal
 import sys
 import time
-from typing import Callable, Dict, Iterator, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 FOREVER_S = 10000
 ACTIONS = {}  # type: Dict[str, Callable[[Optional[str]], None]]
+left = []  # type: List[str]
 
 
 def action(function: Callable[[Optional[str]], None]) -> Callable[[Optional[str]], None]:
@@ -51,6 +52,13 @@ def hang_asleep(note: Optional[str]) -> None:
 @action
 def hang_busy(note: Optional[str]) -> None:
     while True:
+        pass
+
+
+@action
+def work_for_a_while(note: Optional[str]) -> None:
+    end_s = time.process_time() + 0.4
+    while time.process_time() < end_s:
         pass
 
 
@@ -143,6 +151,18 @@ def raise_once_there_is_word(note: Optional[str]) -> None:
     while note is not None and not os.path.exists(note):
         time.sleep(0.01)
     raise RuntimeError("planted, late")
+
+
+@action
+def leave_an_error(note: Optional[str]) -> None:
+    """For whoever asks in this process afterwards."""
+    left.append("planted, by an earlier model")
+
+
+@action
+def raise_what_was_left(note: Optional[str]) -> None:
+    for message in left:
+        raise RuntimeError(message)
 
 
 @action

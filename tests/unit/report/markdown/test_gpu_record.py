@@ -53,6 +53,7 @@ RECORD = GpuRecord(
             planted=18,
             missed=(("planted_nan", "came out PASS"),),
             processes={"completed": 612, "hang": 1},
+            contexts=188,
             time_shares_s={"probes": 180.0, "import": 20.0},
         ),
         RecordedPart(

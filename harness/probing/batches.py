@@ -1,0 +1,106 @@
+"""The batch workers of a run: processes that do probes one after another, so that these share a context of a device."""
+
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.domain.outcome import Outcome
+from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.probing.zygote import Child, Zygote
+from harness.system.processes import REAP_DEADLINE_S
+
+# Exports are not among them: a factory is any Python, and what it leaves in its process could change the next archive.
+SHARING = ("adopt", "run")
+
+
+def may_share(request: ProbeRequest) -> bool:
+    """Whether a probe may run in a process that has done others: where contexts are dear, and no script has its own."""
+    plain = request.script is None and request.runtime == "python" and request.beside == 0
+    return request.device.contexts and plain and request.verb in SHARING
+
+
+@dataclass(eq=False)
+class BatchWorker:
+    """One process.
+
+    Attributes:
+        serves: what all its requests have in common.
+        folder: its own; each of its requests has a folder in it while it is done.
+        done: how many it has done.
+    """
+
+    serves: tuple[Any, ...]
+    zygote: Zygote
+    process: Child
+    folder: Path
+    done: int = 0
+
+    def end(self) -> bool:
+        """End it; False if it could not be reaped."""
+        self.process.kill()
+        with contextlib.suppress(OSError):  # what a failed probe has left stays
+            self.folder.rmdir()
+        return self.process.ended.wait(REAP_DEADLINE_S)
+
+
+class Batches:
+    """Lends batch workers, each to one probe at a time; there are as many as probes were at work at once.
+
+    Args:
+        start: starts one for such requests.
+    """
+
+    def __init__(self, start: Callable[[ProbeRequest, tuple[Any, ...]], BatchWorker]) -> None:
+        self._start = start
+        self._idle: list[BatchWorker] = []
+        self._lock = threading.Lock()
+        self._open = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anybody wants probes to share."""
+        return self._open > 0
+
+    def open(self) -> None:
+        """Keep workers from here on."""
+        with self._lock:
+            self._open += 1
+
+    def close(self) -> list[BatchWorker]:
+        """End those that are idle, once as often as it was opened; return those that could not be reaped."""
+        with self._lock:
+            self._open -= 1
+            idle = [] if self._open else list(self._idle)
+            self._idle = [worker for worker in self._idle if worker not in idle]
+        return [worker for worker in idle if not worker.end()]
+
+    def take(self, request: ProbeRequest) -> BatchWorker:
+        """Return a worker that does nothing else until it is kept or ended.
+
+        One process does each model once: repeats are there to show what differs between processes.
+        """
+        serves = (request.side, request.verb, request.profile, request.device, request.limits, request.repeat)
+        with self._lock:
+            for worker in [worker for worker in self._idle if worker.process.ended.is_set()]:
+                self._idle.remove(worker)
+            found = next((worker for worker in reversed(self._idle) if worker.serves == serves), None)
+            if found is not None:
+                self._idle.remove(found)
+        return found or self._start(request, serves)
+
+    def keep(self, worker: BatchWorker) -> None:
+        """Let the next probe have a worker that has done one well."""
+        worker.done += 1
+        with self._lock:
+            if self._open:
+                self._idle.append(worker)
+                return
+        worker.end()
+
+
+def is_healthy(result: ProbeResult) -> bool:
+    """Whether a process may go on after this: everything in it succeeded, also what may fail without being blamed."""
+    return result.outcome is Outcome.COMPLETED and not any(model.failed for model in result.models)
