@@ -44,7 +44,6 @@ SHOWS = {
     "capture_and_an_allocation_of_another_thread": f"{DEAD} (allocation",
     "capture_that_opens_a_kernel_library": f"{DEAD} (first use of a kernel library)",
     "capture_in_a_thread_that_has_called_nothing": f"{DEAD} (first use of a kernel library)",
-    "capture_and_the_first_call_of_another_thread": f"{DEAD} (first use of a kernel library by another thread)",
     "capture_that_releases_memory": f"{DEAD} (release",
     "capture_and_a_synchronization_of_another_thread": f"{DEAD} (synchronization of the device by another thread)",
     "capture_and_a_synchronization_of_its_own_thread": f"{DEAD} (synchronization of the device)",

@@ -262,13 +262,6 @@ def capture_in_a_thread_that_has_called_nothing(planted):
 
 
 @case
-def capture_and_the_first_call_of_another_thread(planted):
-    module, words = loaded(), torch.zeros_like(WORDS).to("fakedev:0")
-    mode = "global" if planted else "thread_local"
-    return captured(mode, module=module, of_other_thread=lambda: module(words))
-
-
-@case
 def capture_that_releases_memory(planted):
     allocation()
     return captured("thread_local", of_this_thread=fakedev.empty_cache if planted else fakedev.current_stream)
