@@ -34,6 +34,9 @@ NEW_THREAD: Final = "new thread"
 # The lock of a server that brings its models up one after another.
 START_UP: Final = "start-up"
 
+# The mode in which only what its own thread does can end a capture.
+THREAD_LOCAL: Final = "thread_local"
+
 # The cell of a model's times is named like a scenario and is none: naming scenarios never drops timing.
 TIMING: Final = "latency"
 
@@ -96,7 +99,9 @@ class Scenario:
             return ()
         if self.exits:
             return ("exit",)
-        return ("fork",) if self.forks else ("load", "calls")
+        if self.forks:
+            return ("fork",)
+        return ("load", "calls", "capture") if self.graphs else ("load", "calls")
 
 
 def copies(script: Script) -> tuple[str, ...]:
@@ -117,8 +122,10 @@ def in_capture_mode(script: Script, mode: str) -> Script:
 def reordered(script: Script, orders: Collection[str]) -> Script:
     """Return ``script`` with ``"load"`` or ``"calls"`` done one at a time.
 
-    Under ``"fork"`` it does them only after forking, under ``"exit"`` it exits when its threads have ended.
+    Under ``"fork"`` it does them only after forking, under ``"exit"`` it exits when its threads have ended, under
+    ``"capture"`` each graph is captured in mode ``thread_local``.
     """
+    script = in_capture_mode(script, THREAD_LOCAL) if "capture" in orders else script
     script = after_fork(script) if "fork" in orders else script
     script = after_threads(script) if "exit" in orders else script
     return in_turn(script, [order for order in orders if order in ("load", "calls")])
@@ -415,7 +422,7 @@ def _cuda_graphs(models: Sequence[str], threads: int) -> Script:
         tuple(
             step
             for planned in steps
-            for step in ((planned, ("capture", planned[1], "thread_local")) if planned[0] == "calls" else (planned,))
+            for step in ((planned, ("capture", planned[1], THREAD_LOCAL)) if planned[0] == "calls" else (planned,))
         )
         for steps in together.threads
     )

@@ -132,6 +132,7 @@ _CONTEXT: Final = "ATen/Context.h"
 _PARALLEL: Final = "ATen/Parallel.h"
 _METHODS: Final = "other methods that are called go into preserved_attrs"
 _AFTER_FORK: Final = "{} in each worker process (gunicorn: post_fork, no --preload):"
+_WHERE_CAPTURED: Final = "{} where graphs are captured:"
 _BEFORE_EXIT: Final = "{} at the end: stop and join the threads that call, or {}_exit(status)"
 # In the deadlock between the GIL and the pool each unfinished task of earlier calls takes a thread: eight were too few
 # in one of six runs (docs/servers-bench.md).
@@ -294,6 +295,26 @@ ROWS: Final = (
         ),
         python=Code(start=(_BEFORE_EXIT.format("#", "os."),)),
         cpp=Code(start=(_BEFORE_EXIT.format("//", ""),)),
+    ),
+    Row(
+        "capture",
+        Kind.ORDER,
+        mitigations=(
+            Mitigation("thread-local capture", True, "what other threads do meanwhile ends no capture of a graph"),
+        ),
+        needs="graphs",
+        python=Code(
+            start=(
+                _WHERE_CAPTURED.format("#"),
+                '# with torch.{device}.graph(graph, capture_error_mode="thread_local"):',
+            )
+        ),
+        cpp=Code(
+            start=(
+                _WHERE_CAPTURED.format("//"),
+                "// graph.capture_begin(pool, cudaStreamCaptureModeThreadLocal);",
+            )
+        ),
     ),
     Row(
         "quantized_engine",

@@ -326,6 +326,13 @@ class Driver {
     return static_cast<double>(end.last->ns - begin.last->ns) / 1e6;
   }
 
+  // Takes memory and waits for the device, as the handle of a kernel library does when it is made.
+  void open_library() {
+    Lock lock(mutex_);
+    check_fork();
+    forbid_unsafe("first use of a kernel library");
+  }
+
   // memory
 
   // Returns the block and its address, which only kernels can use; one of a cache where one of that size is left.

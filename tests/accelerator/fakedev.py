@@ -23,7 +23,8 @@ Read once, when the device is first used:
 its destination holds NaN (1 where there is none), and freed memory is overwritten, so that who does not wait sees it.
 
 Captures follow CUDA's rules. Of what another thread does, only the allocation of memory that no cache has, the release
-of cached memory, synchronization of a device or of an event, and the query of an event, end one of mode ``global``.
+of cached memory, synchronization of a device or of an event, the query of an event, and the first convolution of a
+thread, which opens the library of its kernels, end one of mode ``global``.
 
 What it has not: pinned memory, autocast, quantized and sparse tensors, and what ``torch.accelerator`` tells of memory.
 """

@@ -451,8 +451,11 @@ inline void run_on_stack(const c10::OperatorHandle& op, const c10::OperatorHandl
 
 inline void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) { run_on_stack(op, op, stack); }
 
-// Convolutions of a device that torch does not know come here.
+// Convolutions of a device that torch does not know come here. As of cuDNN, each thread opens its library first.
 inline void convolution(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  thread_local bool opened = false;
+  if (!opened) driver().open_library();
+  opened = true;
   static const c10::OperatorHandle cpu = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
   run_on_stack(op, cpu, stack);
 }

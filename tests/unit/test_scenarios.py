@@ -571,6 +571,14 @@ def test_every_graph_is_captured_after_warm_up_in_the_mode_that_is_asked_for(mod
     Play(script, random.Random(0)).run()
 
 
+@pytest.mark.parametrize("mode", CAPTURE_MODES)
+def test_thread_local_capture_is_a_cure_of_graphs_alone(mode: str) -> None:
+    for name, scenario in INITIALIZATIONS.items():
+        script = in_capture_mode(scenario.write(["a", "b"], 2), mode)
+        assert reordered(script, ("capture",)) == in_capture_mode(script, "thread_local")
+        assert ("capture" in scenario.orders) is (name == "cuda_graphs")
+
+
 def test_capture_mode_changes_no_other_script() -> None:
     for name, scenario in INITIALIZATIONS.items():
         script = scenario.write(["a", "b"], 3)

@@ -253,11 +253,12 @@ def _candidates(model: str, cell: CellVerdict, facts: Probed) -> tuple[Setting, 
     scenario = INITIALIZATIONS.get(cell.scenario)
     fingerprint = facts.fingerprints.get("new")
     probe = facts.alone.get(model)
+    in_vain = set[str]() if facts.plan.settings.capture_mode == "global" else {"capture"}  # it is no stricter already
     return candidates(
         new_profile(facts.plan),
         device=facts.plan.runs_on,
         isa=(fingerprint.isa if fingerprint is not None else None) or "",
-        orders=scenario.orders if scenario is not None else (),
+        orders=set(scenario.orders) - in_vain if scenario is not None else (),
         pools=scenario.pools if scenario is not None else None,
         old=facts.baselines[model].numerics,
         new=probe.data.get("numerics", {}) if probe is not None else {},

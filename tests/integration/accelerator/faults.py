@@ -202,11 +202,12 @@ def fork_of_a_process_with_a_device(planted):
 # captures
 
 
-def captured(mode, of_other_thread=None, of_this_thread=None):
+def captured(mode, of_other_thread=None, of_this_thread=None, module=None, warm_calls=1):
     """Capture a call of the module while another thread does something; replay it with other inputs."""
-    module, words, stream = loaded(), torch.zeros_like(WORDS).to("fakedev:0"), fakedev.Stream()
+    module, words, stream = module or loaded(), torch.zeros_like(WORDS).to("fakedev:0"), fakedev.Stream()
     with fakedev.stream(stream):
-        module(words)
+        for _ in range(warm_calls):
+            module(words)
         stream.synchronize()
     found = []
 
@@ -242,6 +243,28 @@ def allocation():
 @case
 def capture_and_an_allocation_of_another_thread(planted):
     return captured("global" if planted else "thread_local", of_other_thread=allocation)
+
+
+@case
+def capture_that_opens_a_kernel_library(planted):
+    return captured("thread_local", warm_calls=0 if planted else 1)
+
+
+@case
+def capture_in_a_thread_that_has_called_nothing(planted):
+    module, found = loaded(), []
+    module(torch.zeros_like(WORDS).to("fakedev:0"))  # warm, in this thread
+    calls = 0 if planted else 1
+    thread = threading.Thread(target=lambda: found.append(captured("thread_local", module=module, warm_calls=calls)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@case
+def capture_that_releases_memory(planted):
+    allocation()
+    return captured("thread_local", of_this_thread=fakedev.empty_cache if planted else fakedev.current_stream)
 
 
 @case
