@@ -54,7 +54,7 @@ def next_round(
     A model takes part if its rounds until its next look fit, beside those of the ones that come before it: suspicions
     first, then models that had no look, the cheapest first, then whichever is decided soonest. First looks leave the
     time in which the dearest of their models could be confirmed: a slowdown that was seen and not confirmed is worth
-    less than a model more.
+    less than a model more. Where that time would serve nobody, it goes to a model without a look after all.
 
     Args:
         start_s: of the processes of a round, which all its models share.
@@ -66,11 +66,22 @@ def next_round(
     others = sorted((name for name in candidates if name not in chosen), key=lambda name: _order(candidates[name]))
     if needs_one and others:
         chosen.append(others.pop(0))
-    for name in others:
-        wanted = [candidates[one] for one in (*chosen, name)]
-        if seconds(wanted, start_s, lanes) + _confirming_s(wanted, start_s, lanes) <= left_s:
-            chosen.append(name)
-    return [name for name in candidates if name in chosen]
+    for keeps_back in (True, False):
+        more: list[str] = []
+        has_refused = False
+        for name in others:
+            wanted = [candidates[one] for one in (*chosen, *more, name)]
+            kept_back_s = _confirming_s(wanted, start_s, lanes) if keeps_back else 0.0
+            is_first_look = candidates[name].is_new
+            # Rounds after a look wait for a model without one, as long as time is kept back that it may get.
+            waits = keeps_back and has_refused and not is_first_look and not candidates[name].is_suspected
+            if not waits and seconds(wanted, start_s, lanes) + kept_back_s <= left_s:
+                more.append(name)
+            else:
+                has_refused = has_refused or is_first_look
+        if more:
+            break
+    return [name for name in candidates if name in {*chosen, *more}]
 
 
 def seconds(candidates: Sequence[Candidate], start_s: float, lanes: int = 1) -> float:

@@ -52,6 +52,16 @@ def test_first_looks_leave_the_time_that_would_confirm_the_dearest_of_them() -> 
     assert chosen(6.0, a=replace(SUSPECT, confirmed_in=3)) == ["a"]
 
 
+def test_time_kept_back_goes_to_a_first_look_where_it_would_serve_nobody() -> None:
+    new = replace(NEW, confirmed_in=3)
+    assert chosen(11.9, a=new) == ["a"]
+    assert chosen(5.9, a=new) == []
+    assert chosen(11.9, a=new, p=replace(PLANTED, cost_s=1.0)) == ["a", "p"]
+    assert chosen(11.9, soon=SOON, a=new) == ["soon", "a"]
+    assert chosen(14.9, soon=SOON, a=new, suspect=SUSPECT) == ["suspect"]
+    assert chosen(15.0, soon=SOON, a=replace(new, cost_s=30.0)) == ["soon"]
+
+
 def test_rounds_that_do_not_reach_a_look_are_not_begun() -> None:
     assert chosen(5.9, suspect=SUSPECT) == []
     assert chosen(6.0, suspect=SUSPECT) == ["suspect"]
