@@ -5,12 +5,9 @@ the zoo, whose loads take milliseconds, on two cores. It says how busy the machi
 is all that two threads could.
 """
 
-import contextlib
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +28,7 @@ from harness.store import probe_files
 from harness.system import pool
 from harness.worker import wire
 from tests.integration.servers import answered, planned, provisioned
+from tests.programs import watching
 
 ARTIFACTS = ("bert", "bert_traced", "conformer", "convnext", "resnet", "transformer_encoder", "unet", "vit")
 FOLDERS = ("tests/integration/concurrency", "tests/bench/slow_models")
@@ -40,7 +38,6 @@ LOADS_PER_ARTIFACT = 4
 LEAST_CORES = 1.6
 SLOW_PROCESSES, SLOW_PER_PROCESS, SLOW_THREADS, SLOW_DEADLINE_S = 4, 50, 4, 2.0
 HOGS = 2 * CORES
-HOG = "while True: pass"
 
 
 @dataclass(frozen=True)
@@ -217,7 +214,7 @@ def _slow(facts: WithWorker, effects: Effects, *, hogs: int) -> Row:
         quick = replace(launcher, facts=replace(launcher.facts, plan=replace(facts.plan, settings=settings)))
         return quick.probe(["plodding"], 100 * hogs + number, threads=SLOW_THREADS, floor_s=SLOW_DEADLINE_S)
 
-    with _hogs(hogs):
+    with watching.hogs(hogs):
         begin = time.monotonic()
         probes = list(pool.each(bring_up, list(range(SLOW_PROCESSES)), jobs=SLOW_PROCESSES))
         spent = time.monotonic() - begin
@@ -226,17 +223,6 @@ def _slow(facts: WithWorker, effects: Effects, *, hogs: int) -> Row:
     beside = f", {hogs} hogs beside" if hogs else ""
     value = f"{len(alarms)} alarms of {len(models)} in {spent:.0f} s"
     return Row(f"slow, deadline {SLOW_DEADLINE_S:.0f} s{beside}", value, "no alarm", not alarms)
-
-
-@contextlib.contextmanager
-def _hogs(count: int) -> Iterator[None]:
-    hogs = [subprocess.Popen([sys.executable, "-c", HOG], start_new_session=True) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for hog in hogs:
-            hog.kill()
-            hog.wait(10)
 
 
 def _spread(values: Sequence[float], unit: str = "") -> str:

@@ -8,7 +8,6 @@ import random
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +28,7 @@ from tests.evidence.processes import (
     rounded,
     started,
 )
+from tests.programs.watching import hogs
 
 Pythons = Mapping[str, str]
 Rows = list[dict[str, Any]]
@@ -307,13 +307,8 @@ def gil_waiters(pythons: Pythons) -> Rows:
     python = list(pythons.values())[-1]
     rows = []
     for beside in (0, 4):
-        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(beside)]
-        try:
+        with hogs(beside):
             answer = ask(python, "gil_waiters")
-        finally:
-            for process in busy:
-                process.kill()
-                process.wait()
         rows.append({"beside": beside, **{name: rounded(value, 2) for name, value in answer.items()}})
     return rows
 

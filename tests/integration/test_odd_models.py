@@ -1,7 +1,5 @@
 """Healthy models that are slow or odd raise no alarm, beside four programs that compute without end."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import pytest
 from harness.domain.outcome import Status
 from harness.models.fixture_folders import read_fixtures
 from tests.integration.gate import PROJECT, compat
+from tests.programs.watching import hogs
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -20,16 +19,13 @@ LIMIT_S = 5400.0
 
 
 @pytest.fixture
-def hogs() -> Iterator[None]:
-    started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(HOGS)]
-    yield
-    assert [hog.poll() for hog in started] == [None] * HOGS
-    for hog in started:
-        hog.kill()
-        hog.wait()
+def busy_programs() -> Iterator[None]:
+    with hogs(HOGS) as running:
+        yield
+        assert [hog.poll() for hog in running] == [None] * HOGS
 
 
-@pytest.mark.usefixtures("hogs")
+@pytest.mark.usefixtures("busy_programs")
 @pytest.mark.parametrize("release", ["2.6.0", "2.15.0"])
 def test_slow_and_odd_models_raise_no_alarm_beside_busy_programs(tmp_path: Path, release: str) -> None:
     assert len(read_fixtures(PROJECT / ODD)) == MODELS

@@ -76,12 +76,14 @@ def end(child: Child) -> None:
     assert child.ended.wait(10)
 
 
+# Ends with whoever started it, however that ends.
+HOG = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+
+
 @contextmanager
 def hogs(count: int, cpus: set[int] | None = None) -> Iterator[list["subprocess.Popen[bytes]"]]:
     """Keep CPUs busy with so many processes."""
-    running = [
-        subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"], start_new_session=True) for _ in range(count)
-    ]
+    running = [subprocess.Popen([sys.executable, "-S", "-c", HOG], start_new_session=True) for _ in range(count)]
     try:
         for hog in running:
             if cpus is not None:
