@@ -6,7 +6,7 @@ A stop is claimed only where the release's own registry refuses a call whatever 
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, OperatorRegistry, OperatorUse, Schema
+from harness.domain.archive import TORCHS_MODULES, ArchiveFacts, ArchiveFormat, OperatorRegistry, OperatorUse, Schema
 from harness.domain.prediction import Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.errors import ExitCode
 from harness.static.schema_fit import Fit, covers, fit, may_answer, why_not
@@ -218,7 +218,7 @@ def _other_needs(
             text = f"the code names {device}: calls need it whatever map_location says"
             yield StaticFinding(kind="device_in_code", weight=Weight.WARNING, subject=device, text=text)
     for name in facts.runs_at_load:
-        loops = name in facts.loops_at_load and not name.startswith("__torch__.torch.")
+        loops = name in facts.loops_at_load and not name.startswith(TORCHS_MODULES)
         yield StaticFinding(
             kind=LOOPS_AT_LOAD if loops else "runs_at_load",
             weight=Weight.DOUBT if loops else Weight.NOTE,
