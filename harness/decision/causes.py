@@ -29,7 +29,8 @@ from harness.latency.judging import KINDS as QUANTITIES
 from harness.latency.judging import common_words, is_shared, quantity_words
 from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
-from harness.static.judging import CHANGED, deciding
+from harness.static.judging import deciding
+from harness.static.predict import CHANGED
 from harness.static.semantics import SemanticChange, changes_between, names_operator
 
 KINDS = {

@@ -115,8 +115,8 @@ class ArchiveFacts:
         classes: how many its code defines.
         custom_classes: TorchBind classes that it names, e.g. ``"quantized.LinearPackedParamsBase"``.
         runs_at_load: classes whose ``__setstate__`` runs while the archive is loaded; ``loops_at_load``: has a loop.
-        loops: functions and methods with a loop, those of torch left out -> checksum of their code: the same in archives
-            in which it is the same.
+        loops: functions and methods with a loop, those of torch left out -> checksum of their code, which is the same
+            in every archive that has it.
         type_names: types of TorchScript that not every release knows, where the code names them.
         devices: written as constants into the code.
         answers: operators, each with a type (without spaces) that the code expects of an answer.

@@ -25,6 +25,7 @@ VALUE_LOST = frozenset(("prim::ConstantMKLDNNTensor",))
 TOUCHES_FILES = frozenset(("aten::save", "aten::from_file"))
 """Operators that open the file that a model names, with the rights of the process that calls it."""
 LOOPS_AT_LOAD = "loops_at_load"
+CHANGED = "semantics_changed"
 RUNS_AT_LOAD = "its __setstate__ runs while the archive is loaded"
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
@@ -99,7 +100,8 @@ def _findings(
             if change.operator in used:
                 use = used[change.operator]
                 sure = "" if certain else f" (changed after {change.after} and by {change.by})"
-                yield _about(use, "semantics_changed", Weight.WARNING, change.what + sure, source=change.source)
+                weight = Weight.NOTE if change.drawn else Weight.WARNING
+                yield _about(use, CHANGED, weight, change.what + sure, source=change.source)
 
 
 def _operator_version(facts: ArchiveFacts) -> int | None:

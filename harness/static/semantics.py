@@ -17,7 +17,8 @@ PULL = "https://github.com/pytorch/pytorch/pull/"
 class SemanticChange:
     """An operator whose answer changed after release ``after`` and not later than ``by``.
 
-    ``shows_as`` are the kinds of findings (``harness/domain/findings.py``) that it can lead to.
+    ``shows_as`` are the kinds of findings (``harness/domain/findings.py``) that it can lead to. ``drawn``: it is about
+    random numbers, which not every call draws, as in a dropout at rest: only models of which a call drew are concerned.
     """
 
     operator: str
@@ -26,6 +27,7 @@ class SemanticChange:
     what: str
     source: str
     shows_as: tuple[str, ...]
+    drawn: bool = False
 
 
 NUMBERS = ("values", "late_divergence", "error_limit")

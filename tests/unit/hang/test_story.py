@@ -22,6 +22,8 @@ def test_a_deep_stack_ends_with_the_interpreter_and_what_it_called() -> None:
 
 def test_a_short_stack_and_one_without_an_interpreter_end_with_their_sixth_frame() -> None:
     short = frames_of("at::_ops::add_Tensor::call", *INTERPRETER)
-    assert short == "tid 7, moving: at::_ops::add_Tensor::call < jit::InterpreterStateImpl::run < jit::GraphFunction::run"
+    assert (
+        short == "tid 7, moving: at::_ops::add_Tensor::call < jit::InterpreterStateImpl::run < jit::GraphFunction::run"
+    )
     deep = frames_of(*(f"parse_{number}" for number in range(9)))
     assert deep == "tid 7, moving: parse_0 < parse_1 < parse_2 < parse_3 < parse_4 < parse_5"
