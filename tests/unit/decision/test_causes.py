@@ -118,7 +118,7 @@ def test_a_model_that_hangs_at_two_places_has_two_causes() -> None:
     ]
 
 
-INTERPRETED = " < jit::InterpreterStateImpl::run < jit::GraphFunction::run"
+INTERPRETED = " < jit::InterpreterStateImpl::runTemplate < jit::InterpreterState::run < jit::GraphFunction::run"
 
 
 def busy(model: str, frames: str, loops: Mapping[str, str]) -> tuple[CellVerdict, ModelReport]:
