@@ -376,22 +376,23 @@ def _key_of_place(item: _Red, finding: Finding) -> Key | None:
 
 
 def _key_of_busy(item: _Red, stacks: Sequence[Sequence[str]]) -> Key | None:
-    """Return the code that computes without end, where the interpreter runs it; None where it is not on a stack.
+    """Return the code that computes without end, where the interpreter runs it; None where it runs none.
 
-    What it had called just then is chance where its code loops, and so is what the called operator was at.
+    What it had called just then is chance where its code loops, and so is what the called operator was at. A stack
+    without a frame of torch's runtime is cut off: kernels of MKL cannot be unwound.
     """
-    for frames in stacks:
-        place = next((index for index, frame in enumerate(frames) if INTERPRETER.match(frame)), None)
-        loops = item.facts.static.loops if item.facts is not None and item.facts.static is not None else {}
-        if place is not None and loops:
-            name = ".".join(min(loops).rsplit(".", 2)[-2:])
-            more = f" or {counted(len(loops) - 1, 'more function')}" if len(loops) > 1 else ""
-            digest = _digest(" ".join(sorted(loops.values())))
-            return Key("hang", f"hang-loop-{digest}", _cut(f"hangs in a loop of {name}{more}"))
-        if place:
-            called = frames[place - 1]
-            return Key("hang", f"hang-{_slug(called)[:28]}-{_digest(called)}", _cut(f"hangs in {called}"))
-    return None
+    loops = item.facts.static.loops if item.facts is not None and item.facts.static is not None else {}
+    places = [
+        next((index for index, frame in enumerate(frames) if INTERPRETER.match(frame)), None) for frames in stacks
+    ]
+    cut_off = not any(frame.startswith("jit::") for frames in stacks for frame in frames)
+    if loops and (cut_off or any(place is not None for place in places)):
+        name = ".".join(min(loops).rsplit(".", 2)[-2:])
+        more = f" or {counted(len(loops) - 1, 'more function')}" if len(loops) > 1 else ""
+        digest = _digest(" ".join(sorted(loops.values())))
+        return Key("hang", f"hang-loop-{digest}", _cut(f"hangs in a loop of {name}{more}"))
+    called = next((frames[place - 1] for frames, place in zip(stacks, places, strict=True) if place), "")
+    return Key("hang", f"hang-{_slug(called)[:28]}-{_digest(called)}", _cut(f"hangs in {called}")) if called else None
 
 
 def _frames(text: str) -> list[str]:
