@@ -1,6 +1,7 @@
 """The operators that the code files of an archive call, from where; code that artifacts share is read once."""
 
 import re
+import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ MOST_RESULTS = 10_000
 SIGNS = frozenset("\\+*/%@&|^~<>!;`?$")
 HIDING = SIGNS | {".", "torch", "ops"}
 CONDITIONAL = frozenset(("if", "else", "elif"))
+# What torch numbers anew in each archive.
+NUMBERED = re.compile(r"___torch_mangle_\d+\.|(?<=CONSTANTS\.c)\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,15 @@ class Call:
 
 @dataclass(slots=True)
 class Function:
-    """A function or method: its qualified name, and what it may call (method names, qualified functions)."""
+    """A function or method: its qualified name, and what it may call (method names, qualified functions).
+
+    ``checksum`` is of its statements, without what torch numbers anew in each archive.
+    """
 
     name: str
     method: str
     loops: bool = False
+    checksum: int = 0
     methods: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
 
@@ -125,6 +132,9 @@ class _Reader:
                 raise CannotRead("too_large", f"more than {self.limits.named} calls and functions in one file")
             if len(self.blocks) > self.limits.nesting:
                 raise CannotRead("too_large", f"more than {self.limits.nesting} blocks within each other")
+            if any(keyword == "def" for _, keyword, _ in self.blocks):
+                text = NUMBERED.sub("", " ".join(token.text for token in tokens))
+                self.function.checksum = zlib.crc32(text.encode("utf-8", "backslashreplace"), self.function.checksum)
             type_ = self._expressions(statement)
             if len(tokens) > 2 and tokens[1].text == "=":
                 self.types[first] = merged(self.types.get(first), type_)

@@ -11,6 +11,7 @@ from harness.archive.members import SERIALIZATION_ID, STORED, Directory, read_me
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
 from harness.archive.values import constant_misfits, declared_by, module_misfits
 from harness.domain.archive import (
+    TORCHS_MODULES,
     ArchiveFacts,
     ArchiveFormat,
     ArchiveProblem,
@@ -237,6 +238,11 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
         custom_classes=tuple(sorted(custom)),
         runs_at_load=tuple(sorted(map(_class_of, setters))),
         loops_at_load=tuple(sorted(_class_of(name) for name in setters if name in looping)),
+        loops={
+            item.name: f"{item.checksum:08x}"
+            for item in sorted(functions, key=lambda item: item.name)
+            if item.loops and not item.name.startswith(TORCHS_MODULES)
+        },
         type_names=tuple(sorted(set().union(*(part.type_names for part in parts)))),
         devices=tuple(sorted(set().union(*(part.devices for part in parts)))),
         storages=storages,

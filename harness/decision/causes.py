@@ -16,6 +16,7 @@ from harness.correctness.judging import beyond_tolerance
 from harness.decision.commands import bisect_command, is_red, more_command, rerun_of_cause
 from harness.domain.cause import Cause
 from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
+from harness.domain.hang import HangKind
 from harness.domain.outcome import Status
 from harness.domain.plan import ERROR, INITIALIZATION, STEADY
 from harness.domain.prediction import Prediction, StaticFinding
@@ -23,11 +24,13 @@ from harness.domain.report import Explained, ModelReport, RunReport
 from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
+from harness.hang.stack_words import INTERPRETER
 from harness.latency.judging import KINDS as QUANTITIES
 from harness.latency.judging import common_words, is_shared, quantity_words
 from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
-from harness.static.judging import CHANGED, deciding
+from harness.static.judging import deciding
+from harness.static.predict import CHANGED
 from harness.static.semantics import SemanticChange, changes_between, names_operator
 
 KINDS = {
@@ -261,7 +264,7 @@ def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
     return (
         _key_of_time(item, finding, report)
         or _key_of_operator(item, finding, report)
-        or _key_of_place(item.cell, finding)
+        or _key_of_place(item, finding)
         or _key_of_setting(finding)
         or _key_of_cure(item, report)
         or _key_of_text(item, finding)
@@ -346,8 +349,9 @@ def _culprits(item: _Red) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _key_of_place(cell: CellVerdict, finding: Finding) -> Key | None:
+def _key_of_place(item: _Red, finding: Finding) -> Key | None:
     """Return the place at which a process hangs or crashes: what its stacks mean, else their innermost frames."""
+    cell = item.cell
     if finding.kind not in ("hang", "crash"):
         return None
     does = "hangs" if finding.kind == "hang" else "crashes"
@@ -358,13 +362,42 @@ def _key_of_place(cell: CellVerdict, finding: Finding) -> Key | None:
         place = _normal(place, cell.model).replace("waits ", "wait ")
         id_ = f"{finding.kind}-{_slug(place)[:28].strip('-')}-{_digest(source + place)}"
         return Key("hang", id_.lower(), _cut(f"{does}: {place}"))
-    frames = next((prose(text) for label, text in finding.story if label == "frames"), "")
-    inner = [_OFFSET.sub("", frame).strip() for frame in frames.partition(": ")[2].split(" < ")][:FRAMES_SHARED]
+    stacks = [_frames(text) for label, text in finding.story if label == "frames"]
+    if any(label == "proof" and text.startswith(HangKind.BUSY.value) for label, text in finding.story):
+        busy = _key_of_busy(item, stacks)
+        if busy is not None:
+            return busy
+    inner = stacks[0][:FRAMES_SHARED] if stacks else []
     if not any(inner):
         return None
     stack = " < ".join(inner)
     id_ = f"{finding.kind}-{_slug(inner[0])[:28]}-{_digest(_normal(stack, cell.model))}"
     return Key("hang", id_, _cut(f"{does} in {stack}"))
+
+
+def _key_of_busy(item: _Red, stacks: Sequence[Sequence[str]]) -> Key | None:
+    """Return the code that computes without end, where the interpreter runs it; None where it runs none.
+
+    What it had called just then is chance where its code loops, and so is what the called operator was at. A stack
+    without a frame of torch's runtime is cut off: kernels of MKL cannot be unwound.
+    """
+    loops = item.facts.static.loops if item.facts is not None and item.facts.static is not None else {}
+    places = [
+        next((index for index, frame in enumerate(frames) if INTERPRETER.match(frame)), None) for frames in stacks
+    ]
+    cut_off = not any(frame.startswith("jit::") for frames in stacks for frame in frames)
+    if loops and (cut_off or any(place is not None for place in places)):
+        name = ".".join(min(loops).rsplit(".", 2)[-2:])
+        more = f" or {counted(len(loops) - 1, 'more function')}" if len(loops) > 1 else ""
+        digest = _digest(" ".join(sorted(loops.values())))
+        return Key("hang", f"hang-loop-{digest}", _cut(f"hangs in a loop of {name}{more}"))
+    called = next((frames[place - 1] for frames, place in zip(stacks, places, strict=True) if place), "")
+    return Key("hang", f"hang-{_slug(called)[:28]}-{_digest(called)}", _cut(f"hangs in {called}")) if called else None
+
+
+def _frames(text: str) -> list[str]:
+    """Return the frames of a stack in a story, innermost first, without what differs from process to process."""
+    return [_OFFSET.sub("", frame).strip() for frame in prose(text).partition(": ")[2].split(" < ")]
 
 
 def _key_of_setting(finding: Finding) -> Key | None:

@@ -1,8 +1,11 @@
 """What an archive contains, read without torch and without running anything; and what a release accepts in one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+TORCHS_MODULES = "__torch__.torch."
+"""How the qualified names of torch's own Python code begin."""
 
 
 class ArchiveFormat(StrEnum):
@@ -112,6 +115,8 @@ class ArchiveFacts:
         classes: how many its code defines.
         custom_classes: TorchBind classes that it names, e.g. ``"quantized.LinearPackedParamsBase"``.
         runs_at_load: classes whose ``__setstate__`` runs while the archive is loaded; ``loops_at_load``: has a loop.
+        loops: functions and methods with a loop, those of torch left out -> checksum of their code, which is the same
+            in every archive that has it.
         type_names: types of TorchScript that not every release knows, where the code names them.
         devices: written as constants into the code.
         answers: operators, each with a type (without spaces) that the code expects of an answer.
@@ -132,6 +137,7 @@ class ArchiveFacts:
     custom_classes: tuple[str, ...] = ()
     runs_at_load: tuple[str, ...] = ()
     loops_at_load: tuple[str, ...] = ()
+    loops: Mapping[str, str] = field(default_factory=dict)
     type_names: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     storages: tuple[StorageGroup, ...] = ()

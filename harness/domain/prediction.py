@@ -111,10 +111,16 @@ class PredictedModel:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StaticReport:
-    """The static check of one model's artifact: its path, relative to the run where it lies there, and each side."""
+    """The static check of one model's artifact.
+
+    Attributes:
+        artifact: its path, relative to the run where it lies there.
+        loops: its own functions that have a loop -> checksum of their code.
+    """
 
     artifact: str
     sides: Mapping[str, PredictedModel] = field(default_factory=dict)
+    loops: Mapping[str, str] = field(default_factory=dict)
 
 
 class RollbackAnswer(StrEnum):

@@ -45,6 +45,8 @@ _WAITS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
     ("a timer", re.compile(r"^(__?)?(clock_)?nanosleep")),
 )
 INNERMOST: Final = 8
+INTERPRETER: Final = re.compile(r"jit::InterpreterState(Impl)?::run\w*")
+"""What runs the code of a TorchScript model; what it called is on the stack above it."""
 # The handler of fatal signals in harness/native/stacks/stacks.hpp.
 CRASHING: Final = "gate::stacks::detail::on_fatal"
 

@@ -10,7 +10,7 @@ from harness.domain.probe import Failure, ModelResult
 from harness.domain.text import amount, error_line, marked_expression
 from harness.domain.verdict import Finding
 from harness.hang.readings import reading
-from harness.hang.stack_words import interesting, threads_in_words, who
+from harness.hang.stack_words import INTERPRETER, interesting, threads_in_words, who
 from harness.worker import wire
 
 # Frames of one thread in the report; the files of the probe have all of them.
@@ -50,9 +50,17 @@ def hang_story(seen: Evidence, before_s: float | None = None) -> tuple[tuple[str
     lines.extend(("threads", line) for line in threads_in_words(process, seen.stacks))
     first = known.threads if known is not None else ()
     shown = [folded for folded in interesting(seen.stacks, process, first)[:MOST_STACKS] if folded.lines]
-    lines.extend(("frames", f"{item.title}: {' < '.join(item.lines[:MOST_FRAMES])}") for item in shown)
+    lines.extend(("frames", f"{item.title}: {' < '.join(_shown(item.lines))}") for item in shown)
     lines.extend(("seen", remark) for remark in seen.remarks)
     return tuple(lines)
+
+
+def _shown(frames: Sequence[str]) -> Sequence[str]:
+    """Return the innermost frames, and where the interpreter is further out, it and what it called."""
+    inside = next((index for index, frame in enumerate(frames) if INTERPRETER.match(frame)), 0)
+    if inside < MOST_FRAMES:
+        return frames[:MOST_FRAMES]
+    return (*frames[: MOST_FRAMES - 2], "...", *frames[inside - 1 : inside + 1])
 
 
 def _not_done_words(proof: HangProof, before_s: float | None) -> str:

@@ -5,7 +5,7 @@ And which models are brought up in a Python server too: those whose loading or c
 
 from collections.abc import Iterator, Mapping
 
-from harness.domain.archive import ArchiveFacts
+from harness.domain.archive import TORCHS_MODULES, ArchiveFacts
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import InspectedFile
@@ -25,7 +25,6 @@ PYTHON_LOADS = (
     "calls and warm-up overlapped"
 )
 WAITING = frozenset({"prim::fork", "aten::wait"})
-TORCHS_MODULES = "__torch__.torch."
 NOTHING_READ: Mapping[str, InspectedFile] = {}
 
 

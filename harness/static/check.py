@@ -90,10 +90,11 @@ def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport 
     if file is None or artifact is None:
         return None
     sides = {
-        side: predicted(file, side, environment.name, _loaded_in(side, name, facts))
+        side: predicted(file, side, environment.name, _loaded_in(side, name, facts), draws=facts.draws(name))
         for side, environment in effects.environments.items()
     }
-    return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides)
+    loops = file.facts.loops if file.facts is not None else {}
+    return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides, loops=loops)
 
 
 def _loaded_in(side: str, name: str, facts: Probed) -> Sequence[ModelResult]:

@@ -23,11 +23,10 @@ from harness.domain.probe import ModelResult
 from harness.domain.text import amount, counted
 from harness.domain.verdict import CellVerdict
 from harness.hang.story import failure_finding
-from harness.static.predict import LOOPS_AT_LOAD, RUNS_AT_LOAD
+from harness.static.predict import CHANGED, LOOPS_AT_LOAD, RUNS_AT_LOAD
 
 TELLING = {Prediction.FAILS: Weight.STOPS, Prediction.UNKNOWN: Weight.DOUBT}
 EXPECTED = {Prediction.LOADS: PredictedLoad.LOADED, Prediction.FAILS: PredictedLoad.REFUSED}
-CHANGED = "semantics_changed"
 NO_ARTIFACT = "no model has an artifact of the new release"
 
 
@@ -52,13 +51,23 @@ def _is_warning(result: ModelResult) -> bool:
     return result.failure is not None and result.failure.type.endswith("Warning")
 
 
-def predicted(file: InspectedFile, side: str, release: str, results: Sequence[ModelResult]) -> PredictedModel:
-    """Return the prediction for one side beside what happened there; ``results`` may be empty."""
+def predicted(
+    file: InspectedFile, side: str, release: str, results: Sequence[ModelResult], *, draws: bool = False
+) -> PredictedModel:
+    """Return the prediction for one side beside what happened there; ``results`` may be empty.
+
+    Args:
+        draws: whether a call of the model drew random numbers: then a note that these have changed is about it.
+    """
     happened = loading(results)
     verdict = file.verdicts.get(side)
     if verdict is None:
         return PredictedModel(release=release, happened=happened, note=_why_not_read(file))
-    findings = tuple(_timed(finding, results) for finding in verdict.findings if finding.weight is not Weight.NOTE)
+    findings = tuple(
+        _timed(finding, results)
+        for finding in verdict.findings
+        if finding.weight is not Weight.NOTE or (draws and finding.kind == CHANGED)
+    )
     expected = EXPECTED.get(verdict.prediction)
     agreed = None if expected is None or happened is PredictedLoad.UNKNOWN else happened is expected
     note = ""

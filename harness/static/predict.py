@@ -6,7 +6,7 @@ A stop is claimed only where the release's own registry refuses a call whatever 
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, OperatorRegistry, OperatorUse, Schema
+from harness.domain.archive import TORCHS_MODULES, ArchiveFacts, ArchiveFormat, OperatorRegistry, OperatorUse, Schema
 from harness.domain.prediction import Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.errors import ExitCode
 from harness.static.schema_fit import Fit, covers, fit, may_answer, why_not
@@ -25,6 +25,7 @@ VALUE_LOST = frozenset(("prim::ConstantMKLDNNTensor",))
 TOUCHES_FILES = frozenset(("aten::save", "aten::from_file"))
 """Operators that open the file that a model names, with the rights of the process that calls it."""
 LOOPS_AT_LOAD = "loops_at_load"
+CHANGED = "semantics_changed"
 RUNS_AT_LOAD = "its __setstate__ runs while the archive is loaded"
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
@@ -99,7 +100,8 @@ def _findings(
             if change.operator in used:
                 use = used[change.operator]
                 sure = "" if certain else f" (changed after {change.after} and by {change.by})"
-                yield _about(use, "semantics_changed", Weight.WARNING, change.what + sure, source=change.source)
+                weight = Weight.NOTE if change.drawn else Weight.WARNING
+                yield _about(use, CHANGED, weight, change.what + sure, source=change.source)
 
 
 def _operator_version(facts: ArchiveFacts) -> int | None:
@@ -218,7 +220,7 @@ def _other_needs(
             text = f"the code names {device}: calls need it whatever map_location says"
             yield StaticFinding(kind="device_in_code", weight=Weight.WARNING, subject=device, text=text)
     for name in facts.runs_at_load:
-        loops = name in facts.loops_at_load and not name.startswith("__torch__.torch.")
+        loops = name in facts.loops_at_load and not name.startswith(TORCHS_MODULES)
         yield StaticFinding(
             kind=LOOPS_AT_LOAD if loops else "runs_at_load",
             weight=Weight.DOUBT if loops else Weight.NOTE,

@@ -1,7 +1,8 @@
 """Operators that load in both releases and answer differently: a curated table, each entry with its source.
 
 The entries are the documented breaks in ``fixtures/breaks``, which are run and confirmed for the two releases of each
-entry; the change lies somewhere after the first and no later than the second. It is no complete list.
+entry, and random numbers, which ``tests/integration/draws.py`` draws; the change lies somewhere after the first and no
+later than the second. It is no complete list.
 """
 
 import re
@@ -11,13 +12,15 @@ from dataclasses import dataclass
 from packaging.version import InvalidVersion, Version
 
 PULL = "https://github.com/pytorch/pytorch/pull/"
+ISSUE = "https://github.com/pytorch/pytorch/issues/"
 
 
 @dataclass(frozen=True, slots=True)
 class SemanticChange:
     """An operator whose answer changed after release ``after`` and not later than ``by``.
 
-    ``shows_as`` are the kinds of findings (``harness/domain/findings.py``) that it can lead to.
+    ``shows_as`` are the kinds of findings (``harness/domain/findings.py``) that it can lead to. ``drawn``: it is about
+    random numbers, which not every call draws, as in a dropout at rest: only models of which a call drew are concerned.
     """
 
     operator: str
@@ -26,9 +29,16 @@ class SemanticChange:
     what: str
     source: str
     shows_as: tuple[str, ...]
+    drawn: bool = False
 
 
 NUMBERS = ("values", "late_divergence", "error_limit")
+DROPOUTS = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+BERNOULLI = (
+    *("bernoulli", "bernoulli_", *DROPOUTS, *(f"{name}_" for name in DROPOUTS), "native_dropout"),
+    *("scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"),
+)
+"""What draws from the distribution of Bernoulli with a number as its probability; a tensor of them is as before."""
 CHANGES = (
     SemanticChange(
         "aten::adaptive_avg_pool2d",
@@ -62,13 +72,41 @@ CHANGES = (
         PULL + "138421",
         ("nan_placement",),
     ),
-    SemanticChange(
-        "aten::multinomial",
-        "2.6.0",
-        "2.15.0",
-        "the CPU draws another random stream under one seed",
-        PULL + "146174",
-        NUMBERS,
+    *(
+        SemanticChange(
+            f"aten::{name}",
+            "2.6.0",
+            "2.7.0",
+            "the CPU draws another random stream under one seed",
+            PULL + "146174",
+            NUMBERS,
+            drawn=name not in ("multinomial", "exponential_"),
+        )
+        for name in ("multinomial", "exponential_", *BERNOULLI)
+    ),
+    *(
+        SemanticChange(
+            f"aten::{name}",
+            "2.6.0",
+            "2.7.0",
+            "ranges of 2^28 to 2^32 take 64 random bits a number on the CPU, where they took 32",
+            ISSUE + "148175",
+            NUMBERS,
+            drawn=True,
+        )
+        for name in ("randint", "randint_like", "random_")
+    ),
+    *(
+        SemanticChange(
+            f"aten::{name}",
+            "2.11.0",
+            "2.15.0",
+            "float16 and bfloat16 are drawn as float32 on the CPU and then rounded",
+            ISSUE + "166853",
+            NUMBERS,
+            drawn=True,
+        )
+        for name in ("rand", "rand_like", "uniform", "uniform_", "randn", "randn_like", "normal", "normal_")
     ),
     SemanticChange(
         "aten::arange",

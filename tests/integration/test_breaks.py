@@ -1,6 +1,7 @@
 """Genuine breaks between registry releases: reported as what they are, explained, on the way back, and waived."""
 
 import json
+import subprocess
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,11 +13,13 @@ from harness.domain.prediction import ModelRollback, PredictedLoad, Prediction, 
 from harness.domain.verdict import WaiverState
 from harness.models.fixture_folders import read_fixtures
 from harness.report.json.report import load_report
+from harness.static.semantics import CHANGES
 from tests.integration.gate import PROJECT, Run, compat, finished, harness
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
 DEFAULT_PAIR = ("2.1.2", "2.6.0")
+DRAWS = Path(__file__).with_name("draws.py")
 
 
 def _mark(model: ModelDeclaration) -> BreakMark:
@@ -106,6 +109,17 @@ def test_deadlock_of_a_python_server_is_a_regression_with_its_meaning_and_its_cu
     cure = run.row("speculative_cascade").mitigations[0]
     assert (cure.name, cure.cures, cure.note) == ("wide inter-op pool", True, "")
     assert run.report.judgement.decision is Decision.OK_WITH_MITIGATION
+
+
+@pytest.mark.slow
+def test_what_the_table_says_of_random_numbers_is_so_and_other_draws_are_as_before() -> None:
+    listed = harness("env", "2.6.0", "2.15.0").stdout.splitlines()
+    pythons = [line.split()[-1] for line in listed if line.startswith("torch ")]
+    old, new = (json.loads(subprocess.check_output([python, DRAWS], text=True)) for python in pythons)
+    known = {change.operator for change in CHANGES if change.drawn or "random stream" in change.what}
+    assert {f"aten::{name}" for name in old[0]} == known
+    assert [name for name in old[0] if old[0][name] == new[0][name]] == []
+    assert old[1] == new[1]
 
 
 # One run of breaks in both directions and a healthy twin, with everything that may be asked of it.

@@ -14,6 +14,7 @@ from harness.environments.native import build_library
 from harness.errors import EnvironmentUnavailable, ExitCode
 from harness.hang import watchdog
 from harness.hang.readings import reading
+from harness.hang.stack_words import INTERPRETER, relevant_frames
 from harness.probing.alone import probe_alone
 from harness.probing.verification import legible_outputs
 from harness.probing.facts import Effects, Judged, Probed, WithWorker
@@ -233,6 +234,8 @@ def test_call_that_hangs_in_a_new_thread_is_seen_there(known: Known, model: str,
         assert {(model_of(item.model), item.phase) for item in probe.models if item.failed} == {("looping", "serve")}
         assert probe.evidence is not None and probe.evidence.proof is not None
         assert probe.evidence.proof.kind is HangKind.BUSY
+        frames = (frame for stack in probe.evidence.stacks for frame in relevant_frames(stack))
+        assert next(filter(INTERPRETER.match, frames), "").startswith("jit::InterpreterStateImpl::run")
 
 
 @pytest.mark.parametrize(

@@ -324,6 +324,8 @@ def known_change(cell: CellVerdict, facts: Probed) -> str:
     artifact = facts.exports[cell.model].artifact
     operators = {name.partition(".")[0] for name in artifact.operators} if artifact is not None else set[str]()
     for change, _ in changes_between(*facts.pair):
+        if change.drawn and not facts.draws(cell.model):
+            continue
         for finding in cell.findings:
             raised = finding.kind == "call_error"  # its text names the operator
             if change.operator not in operators or finding.kind not in change.shows_as:

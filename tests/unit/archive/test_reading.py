@@ -6,6 +6,7 @@ import random
 import time
 import tracemalloc
 import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO
 
@@ -124,6 +125,20 @@ def test_a_loop_in_what_setstate_calls_is_reported() -> None:
     looping = code + "def spin(s: int) -> int:\n  while True:\n    pass\n"
     assert facts_of(torchscript(looping)).loops_at_load == ("__torch__.m.Net",)
     assert facts_of(torchscript(code + "def spin(s: int) -> int:\n  return s\n")).loops_at_load == ()
+
+
+def test_functions_with_a_loop_are_known_by_their_code() -> None:
+    spin = "def spin(x: Tensor) -> Tensor:\n  while True:\n    x = __torch__.{}Of.f(x, {}, )\n  return x\n"
+    of = "def Of(x: Tensor) -> Tensor:\n  return x\n"
+
+    def loops(*pieces: object) -> Mapping[str, str]:
+        return facts_of(torchscript(CODE + of + spin.format(*pieces))).loops
+
+    found = loops("m.", "CONSTANTS.c0")
+    assert list(found) == ["__torch__.m.spin"]
+    assert loops("m.___torch_mangle_4.", "CONSTANTS.c12") == found  # what torch numbers anew in each archive
+    assert loops("n.", "CONSTANTS.c0") != found
+    assert facts_of(torchscript(CODE + of)).loops == {}
 
 
 STORAGE = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x02tQ"

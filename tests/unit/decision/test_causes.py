@@ -1,6 +1,7 @@
 """Findings grouped by cause: what has one is told once, and what only looks alike is not thrown together."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from harness.domain.measurement import CommonSlowdown, Quantity
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.prediction import Weight
-from harness.domain.report import Explained, RunReport
+from harness.domain.report import Explained, ModelReport, RunReport
 from harness.domain.verdict import CellVerdict, Finding, Ruled
 from harness.errors import SelectionError
 from harness.latency.judging import judge_latency, quantity_findings
@@ -114,6 +115,51 @@ def test_a_model_that_hangs_at_two_places_has_two_causes() -> None:
     assert sorted(cause.cells for cause in report.causes) == [
         ("a/backward/concurrent/cpu/default/all",),
         ("a/backward/while_serving/cpu/default/all", "b/backward/while_serving/cpu/default/all"),
+    ]
+
+
+INTERPRETED = " < jit::InterpreterStateImpl::runTemplate < jit::InterpreterState::run < jit::GraphFunction::run"
+
+
+def busy(model: str, frames: str, loops: Mapping[str, str]) -> tuple[CellVerdict, ModelReport]:
+    """Return a model that computes without end in these frames, and whose code has these loops."""
+    story = (("proof", "busy without progress: computing for 12.0 s"), ("frames", f"thread 0, moving: {frames}"))
+    facts = replace(healthy(model), static=replace(static(predicted(), model=model), loops=loops))
+    return red(model, "hang", "hangs in call 0 of example in torch 2.6.0", story=story), facts
+
+
+def busy_causes(*models: tuple[CellVerdict, ModelReport]) -> list[tuple[str, tuple[str, ...]]]:
+    report = run_of([cell for cell, _ in models], [facts for _, facts in models])
+    return sorted((cause.title, cause.models) for cause in report.causes)
+
+
+def test_busy_loops_of_the_same_code_are_one_cause_whatever_they_were_at() -> None:
+    moments = ("at::native::add < at::_ops::add_Tensor::call", "at::_ops::tanh::call", "c10::TensorImpl::~TensorImpl")
+    planted = [busy(f"m{n}", at + INTERPRETED, {"__torch__.m.Waits.forward": "1f"}) for n, at in enumerate(moments)]
+    planted.append(busy("m3", INTERPRETED.removeprefix(" < "), {"__torch__.n.AlsoWaits.forward": "1f"}))
+    cut_off = "mkl_vml_kernel_sTanh_EXHAynn < call  serving.py:192 < main  bootstrap.py:9"
+    planted.append(busy("m4", cut_off, {"__torch__.m.Waits.forward": "1f"}))
+    assert busy_causes(*planted) == [("hangs in a loop of Waits.forward", ("m0", "m1", "m2", "m3", "m4"))]
+
+
+def test_busy_loops_of_other_code_are_causes_of_their_own() -> None:
+    at = "at::_ops::tanh::call" + INTERPRETED
+    twins = (busy("a", at, {"__torch__.m.Waits.forward": "1f"}), busy("b", at, {"__torch__.m.Polls.forward": "2e"}))
+    assert busy_causes(*twins) == [
+        ("hangs in a loop of Polls.forward", ("b",)),
+        ("hangs in a loop of Waits.forward", ("a",)),
+    ]
+
+
+def test_without_a_loop_of_its_own_the_operator_that_does_not_end_is_the_cause() -> None:
+    ends = "at::_ops::linalg_eig::call" + INTERPRETED
+    models = (busy("a", f"dlarfb_ < dgeev_ < {ends}", {}), busy("b", f"dgemv_ < dgeev_ < {ends}", {}))
+    other = busy("c", f"dlarfb_ < dgeev_ < at::_ops::linalg_svd::call{INTERPRETED}", {})
+    passes = busy("d", "jit::EraseNumberTypes < jit::GraphExecutor::run", {"__torch__.m.Waits.forward": "1f"})
+    assert busy_causes(*models, other, passes) == [
+        ("hangs in at::_ops::linalg_eig::call", ("a", "b")),
+        ("hangs in at::_ops::linalg_svd::call", ("c",)),
+        ("hangs in jit::EraseNumberTypes < jit::GraphExecutor::run", ("d",)),
     ]
 
 

@@ -125,6 +125,13 @@ def test_a_change_of_results_is_reported_once_with_its_source() -> None:
     assert found["new"].prediction is Prediction.LOADS
 
 
+def test_a_change_of_what_only_some_calls_draw_is_a_note() -> None:
+    drop = "aten::dropout(Tensor input, float p, bool train) -> Tensor"
+    uses = use("aten::dropout", "Tensor", "float", "bool")
+    found = verdicts(uses, old=registry("2.6.0", drop), new=registry("2.15.0", drop))
+    assert [(item.kind, item.weight) for item in found["new"].findings] == [("semantics_changed", Weight.NOTE)]
+
+
 def test_changes_are_certain_only_between_the_releases_that_were_tried() -> None:
     def sure(old: str, new: str) -> dict[str, bool]:
         return {change.operator: certain for change, certain in changes_between(old, new)}

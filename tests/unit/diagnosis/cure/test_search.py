@@ -9,7 +9,7 @@ import pytest
 from harness.diagnosis.cure import price
 from harness.diagnosis.cure import search as cure_search
 from harness.diagnosis.cure.price import Bill
-from harness.diagnosis.cure.search import CureSearch, search
+from harness.diagnosis.cure.search import CureSearch, known_change, search
 from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST
 from harness.domain.diagnosis import Price, Setting
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
@@ -223,6 +223,24 @@ def test_of_a_known_change_of_an_operator_no_pairs_are_tried(
         [*found.notes] if known else []
     )
     assert ("pairs of the others" in "".join(found.notes)) != known
+
+
+@pytest.mark.parametrize("draws", [True, False])
+def test_random_numbers_that_changed_explain_a_model_that_draws_some(draws: bool) -> None:
+    facts = red("values")
+    own = replace(facts.exports["m"], artifact=replace(facts.artifact("m"), operators=("aten::dropout",)))
+    new = replace(facts.fingerprints["new"], torch="2.15.0+cu132")
+    old = replace(facts.fingerprints["old"], torch="2.6.0+cu124")
+    data = {"draws:m": {"set": "example", "call": 0}} if draws else {}
+    facts = replace(
+        facts,
+        exports={**facts.exports, "m": own},
+        fingerprints={"old": old, "new": new},
+        alone={**facts.alone, "m": replace(facts.alone["m"], data=data)},
+    )
+    words = known_change(facts.verdicts["m"][0], facts)
+    assert words.startswith("known change of aten::dropout, which no setting undoes") == draws
+    assert bool(words) == draws
 
 
 @pytest.mark.parametrize(("pairs", "expected"), [(False, 1), (True, 2)])
