@@ -66,8 +66,8 @@ def next_round(
     others = sorted((name for name in candidates if name not in chosen), key=lambda name: _order(candidates[name]))
     if needs_one and others:
         chosen.append(others.pop(0))
+    more: list[str] = []
     for keeps_back in (True, False):
-        more: list[str] = []
         has_refused = False
         for name in others:
             wanted = [candidates[one] for one in (*chosen, *more, name)]
