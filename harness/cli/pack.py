@@ -30,7 +30,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Write golden bundles."""
     from harness.report.text.bundles import render_packing
-    from harness.run.pack import pack
+    from harness.run.golden.pack import pack
     from harness.system.progress import Progress
 
     packing = pack(options_of(parsed, arguments), Path(parsed.into), Progress())

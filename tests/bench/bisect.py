@@ -17,7 +17,7 @@ from pathlib import Path
 from harness.run.options import Options, settings_of
 from harness.domain.diagnosis import BisectAnswer, Bisection, Said
 from harness.domain.environment import EnvSpec
-from harness.domain.first_bad import ReleaseAnswer
+from harness.domain.releases import ReleaseAnswer
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
 from harness.releases.first_bad_search import Line, conclude, most_builds, next_likely, next_question

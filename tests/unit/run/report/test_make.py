@@ -11,7 +11,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile, Span
 from harness.probing.facts import Export
-from harness.run.report import _why_no_latency, asked_digest, durations_s
+from harness.run.report.make import _why_no_latency, asked_digest, durations_s
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from tests.unit.builders.stages import (

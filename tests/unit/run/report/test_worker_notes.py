@@ -3,7 +3,7 @@
 from harness.devices import CPU, TABLE
 from harness.domain.environment import EnvSpec, Environment
 from harness.probing.loaded_libraries import LoadedLibraries
-from harness.run.worker_notes import worker_notes
+from harness.run.report.worker_notes import worker_notes
 from tests.unit.builders.stages import probed, result
 
 ENVIRONMENTS = {"old": Environment(name="torch 2.1.2", interpreter="/python", spec=EnvSpec(name="torch 2.1.2"))}

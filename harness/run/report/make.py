@@ -35,17 +35,17 @@ from harness.probing.facts import (
 from harness.probing.runner import worker_digest
 from harness.run.decide import policy_report, why_untimed
 from harness.run.options import shown_path
-from harness.run.report_scenarios import (
+from harness.run.report.scenarios import (
     fixed_size_notes,
     growth_notes,
     how_to_serve_notes,
     new_thread_notes,
     scenario_reports,
 )
+from harness.run.report.time_shares import time_shares
+from harness.run.report.timelines import timelines
+from harness.run.report.worker_notes import worker_notes
 from harness.run.rollback import with_commands
-from harness.run.time_shares import time_shares
-from harness.run.timelines import timelines
-from harness.run.worker_notes import worker_notes
 from harness.settings import differences
 from harness.settings.differences import Setting
 from harness.startup.measures import busy_s

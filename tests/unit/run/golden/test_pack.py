@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.run import pack
+from harness.run.golden import pack
 from harness.run.options import Options
-from harness.run.pack import _why_not, pack as pack_pack
+from harness.run.golden.pack import _why_not, pack as pack_pack
 from harness.domain.models import GivenArtifact
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan

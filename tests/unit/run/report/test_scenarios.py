@@ -12,8 +12,8 @@ from harness.domain.probe import ProbeResult, Span
 from harness.domain.report import ScenarioReport
 from harness.domain.verdict import CellVerdict, Finding
 from harness.probing.facts import Decided, GroupRun
-from harness.run import report_scenarios
-from harness.run.report_scenarios import (
+from harness.run.report import scenarios as report_scenarios
+from harness.run.report.scenarios import (
     HOW_TO_SERVE,
     fixed_size_notes,
     growth_notes,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.completion_script import SCRIPT, render_completion
+from harness.cli.completion import SCRIPT, render_completion
 from harness.cli.parser import parser
 from harness.cli.completion import SHELLS
 

@@ -6,7 +6,7 @@ from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeResult, Span
 from harness.probing.facts import Decided, GroupRun
-from harness.run.timelines import MOST_SPANS, timelines
+from harness.run.report.timelines import MOST_SPANS, timelines
 from tests.unit.builders.stages import decided, planned
 
 

@@ -9,7 +9,7 @@ import pytest
 from harness.domain.hang import Evidence, Frame, HangKind, HangProof, ThreadActivity, ThreadStack
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
-from harness.run.trace import read_trace
+from harness.run.report.trace import read_trace
 from harness.store import codec
 
 REQUEST: dict[str, Any] = {
