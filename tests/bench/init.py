@@ -33,7 +33,7 @@ from harness.worker import wire
 from tests.integration.servers import answered, planned, provisioned
 
 ARTIFACTS = ("bert", "bert_traced", "conformer", "convnext", "resnet", "transformer_encoder", "unet", "vit")
-FOLDERS = ("tests/integration/concurrency", "tests/bench/slow_models")
+FOLDERS = ("tests/integration/startup/concurrency", "tests/bench/slow_models")
 ROUNDS = 7
 CORES = 2
 LOADS_PER_ARTIFACT = 4
