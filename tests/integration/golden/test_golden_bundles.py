@@ -48,7 +48,7 @@ def judged(packed: Packed, tmp_path_factory: pytest.TempPathFactory, new_python:
     perturbed(packed.bundles / "plain.gate", folder)
     files = ("--artifacts", str(packed.bundles), "--artifacts", str(folder / "perturbed.gate"))
     asked = ("--env", f"new={new_python}", "--scenario", "alone")
-    return compat(folder / "runs", *files, *asked)
+    return compat(folder / "runs", *files, *asked, all_planted=False)
 
 
 def perturbed(path: Path, folder: Path) -> None:

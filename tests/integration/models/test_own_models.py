@@ -36,7 +36,8 @@ def run(folder: Path, old_python: str, new_python: str, tmp_path_factory: pytest
     )
     places = (folder / "files", folder / "listed", asked_wrongly)
     chosen = [word for place in places for word in ("--artifacts", str(place))]
-    return compat(tmp_path_factory.mktemp("runs"), *chosen, "--latency", "off", "--scenario", "concurrent")
+    runs, words = tmp_path_factory.mktemp("runs"), ("--latency", "off", "--scenario", "concurrent")
+    return compat(runs, *chosen, *words, all_planted=False)
 
 
 def test_files_with_requests_are_called_with_them_and_pass(run: Run) -> None:

@@ -68,7 +68,7 @@ def test_the_gate_reports_genuine_breaks(exporter: str, loader: str, timed: bool
     models = PAIRS[exporter, loader, timed]
     expression = " or ".join(model.name for model in models)
     sides = ("--old", exporter, "--new", loader, "--fixtures", "fixtures/breaks", "-k", expression)
-    run = compat(tmp_path, *sides, "--latency", "quick" if timed else "off")
+    run = compat(tmp_path, *sides, "--latency", "quick" if timed else "off", all_planted=timed)
     assert run.code == 1, run.out
     assert run.report.judgement.decision is Decision.BLOCKED
     for model in models:
@@ -126,7 +126,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(project: Path) -> Run:
     words = ("--fixtures", "fixtures/breaks", "-k", MODELS, "--scenario", "alone", "--latency", "off", "--verbose")
     asked = ("--explain", "--rollback", "--set", "policy.rollback=fail")
-    return finished(harness("--project", str(project), "compat", *words, *asked), project / "reports")
+    return finished(
+        harness("--project", str(project), "compat", *words, *asked, all_planted=False), project / "reports"
+    )
 
 
 # Each red cell says whose doing it is.

@@ -171,7 +171,7 @@ def recorded(healthy: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def by_records(project: Path, folder: Path, python: str, *words: str) -> Run:
     """Judge a release by the records of a project."""
     sides = ("--project", str(project), "compat", "--golden", "--env", f"new={python}")
-    return finished(harness(*sides, "--out", str(folder), *words), folder)
+    return finished(harness(*sides, "--out", str(folder), *words, all_planted=False), folder)
 
 
 def test_golden_records_stand_in_for_the_old_release(
@@ -214,7 +214,7 @@ def test_the_same_torch_on_both_sides_is_refused_unless_asked_for(old_python: st
     )
     refused = harness("compat", *sides, "--out", str(tmp_path))
     assert refused.returncode == 2 and "same torch" in refused.stderr
-    asked = compat(tmp_path, *sides, "--allow-same-torch")
+    asked = compat(tmp_path, *sides, "--allow-same-torch", all_planted=False)
     assert asked.code == 4
     assert asked.report.judgement.decision is Decision.INCONCLUSIVE
     assert asked.row("din").status is Status.PASS
@@ -276,7 +276,7 @@ def test_an_accepted_mitigation_is_applied_and_exits_with_0(tmp_path: Path) -> N
     (project / "pyproject.toml").write_text(text)
     done = harness(
         "--project", str(project), "compat", "--fixtures", str(PROJECT / HANGS), "--new-profile", "cpu_fusion",
-        "--deadline", "4", "--latency", "off", "--scenario", "alone", "--out", str(tmp_path / "runs"),
+        "--deadline", "4", "--latency", "off", "--scenario", "alone", "--out", str(tmp_path / "runs"), all_planted=False,
     )  # fmt: skip
     run = finished(done, tmp_path / "runs")
     assert run.code == 0, run.out
