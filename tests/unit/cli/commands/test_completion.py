@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.completion import SCRIPT, render_completion
+from harness.cli.commands.completion import SCRIPT, SHELLS, render_completion
 from harness.cli.parser import parser
-from harness.cli.completion import SHELLS
 
 
 def verbs(top: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

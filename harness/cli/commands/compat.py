@@ -95,7 +95,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Run the main job, or list its models."""
-    from harness.cli.report import show_run
+    from harness.cli.commands.report import show_run
     from harness.config.selection import select
     from harness.report.text.models import render_models
     from harness.run.execute import compat

@@ -40,7 +40,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Judge a finished run again."""
-    from harness.cli.report import show_run
+    from harness.cli.commands.report import show_run
     from harness.run.gate import gate
 
     options = options_of(parsed, arguments)

@@ -38,7 +38,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Repeat one cell of a run, or several."""
-    from harness.cli.report import show_run
+    from harness.cli.commands.report import show_run
     from harness.run.cell.rerun import RED, UNDECIDED, rerun, rerun_all
     from harness.system.progress import Progress
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from harness.cli import bisect
+from harness.cli.commands import bisect
 from harness.cli.help import CommandHelp
 
 HELP = CommandHelp(
