@@ -314,8 +314,8 @@ def slow_world(folder: Path, steady: RatioEstimate, *, call_s: tuple[float, floa
 
 @pytest.mark.usefixtures("few_blocks")
 def test_a_slow_release_is_told_by_a_reference_in_the_same_process(tmp_path: Path) -> None:
-    """So much slower that a busy machine, which makes the reference of one side twice as long, does not hide it."""
-    world, facts = slow_world(tmp_path, ratio(14.0, 17.0), call_s=(0.002, 0.032))
+    # Far enough apart for a machine whose speed doubles between the two: the calls sleep, the reference computes.
+    world, facts = slow_world(tmp_path, ratio(15, 17), call_s=(0.002, 0.032))
     made = reproduce_whole("m", facts, world.effects(), symptom=Symptom.LATENCY)
     assert (made.old[-2:], made.new[-2:]) == ("0)", "1)")
     assert world.case(made)["latency"]["reference"] == "yardstick"
