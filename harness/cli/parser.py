@@ -36,7 +36,7 @@ COMMANDS = {
 
 def command_module(name: str) -> ModuleType:
     """Return the module of a command: ``HELP``, ``add_options`` and ``call``."""
-    return importlib.import_module(f"harness.cli.{name.replace('-', '_')}")
+    return importlib.import_module(f"harness.cli.commands.{name.replace('-', '_')}")
 
 
 def parser(program: str = "python -m harness", typed: Container[str] = COMMANDS) -> argparse.ArgumentParser:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from harness.correctness.judging import beyond_tolerance
 from harness.decision.commands import bisect_command, is_red, more_command, rerun_of_cause
-from harness.domain.cause import Cause
 from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
 from harness.domain.hang import HangKind
 from harness.domain.outcome import Status
@@ -22,7 +21,7 @@ from harness.domain.plan import ERROR, INITIALIZATION, STEADY
 from harness.domain.prediction import Prediction, StaticFinding
 from harness.domain.report import Explained, ModelReport, RunReport
 from harness.domain.text import counted, joined, prose
-from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.domain.verdict import Cause, CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.hang.stack_words import INTERPRETER
 from harness.latency.judging import KINDS as QUANTITIES

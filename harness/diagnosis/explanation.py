@@ -5,8 +5,8 @@ from pathlib import PurePath
 
 from harness.domain.diagnosis import BisectAnswer, Bisection, Cure, Curing, NodeFault, Rewritten, TracedNode
 from harness.domain.findings import SEVERITY
-from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
 from harness.domain.outcome import Status
+from harness.domain.releases import Ending, FirstBad, ReleaseAnswer
 from harness.domain.report import Explained
 from harness.domain.text import first_few
 from harness.domain.verdict import CellVerdict

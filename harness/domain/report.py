@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from harness.devices import TABLE
-from harness.domain.cause import Cause
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import Trust
@@ -15,7 +14,7 @@ from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.policy import PolicyReport
 from harness.domain.prediction import RollbackReport, StaticReport
 from harness.domain.timeline import Timeline
-from harness.domain.verdict import Judgement, WaiverUse
+from harness.domain.verdict import Cause, Judgement, WaiverUse
 
 
 class CellTrend(StrEnum):

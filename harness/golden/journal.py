@@ -70,13 +70,9 @@ def read_ledger(folder: Path) -> Ledger:
     """
     journal, index = _content(folder / JOURNAL), _content(folder / INDEX)
     schema = SCHEMA_VERSION if index is None else _parsed(index, folder).schema_version
-    if schema < SCHEMA_VERSION:
-        raise GoldenError(
-            f"{folder / INDEX} is from before golden records had a journal",
-            "take its records over: python -m harness golden accept all --in-place --reason TEXT",
-        )
-    if schema > SCHEMA_VERSION:
-        raise GoldenError(f"{folder / INDEX} is of schema {schema}, from a later version", "update harness")
+    if schema != SCHEMA_VERSION:
+        when = "a later" if schema > SCHEMA_VERSION else "an earlier"
+        raise GoldenError(f"{folder / INDEX} is of schema {schema}, from {when} version", "use a gate of that version")
     if journal is None and index is None:
         return Ledger()
     if journal is None or index is None:
@@ -145,21 +141,6 @@ def follows(ledger: Ledger, before: Ledger) -> int | None:
         if index >= len(ledger.entries) or ledger.entries[index] != entry:
             return entry.number
     return None
-
-
-def first_schema(folder: Path) -> dict[str, IndexEntry]:
-    """Return the records of an index from before there was a journal; empty for a later one.
-
-    Raises:
-        GoldenError: there is a journal beside such an index.
-    """
-    content = _content(folder / INDEX)
-    index = Index() if content is None else _parsed(content, folder)
-    if index.schema_version >= SCHEMA_VERSION:
-        return {}
-    if (folder / JOURNAL).exists():
-        raise GoldenError(f"{folder / INDEX} is older than the journal beside it", _restore(folder, INDEX))
-    return dict(index.records)
 
 
 def _entry(line: bytes, place: str, hint: str) -> JournalEntry:

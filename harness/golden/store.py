@@ -45,7 +45,6 @@ from harness.golden.journal import (
     Ledger,
     decide,
     extended,
-    first_schema,
     locked,
     read_ledger,
     unfinished,
@@ -262,8 +261,7 @@ class GoldenStore:
     def accept_in_place(self, models: Sequence[str], why: Why) -> tuple[str, ...]:
         """Accept records that are in place already and differ from the journal; return the models.
 
-        For records that another branch accepted, and for those of an index from before there was a journal, if they are
-        still what that index says.
+        For records that another branch accepted.
 
         Args:
             models: names, or ``all``.
@@ -272,20 +270,17 @@ class GoldenStore:
             GoldenError: a record is incomplete, or none differs from the journal.
         """
         with locked(self.folder):
-            first = first_schema(self.folder)
-            ledger = Ledger() if first else read_ledger(self.folder)
+            ledger = read_ledger(self.folder)
             lying = sorted(path.parent.name for path in (self.folder / RECORDS).glob(f"*/{RECORD}"))
             everything = list(models) == ["all"]
             names = _not_accepted(lying, self.folder, ledger) if everything else tuple(dict.fromkeys(models))
             if not names:
                 raise GoldenError("every record is what was accepted", "there is nothing to accept in place")
-            if first and set(names) != set(first):
-                raise GoldenError("the records of an older index are taken over all at once", "name all")
             decisions = []
             for model in names:
                 if model not in lying:
                     raise GoldenError(f"no record of {model} lies in {self.folder / RECORDS}", "name what lies there")
-                record, sha256 = _lying(self.record_folder(model), first.get(model))
+                record, sha256 = own_record(self.record_folder(model), since="recorded")
                 if model in ledger.records and ledger.records[model].sha256 == sha256:
                     raise GoldenError(f"the record of {model} is what was accepted", "leave it out")
                 decisions.append(_entry(Action.ACCEPTED, record, sha256, why, origin=Origin.IN_PLACE))
@@ -368,13 +363,6 @@ def _entry(
 
 def _stamp(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _lying(folder: Path, entry: IndexEntry | None) -> tuple[GoldenRecord, str]:
-    """Return a record as it is in place, verified by the entry of an older index if there is one."""
-    if entry is not None:
-        return accepted_record(folder, entry.sha256), entry.sha256
-    return own_record(folder, since="recorded")
 
 
 def _not_accepted(lying: Sequence[str], folder: Path, ledger: Ledger) -> tuple[str, ...]:

@@ -16,10 +16,10 @@ from harness.correctness.compare import compare_alone
 from harness.decision.cells import judge_alone
 from harness.domain.diagnosis import Said, SearchAnswer
 from harness.domain.environment import Environment, EnvSpec
-from harness.domain.first_bad import FirstBad, FirstBadCheck, ReleaseAnswer, ReleaseResult
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
+from harness.domain.releases import FirstBad, FirstBadCheck, ReleaseAnswer, ReleaseResult
 from harness.domain.verdict import CellVerdict
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.prefetch import Prefetch

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.domain.first_bad import Conclusion, Ending, ReleaseAnswer
+from harness.domain.releases import Conclusion, Ending, ReleaseAnswer
 
 BUILD_COST = 4
 """Probes that an environment is worth: about 40 s to build it, 10 s to start it and ask."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from harness.domain.diagnosis import Said, SearchAnswer
 from harness.domain.environment import EnvSpec
 from harness.domain.findings import SEVERITY, Severity
-from harness.domain.first_bad import Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult
+from harness.domain.releases import Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding
 from harness.errors import ExitCode

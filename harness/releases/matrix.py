@@ -9,11 +9,11 @@ from harness.decision.alone import judge_one, not_made, unsupported_words
 from harness.decision.cells import judge_alone
 from harness.decision.inputs import with_inputs
 from harness.domain.findings import cell_reason
-from harness.domain.matrix import GIVEN, SAME, MatrixCell
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import Plan
 from harness.domain.prediction import PredictedLoad, StaticVerdict
 from harness.domain.probe import ModelResult
+from harness.domain.releases import GIVEN, SAME, MatrixCell
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Effects, Export, Provisioned

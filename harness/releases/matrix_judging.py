@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from packaging.version import InvalidVersion, Version
 
 from harness.domain.environment import Fingerprint
-from harness.domain.matrix import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell
 from harness.domain.outcome import Status
+from harness.domain.releases import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell
 from harness.domain.text import first_few
 from harness.errors import ExitCode
 

@@ -15,10 +15,10 @@ from harness.archive.code import CodeMemory
 from harness.devices import Device
 from harness.domain.archive import ArchiveFacts, OperatorRegistry
 from harness.domain.environment import Environment, Fingerprint
-from harness.domain.matrix import MatrixRelease
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
+from harness.domain.releases import MatrixRelease
 from harness.environments.interpreters import inspect_interpreter
 from harness.errors import ConfigError, GateError
 from harness.probing.export import export_model

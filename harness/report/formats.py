@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from harness.domain.diagnosis import Bisection
-    from harness.domain.first_bad import FirstBad
     from harness.domain.golden import GoldenStatus, Review
     from harness.domain.machine import Checkup
-    from harness.domain.matrix import Matrix
     from harness.domain.prediction import Inspection
+    from harness.domain.releases import FirstBad, Matrix
     from harness.domain.report import GpuRecord, RunOutline, RunReport
     from harness.domain.timeline import RunTrace
 

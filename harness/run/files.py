@@ -9,8 +9,8 @@ from pathlib import Path
 
 from harness.decision.causes import with_causes
 from harness.diagnosis.explanation import with_later
-from harness.domain.matrix import Matrix
 from harness.domain.plan import Plan
+from harness.domain.releases import Matrix
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, GateError, RunDirError
 from harness.report.formats import RUN, Shown, ShownRun
@@ -18,7 +18,7 @@ from harness.report.json.report import load_report
 from harness.report.json.results import load_matrix
 from harness.run.baseline import beside, earlier_runs, read_baseline
 from harness.run.options import Options, shown_path
-from harness.run.trace import read_trace
+from harness.run.report.trace import read_trace
 from harness.store import codec
 from harness.store.explanations import kept
 from harness.store.run_folder import PLAN, REPORT, RunDir, find_run

@@ -11,10 +11,10 @@ from harness.decision.commands import RED
 from harness.decision.enforce import WaiverContext
 from harness.decision.regate import regate
 from harness.decision.waivers.uses import pair_of
-from harness.domain.cause import Cause
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.text import counted, first_few
+from harness.domain.verdict import Cause
 from harness.errors import RunDirError
 from harness.run.baseline import beside, read_baseline
 from harness.run.files import Finished, read_report

@@ -11,8 +11,8 @@ from harness.decision.judge import judge_attributed, judge_cells, without_change
 from harness.diagnosis.cure.mitigate import mitigate
 from harness.diagnosis.explain import explain
 from harness.domain.environment import Environment, EnvSpec, Fingerprint
-from harness.domain.matrix import GIVEN, Matrix
 from harness.domain.plan import Plan
+from harness.domain.releases import GIVEN, Matrix
 from harness.domain.report import RunReport
 from harness.domain.verdict import Waiver
 from harness.environments.builder import EnvironmentBuilder
@@ -45,7 +45,7 @@ from harness.releases.release import ask_releases, release_keys
 from harness.run.decide import decide_run, tell_so_far
 from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects
-from harness.run.report import build_report
+from harness.run.report.make import build_report
 from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks
 from harness.startup.attribute import attribute_failures
 from harness.startup.initialize import initialize_groups, time_initialization

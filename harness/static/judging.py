@@ -5,7 +5,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity, cell_reason
-from harness.domain.matrix import BACKWARD, FORWARD, SAME, Confusion, MatrixCell
 from harness.domain.outcome import Outcome, Status
 from harness.domain.prediction import (
     InspectedFile,
@@ -20,6 +19,7 @@ from harness.domain.prediction import (
     Weight,
 )
 from harness.domain.probe import ModelResult
+from harness.domain.releases import BACKWARD, FORWARD, SAME, Confusion, MatrixCell
 from harness.domain.text import amount, counted
 from harness.domain.verdict import CellVerdict
 from harness.hang.story import failure_finding

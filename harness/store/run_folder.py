@@ -15,7 +15,6 @@ from typing import IO, Any, Self
 from harness.domain.models import Artifact
 from harness.domain.plan import Plan
 from harness.errors import RunDirError, SelectionError
-from harness.scenarios import TIMING
 from harness.store import codec
 
 PLAN = "plan.json"
@@ -29,8 +28,6 @@ PROBES = "probes"
 LOCK = ".lock"
 # The newest run, on a command line.
 LAST = "last"
-# The limit of a plan that knew none: JSON has no infinity.
-NO_LIMIT = 1e6
 BASELINES = "baselines.json"
 SEARCHES = ("bisect", "mitigate")
 
@@ -167,10 +164,10 @@ class RunDir:
             RunDirError: missing or damaged.
         """
         path = self.path / PLAN
-        version, plan = codec.read_json(path, dict[str, Any]).get("version", 1), codec.read_json(path, Plan)
-        if version not in (1, PLAN_VERSION):
-            raise RunDirError(f"{path} is of a later version of the gate ({version})", "read it with that one")
-        return _timed_as_it_says(plan) if version == 1 else plan
+        version, plan = codec.read_json(path, dict[str, Any]).get("version"), codec.read_json(path, Plan)
+        if version != PLAN_VERSION:
+            raise RunDirError(f"{path} is of another version of the gate ({version})", "read it with that one")
+        return plan
 
     def save_old_answers(self, baselines: Mapping[str, StoredBaseline]) -> None:
         """Store where the golden outputs of each model lie, for ``golden propose``; a copied run has them too."""
@@ -248,16 +245,6 @@ def begun_since(reports: Path, folder: Path) -> RunDir | None:
     judging = (RunDir(path) for path in reversed(_runs_in(reports)))
     newest = next((run for run in judging if not run.search), None)
     return None if newest is None or newest.path.resolve() == folder.resolve() else newest
-
-
-def _timed_as_it_says(plan: Plan) -> Plan:
-    """Return a plan of version 1, where the benchmark was a scenario and had no floors, as one of today."""
-    settings = plan.settings
-    scenarios = tuple(name for name in plan.scenarios if name != TIMING)
-    budget = settings.latency.budget if scenarios != plan.scenarios else "off"
-    latency = replace(settings.latency, budget=budget, floor_s=0.0, common_limit=NO_LIMIT)
-    deadlines = replace(settings.deadlines, fast_floor_s=settings.deadlines.floor_s)
-    return replace(plan, scenarios=scenarios, settings=replace(settings, latency=latency, deadlines=deadlines))
 
 
 def _runs_in(reports: Path) -> list[Path]:

@@ -102,7 +102,7 @@ PURE_MODULES = (
     "releases.judging",
     "releases.matrix_judging",
     "releases.versions",
-    "run.time_shares",
+    "run.report.time_shares",
     "startup.attribution",
     "startup.groups",
     "startup.judging",

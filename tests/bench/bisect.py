@@ -17,15 +17,15 @@ from pathlib import Path
 from harness.run.options import Options, settings_of
 from harness.domain.diagnosis import BisectAnswer, Bisection, Said
 from harness.domain.environment import EnvSpec
-from harness.domain.first_bad import ReleaseAnswer
+from harness.domain.releases import ReleaseAnswer
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
 from harness.releases.first_bad_search import Line, conclude, most_builds, next_likely, next_question
 from harness.search.subsets import ddmin
 from harness.store import codec
-from tests.integration.culprits.asking import accused, libraries, stood
-from tests.integration.culprits.cases import CASES, Case
-from tests.integration.culprits.programs import Planting, package
+from tests.integration.diagnosis.culprits.asking import accused, libraries, stood
+from tests.integration.diagnosis.culprits.cases import CASES, Case
+from tests.integration.diagnosis.culprits.programs import Planting, package
 from tests.integration.gate import PROJECT, harness
 
 LEAST_CASES = 30
@@ -256,7 +256,7 @@ def _thousand_nodes(pythons: tuple[str, str], folder: Path) -> Bar:
 
 def _natural_hang(pythons: tuple[str, str], folder: Path) -> Bar:
     """A model that hangs in the second call once CPU fusion is on (docs/evidence.md#natural-hang)."""
-    fixtures = str(PROJECT / "tests" / "integration" / "hangs")
+    fixtures = str(PROJECT / "tests" / "integration" / "startup" / "hangs")
     model = ("--model", "runaway_fusion", "--new-profile", "cpu_fusion")
     found, seconds = _bisect(pythons, folder, "--fixtures", fixtures, *model)
     reduction = found.reduction

@@ -31,7 +31,7 @@ from tests.integration.servers import answered, planned, provisioned
 from tests.programs import watching
 
 ARTIFACTS = ("bert", "bert_traced", "conformer", "convnext", "resnet", "transformer_encoder", "unet", "vit")
-FOLDERS = ("tests/integration/concurrency", "tests/bench/slow_models")
+FOLDERS = ("tests/integration/startup/concurrency", "tests/bench/slow_models")
 ROUNDS = 7
 CORES = 2
 LOADS_PER_ARTIFACT = 4

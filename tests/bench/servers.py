@@ -25,7 +25,7 @@ from harness.store import probe_files
 from harness.worker import wire
 from tests.integration.servers import answered, launcher, planned, provisioned
 
-CONCURRENCY, BREAKS = "tests/integration/concurrency", "fixtures/breaks"
+CONCURRENCY, BREAKS = "tests/integration/startup/concurrency", "fixtures/breaks"
 BOTH = ("libtorch", "python")
 HANG_WITHIN_S = 5.0
 

@@ -4,7 +4,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-# In this order: the page reads what the others write. Imported when asked for: only some need packages for plots.
+# In this order: the page reads what the others write. Imported when asked for: only some need SciPy.
 PARTS = ("numbers", "failures", "latency", "lengths", "page", "simulated", "static")
 
 

@@ -27,7 +27,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 CORPUS = PROJECT / "fixtures" / "planted" / "seeded"
 RESULTS = PROJECT / "docs" / "calibration"
 OLD, NEW = "2.1.2", "2.6.0"
-ANY_MODELS = "tests/integration/concurrency"  # a plan needs a folder of models; they are left out of it again
+ANY_MODELS = "tests/integration/startup/concurrency"  # a plan needs a folder of models; they are left out of it again
 
 
 @dataclass(frozen=True)

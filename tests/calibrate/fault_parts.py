@@ -15,14 +15,7 @@ def table(headers: Sequence[str], rows: Table) -> str:
     return tabulate(rows, headers=headers, tablefmt="pipe", disable_numparse=True, stralign=None)
 
 
-def plots(drawn: Sequence[str], *wanted: tuple[str, str]) -> Iterator[str]:
-    """Yield the images out of ``wanted``, (file, words), that were drawn."""
-    for name, words in wanted:
-        if name in drawn:
-            yield f"![{words}](calibration/{name})"
-
-
-def numbers_part(numbers: Mapping[str, Any], drawn: Sequence[str]) -> Iterator[str]:
+def numbers_part(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Yield the paragraphs on ``numbers.json``: what the gate and ``assert_close`` saw."""
     seeded = numbers["seeded"]
     yield "## Numbers"
@@ -41,7 +34,6 @@ def numbers_part(numbers: Mapping[str, Any], drawn: Sequence[str]) -> Iterator[s
         ["`assert_close`", *(_count(rival[name]).words for name in ("far_drifts", "faults", "healthy_flagged"))],
     ]
     yield table(["", "drifts above ten tolerances: found", "other faults: found", "healthy: flagged"], rows)
-    yield from plots(drawn, ("drifts.svg", "share of drifts found by size"))
     yield "Drifts by size, found of planted:"
     drifts = [
         [row["where"], row["tolerances"], f"{row['found']} of {row['planted']}", f"{row['assert_close']}"]

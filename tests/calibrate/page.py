@@ -12,7 +12,7 @@ from typing import Any
 from tests.calibrate.bars import Bar, common_bars, latency_bars, length_bars, numbers_bars
 from tests.calibrate.batches import BASES, LENGTH_RIVAL_SIZES, LENGTHS, SAME
 from tests.calibrate.corpus import PROJECT, RESULTS
-from tests.calibrate.fault_parts import failures_part, numbers_part, plots, table
+from tests.calibrate.fault_parts import failures_part, numbers_part, table
 from tests.calibrate.tallies import (
     base_rows,
     detection_rows,
@@ -54,15 +54,12 @@ the same rules to the blocks that our own benchmarks had measured in alternation
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Write the page and its plots; return 0."""
-    from tests.calibrate import figures  # needs matplotlib, which the tests of this module's text do not
-
+    """Write the page; return 0."""
     folder = Path(arguments[0]) if arguments else RESULTS
     parts = ("latency", "numbers", "failures", "lengths")
     latency, numbers, failures, lengths = (_read(folder / f"{name}.json") for name in parts)
-    drawn = figures.draw(folder, rows_of(latency, "benchmarks", "columns"), numbers)
     page = PAGE if folder == RESULTS else folder / "calibration.md"
-    page.write_text(rendered(latency, numbers, failures, drawn, lengths))
+    page.write_text(rendered(latency, numbers, failures, lengths))
     (SUMMARY if folder == RESULTS else folder / SUMMARY.name).write_text(summary(latency, numbers, lengths))
     print(f"written: {page}", file=sys.stderr)
     return 0
@@ -77,23 +74,21 @@ def rendered(
     latency: Mapping[str, Any],
     numbers: Mapping[str, Any],
     failures: Mapping[str, Any],
-    drawn: Sequence[str] = (),
     lengths: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
     """Return the page; a part that was not measured is left out.
 
     Args:
         latency, numbers, failures, lengths: the results as they stand in ``docs/calibration``.
-        drawn: names of the plots that exist.
     """
     benchmarks = rows_of(latency, "benchmarks", "columns")
     parts = [INTRODUCTION, *_bars(latency, numbers, lengths)]
     if benchmarks:
-        parts += list(_latency(latency, benchmarks, drawn))
+        parts += list(_latency(latency, benchmarks))
     if lengths:
         parts += list(_lengths(lengths))
     if "seeded" in numbers:
-        parts += list(numbers_part(numbers, drawn))
+        parts += list(numbers_part(numbers))
     if failures:
         parts += list(failures_part(failures))
     parts += list(_machine(latency, numbers, failures, lengths))
@@ -124,14 +119,11 @@ def _bars(latency: Mapping[str, Any], numbers: Mapping[str, Any], lengths: Mappi
     yield table(["", "asked", "measured", ""], rows)
 
 
-def _latency(
-    latency: Mapping[str, Any], benchmarks: Sequence[Mapping[str, Any]], drawn: Sequence[str]
-) -> Iterator[str]:
+def _latency(latency: Mapping[str, Any], benchmarks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "## Latency"
     yield HOW_LATENCY
     headers = ["budget", "planted", "found", "suspected", "not decided", "median estimate", "s: median / p95 / most"]
     yield table(headers, detection_rows(benchmarks))
-    yield from plots(drawn, ("detection.svg", "share found by size"), ("time.svg", "time until the verdict"))
     yield "Found, by kind of work:"
     cases = sorted({(row["budget"], row["size"]) for row in benchmarks if row["what"] == "slow"})
     yield table(["", *(f"{size} %, {budget}" for budget, size in cases)], base_rows(benchmarks, BASES))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.environments.builder import default_environment_root
-from tests.calibrate.corpus import PROJECT, RESULTS
+from tests.calibrate.corpus import PROJECT, RESULTS, store
 from tests.calibrate.static_page import page_of
 
 PAGE = PROJECT / "docs" / "static-check.md"
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     for corpus in wanted:
         known[corpus.name] = summary_of(run(corpus), corpus)
-        STORED.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+        store(STORED.name, known)
     PAGE.write_text(page_of([known[corpus.name] for corpus in CORPORA if corpus.name in known]))
     return int(any(item["wrong"] for item in known.values()))
 

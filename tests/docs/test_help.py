@@ -38,7 +38,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_module_of_a_command_is_a_command_and_the_other_way_round() -> None:
-    folder = PROJECT / "harness" / "cli"
+    folder = PROJECT / "harness" / "cli" / "commands"
     with_options = {path.stem for path in folder.glob("*.py") if "\ndef add_options(" in path.read_text("utf-8")}
     assert with_options == {name.replace("-", "_") for name in COMMANDS}
 

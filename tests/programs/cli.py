@@ -36,8 +36,12 @@ class Line:
 
     def command(self, *more: str) -> list[str]:
         """Return the command that starts a run."""
+        return [sys.executable, *self.program, *self.words(*more)]
+
+    def words(self, *more: str) -> list[str]:
+        """Return what is typed behind the program."""
         return [
-            *(sys.executable, *self.program, "--project", str(self.project), "compat"),
+            *("--project", str(self.project), "compat"),
             *("--env", f"old={self.old}", "--env", f"new={self.new}", "--old", "old", "--new", "new"),
             *("--latency", "off", "--jobs", "2", *self.models, *more),
         ]

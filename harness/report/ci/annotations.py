@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.decision.waivers.uses import waiver_notes
-from harness.domain.cause import Cause
 from harness.domain.findings import Severity, weight
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
-from harness.domain.verdict import CellVerdict
+from harness.domain.verdict import Cause, CellVerdict
 from harness.report.ci.checks import DECISION, Check, State, checks, declared, file_and_line
 from harness.report.text.causes import models_words
 from harness.report.text.table import table_rows

@@ -13,8 +13,8 @@ from harness.decision.gpu_record import reservations
 from harness.doctor.checks import exit_code as exit_code_of_checks
 from harness.domain.golden import GoldenStatus, Review
 from harness.domain.machine import Checkup
-from harness.domain.matrix import Matrix
 from harness.domain.prediction import Inspection
+from harness.domain.releases import Matrix
 from harness.domain.report import GpuRecord
 from harness.errors import RunDirError
 from harness.releases.matrix_judging import MatrixVerdict

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.domain.matrix import Matrix
+from harness.domain.releases import Matrix
 from harness.domain.text import prose, visible
 from harness.releases.matrix_judging import MatrixVerdict
 from harness.report.markdown.text import escape

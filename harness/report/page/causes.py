@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.domain.cause import Cause
 from harness.domain.report import CellTrend, RunReport
 from harness.domain.text import counted, prose, visible
+from harness.domain.verdict import Cause
 from harness.report.excess import factor_words
 from harness.report.page.parts import CHANGE_TONES, Fact, anchor, place, tone
 from harness.report.words.phrases import shorten

@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.domain.cause import Cause
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import RollbackAnswer
 from harness.domain.report import CellTrend, RunReport, SideReport
 from harness.domain.text import counted, prose, visible
-from harness.domain.verdict import WaiverState
+from harness.domain.verdict import Cause, WaiverState
 from harness.report.excess import (
     ModelExcess,
     factor_words,

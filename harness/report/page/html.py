@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.domain.matrix import Matrix
+from harness.domain.releases import Matrix
 from harness.domain.report import RunOutline, RunReport
 from harness.domain.text import visible
 from harness.report.excess import by_excess, slow_starts, steady_calls

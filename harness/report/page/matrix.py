@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness.domain.matrix import Matrix
+from harness.domain.releases import Matrix
 from harness.domain.text import prose, visible
 from harness.releases.matrix_judging import judge_matrix
 from harness.report.page.parts import BAD, GOOD, OPEN, QUIET

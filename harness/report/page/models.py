@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.decision.commands import is_red, rerun_command
-from harness.domain.cause import Cause
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.findings import Severity, weight
 from harness.domain.golden import Trust
@@ -12,7 +11,7 @@ from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.text import joined, prose, visible
-from harness.domain.verdict import CellVerdict, Mitigation
+from harness.domain.verdict import Cause, CellVerdict, Mitigation
 from harness.report.excess import ModelExcess, factor_words
 from harness.report.page.figures import Figure, model_figures
 from harness.report.page.head import row_tone

@@ -3,8 +3,8 @@
 import textwrap
 from collections.abc import Callable, Sequence
 
-from harness.domain.cause import Cause
 from harness.domain.text import counted, first_few, prose, visible
+from harness.domain.verdict import Cause
 from harness.report.words.phrases import shorten
 
 MODELS_NAMED = 5

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from harness import __version__
-from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer, ReleaseResult
+from harness.domain.releases import Ending, FirstBad, ReleaseAnswer, ReleaseResult
 from harness.domain.text import counted, prose, visible
 from harness.releases.judging import DEPENDENCIES, RELEASES, exit_code, reads_otherwise
 from harness.report.json.text import json_text

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from harness.domain.matrix import Matrix
+from harness.domain.releases import Matrix
 from harness.domain.text import prose, visible
 from harness.releases.matrix_judging import MatrixVerdict
 from harness.report.text.grid import draw

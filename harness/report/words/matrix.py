@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.domain.matrix import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell
 from harness.domain.outcome import Status
 from harness.domain.prediction import PredictedLoad, Prediction
+from harness.domain.releases import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell
 from harness.domain.text import counted
 from harness.releases.matrix_judging import Pair
 from harness.static.judging import confusion_by_direction, is_wrong

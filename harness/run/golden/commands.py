@@ -35,7 +35,7 @@ from harness.golden.files import (
     run_of,
     same_content,
 )
-from harness.golden.journal import first_schema, follows, settle
+from harness.golden.journal import follows, settle
 from harness.golden.review import change_of, compare_records, facts_between
 from harness.golden.store import Compared, GoldenStore, Why
 from harness.probing.verification import legible_outputs
@@ -230,19 +230,11 @@ def _known(models: Sequence[str], known: set[str]) -> None:
 def _rewritten(store: GoldenStore, since: str | None) -> list[RecordProblem]:
     if since is None:
         return []
-    earlier, ledger = _earlier(since), store.ledger()
-    hint = "what was decided is never rewritten: begin from that journal"
-    older = first_schema(earlier.folder)
-    if older:  # from before there was a journal: this one must begin with its records
-        taken = {(entry.model, entry.record) for entry in ledger.entries}
-        lost = [name for name, entry in older.items() if (name, entry.sha256) not in taken]
-        return [
-            RecordProblem(model=name, message=f"its record in {since} was never taken over", hint=hint) for name in lost
-        ]
-    number = follows(ledger, earlier.ledger())
+    number = follows(store.ledger(), _earlier(since).ledger())
     if number is None:
         return []
     message = f"the journal does not go on from that of {since}: entry {number} is another one, or is gone"
+    hint = "what was decided is never rewritten: begin from that journal"
     return [RecordProblem(model="", message=message, hint=hint)]
 
 

@@ -28,7 +28,7 @@ from harness.run.doctor import doctor
 from harness.run.files import stored_report
 from harness.run.gpu_record.parts import BEFORE_TIMING, PARTS, Part
 from harness.run.options import CONFIG, Options, settings_of, shown_path
-from harness.run.trace import read_trace
+from harness.run.report.trace import read_trace
 from harness.store import codec, probe_files
 from harness.store.run_folder import LAST, PLAN, PROBES, REPORT, RunDir
 from harness.system import clock, processes

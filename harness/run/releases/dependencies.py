@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from harness.domain.environment import Distribution, DistributionChange, EnvSpec, Step
-from harness.domain.first_bad import Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.domain.releases import Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.environments.installed import installed_in, python_of
 from harness.environments.installer import find_uv
 from harness.environments.interpreters import find_pythons, verified_python

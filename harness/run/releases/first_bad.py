@@ -10,9 +10,9 @@ from harness.config import command_words
 from harness.config.selection import find_model, select
 from harness.diagnosis.explanation import by_first_bad
 from harness.domain.environment import EnvSpec
-from harness.domain.first_bad import FirstBad
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan, Settings
+from harness.domain.releases import FirstBad
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.installer import find_uv
 from harness.environments.interpreters import find_pythons, verified_python

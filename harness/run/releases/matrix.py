@@ -9,8 +9,8 @@ from typing import Any
 from harness.config import command_words
 from harness.config.selection import select
 from harness.domain.environment import EnvSpec
-from harness.domain.matrix import Matrix
 from harness.domain.plan import Plan, Settings
+from harness.domain.releases import Matrix
 from harness.errors import ConfigError
 from harness.models.file_copies import planned
 from harness.report.formats import MATRIX, Shown

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from packaging.utils import canonicalize_name
 
-from harness.domain.first_bad import FirstBad
+from harness.domain.releases import FirstBad
 from harness.errors import ConfigError
 from harness.releases.dependencies import TORCH
 from harness.releases.judging import OVER_RELEASES

@@ -30,7 +30,7 @@ from harness.environments.installer import find_uv
 from harness.models.fixture_folders import read_fixtures
 from harness.static.check import inspect_file
 from harness.static.registries import registry_of
-from tests.integration.answers import torch_answers
+from tests.integration.static.answers import torch_answers
 
 PROJECT = Path(__file__).resolve().parents[3]
 COUNT = 1000

@@ -1,11 +1,15 @@
-"""Archives made by hand, real ones from the golden records, and files that exist only as bytes."""
+"""Archives made by hand, real ones from the golden records, files that exist only as bytes, and what is predicted of them."""
 
 import gzip
 import io
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from harness.archive.schemas import parse_schema
+from harness.domain.archive import ArchiveFacts, ArchiveFormat, CodePlace, OperatorRegistry, OperatorUse, Schema
+from harness.domain.models import GivenArtifact, ModelDeclaration
 
 PROJECT = Path(__file__).resolve().parents[3]
 GOLDEN = PROJECT / "golden" / "records"
@@ -61,3 +65,52 @@ def torchscript(code: str = CODE, /, **changes: bytes | str) -> bytes:
 def golden(model: str) -> bytes:
     """Return the artifact of a golden record, as torch wrote it."""
     return gzip.decompress((GOLDEN / model / "artifact.pt.gz").read_bytes())
+
+
+def given(path: Path, digest: str = "0123456789abcdef") -> ModelDeclaration:
+    return ModelDeclaration(
+        name="m",
+        package_root=str(path.parent),
+        source=path.name,
+        source_digest=digest,
+        how="file",
+        given=GivenArtifact(path=str(path)),
+    )
+
+
+PLACE = CodePlace(member="code/__torch__/m.py", line=7, function="__torch__.m.Net.forward")
+
+
+def use(name: str, *arguments: str, keywords: tuple[str, ...] = (), results: int = 0) -> OperatorUse:
+    return OperatorUse(name=name, arguments=arguments, keywords=keywords, results=results, place=PLACE)
+
+
+def facts(*uses: OperatorUse, **changes: Any) -> ArchiveFacts:
+    given: dict[str, Any] = {
+        "path": "net.pt",
+        "size_bytes": 1000,
+        "format": ArchiveFormat.TORCHSCRIPT,
+        "archive_version": "3",
+    }
+    return ArchiveFacts(**(given | {"operators": uses} | changes))
+
+
+def schema(text: str) -> Schema:
+    return parse_schema(text)[1]
+
+
+def registry(torch: str, *schemas: str, **changes: Any) -> OperatorRegistry:
+    found: dict[str, tuple[Schema, ...]] = {}
+    for text in schemas:
+        name, parsed = parse_schema(text)
+        found[name] = (*found.get(name, ()), parsed)
+    given: dict[str, Any] = {
+        "torch": torch,
+        "operator_version": 10,
+        "schemas": found,
+        "upgraders": {},
+        "custom_classes": frozenset(),
+        "dtypes": frozenset(("float32",)),
+        "type_names": frozenset(),
+    }
+    return OperatorRegistry(**(given | changes))

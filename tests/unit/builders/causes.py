@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.domain.cause import Cause
+from harness.domain.verdict import Cause
 from harness.domain.measurement import Quantity, RatioEstimate
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.report import ModelReport, RunReport

@@ -1,6 +1,6 @@
 """Version matrices as the gate makes them: three releases with a break in each direction, and hostile names."""
 
-from harness.domain.matrix import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell, MatrixRelease
+from harness.domain.releases import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell, MatrixRelease
 from harness.domain.outcome import Outcome, Status
 from harness.domain.prediction import PredictedLoad, Prediction
 from tests.unit.builders.reports import HOSTILE_NAMES

@@ -1,12 +1,13 @@
-"""Comparisons, results, estimates and verdicts as the stages hand them to policy."""
+"""Comparisons, results, estimates, verdicts and waivers as the stages hand them to policy."""
 
+import datetime
 from typing import Any
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult
-from harness.domain.verdict import PlantedDefectResult, CellVerdict, Finding, Mitigation, RowVerdict
+from harness.domain.verdict import CellVerdict, Finding, Mitigation, PlantedDefectResult, RowVerdict, Waiver
 
 OLD, NEW = "torch 2.1.2", "torch 2.6.0"
 
@@ -109,3 +110,24 @@ def row(
 def planted_defect(name: str = "wrong_value", *, caught: bool = True) -> PlantedDefectResult:
     """Return a planted defect's result."""
     return PlantedDefectResult(name=name, expected="values", reported=("values",) if caught else (), caught=caught)
+
+
+DAY = datetime.date(2026, 11, 21)
+PAIR = ("2.1.2+cu121", "2.6.0+cu124")
+
+
+def waiver(kind: str = "values", **changes: Any) -> Waiver:
+    """Return a waiver of ann for ``kind`` on model ``m`` that ends on ``DAY``."""
+    defaults = {"model": "m", "kind": kind, "reason": "known drift", "owner": "ann", "expires": DAY}
+    return Waiver(**{**defaults, **changes})
+
+
+def in_days(days: int) -> datetime.date:
+    """Return the day so many days after ``DAY``."""
+    return DAY + datetime.timedelta(days=days)
+
+
+def sized(size: float | None, kind: str = "values") -> Finding:
+    """Return a finding of that size."""
+    base = finding(kind)
+    return Finding(kind=kind, message=base.message, size=size)

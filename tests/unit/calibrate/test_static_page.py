@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.domain.matrix import Matrix
+from harness.domain.releases import Matrix
 from harness.releases.matrix_judging import judge_matrix
 from harness.report.json.results import dump_matrix
 from tests.calibrate.static import CORPORA, PAGE, STORED, summary_of

@@ -20,7 +20,7 @@ from harness.domain.diagnosis import (
     Symptom,
     TracedNode,
 )
-from harness.domain.first_bad import Conclusion, Ending, FirstBad, FirstBadCheck, ReleaseAnswer, ReleaseResult
+from harness.domain.releases import Conclusion, Ending, FirstBad, FirstBadCheck, ReleaseAnswer, ReleaseResult
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Status
 from harness.domain.report import Explained

@@ -430,38 +430,6 @@ def test_only_a_whole_record_is_accepted_in_place(tmp_path: Path) -> None:
         store.accept_in_place(["b"], why())
 
 
-@pytest.fixture
-def first(tmp_path: Path) -> GoldenStore:
-    """A folder as it was before there was a journal."""
-    store = three(tmp_path)
-    (store.folder / JOURNAL).unlink()
-    index = json.loads((store.folder / INDEX).read_text())
-    records = {
-        name: {key: entry[key] for key in ("sha256", "release", "reason", "accepted")}
-        for name, entry in index["records"].items()
-    }
-    (store.folder / INDEX).write_bytes(codec.pretty({"schema_version": 1, "records": records}))
-    return store
-
-
-def test_an_index_without_a_journal_says_how_its_records_are_taken_over(first: GoldenStore) -> None:
-    with pytest.raises(GoldenError, match="from before golden records had a journal") as caught:
-        first.record("a")
-    assert "golden accept all --in-place" in caught.value.hint
-    assert first.accept_in_place(["all"], why("taken over")) == ("a", "b", "m")
-    assert [first.record(name).model for name in first.names()] == ["a", "b", "m"]
-    assert {entry.reason for entry in first.ledger().entries} == {"taken over"}
-
-
-def test_records_of_an_older_index_must_be_what_it_says(first: GoldenStore) -> None:
-    shutil.rmtree(first.record_folder("a"))
-    shutil.copytree(first.record_folder("b"), first.record_folder("a"))
-    with pytest.raises(GoldenError, match="a/record.json was changed after it was accepted"):
-        first.accept_in_place(["all"], why())
-    with pytest.raises(GoldenError, match="all at once"):
-        first.accept_in_place(["b"], why())
-
-
 @pytest.mark.parametrize("folder", [RECORDS, PROPOSED])
 def test_a_record_in_another_models_folder_is_refused(tmp_path: Path, folder: str) -> None:
     store = three(tmp_path)

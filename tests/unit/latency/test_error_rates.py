@@ -14,7 +14,7 @@ from harness.latency.common_slowdown import common_slowdown, with_own_parts
 from harness.latency.judging import judge_common
 from harness.latency.moderation import fit_prior
 from harness.latency.statistics import estimate, spread_of
-from tests.unit.builders.simulated_rounds import Machine, simulated, status_of
+from tests.unit.builders.rounds import Machine, simulated, status_of
 
 QUICK = LatencyBudget()
 THOROUGH = LatencyBudget(limit=0.03, looks=(4, 6, 9, 14, 20))

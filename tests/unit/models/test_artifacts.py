@@ -27,7 +27,7 @@ from harness.models.artifacts import (
 )
 from harness.models.file_copies import Kept
 from harness.worker import wire
-from tests.unit.builders.given_models import given
+from tests.unit.builders.archives import given
 from tests.unit.builders.requests import declaration, write_archive, write_artifact
 
 

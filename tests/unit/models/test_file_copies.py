@@ -12,7 +12,7 @@ from harness.models import file_copies
 from harness.models.artifacts import has_changed
 from harness.models.file_copies import Kept
 from tests.unit.builders.requests import write_archive
-from tests.unit.builders.given_models import given
+from tests.unit.builders.archives import given
 from tests.unit.builders.stages import artifact
 
 

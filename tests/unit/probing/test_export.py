@@ -19,7 +19,7 @@ from harness.probing.export import export_models
 from harness.worker import wire
 from tests.bench.faults.swaps import SWAPS
 from tests.unit.builders.bundles import make_bundle
-from tests.unit.builders.given_models import given
+from tests.unit.builders.archives import given
 from tests.unit.builders.golden_records import accept
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_archive, write_artifact
 from tests.unit.builders.stages import FINGERPRINTS, Runner, continued, decided, effects, planned, probed, result

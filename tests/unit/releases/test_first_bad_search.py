@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.domain.first_bad import Conclusion, Ending, ReleaseAnswer
+from harness.domain.releases import Conclusion, Ending, ReleaseAnswer
 from harness.releases.first_bad_search import (
     Line,
     conclude,

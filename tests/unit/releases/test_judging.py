@@ -3,7 +3,7 @@
 import pytest
 
 from harness.domain.diagnosis import Said
-from harness.domain.first_bad import Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.domain.releases import Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict, Finding
 from harness.releases.judging import answer_of, exit_code, old_end, reason_of

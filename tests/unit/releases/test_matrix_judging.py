@@ -3,7 +3,7 @@
 import pytest
 
 from harness.domain.environment import Fingerprint
-from harness.domain.matrix import BACKWARD, FORWARD, GIVEN, SAME
+from harness.domain.releases import BACKWARD, FORWARD, GIVEN, SAME
 from harness.domain.outcome import Status
 from harness.errors import ExitCode
 from harness.releases.matrix_judging import direction_between, direction_of, judge_matrix, twins

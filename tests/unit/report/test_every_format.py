@@ -24,7 +24,7 @@ import pytest
 
 from harness.cli.parser import parser
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
-from harness.domain.first_bad import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.domain.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.domain.machine import CheckStatus, Checkup, MachineCheck
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight

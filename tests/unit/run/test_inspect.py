@@ -1,4 +1,4 @@
-"""The command without releases: facts, exit codes, formats. ``tests/integration/test_inspect.py`` has the releases."""
+"""The command without releases: facts, exit codes, formats. ``tests/integration/static/test_inspect.py`` has the releases."""
 
 import json
 import os

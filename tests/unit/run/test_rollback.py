@@ -31,7 +31,7 @@ from harness.run.rollback import export_again, judge_rollback_probes, probe_roll
 from harness.static.check import predict_with
 from harness.worker import wire
 from tests.unit.builders.archives import torchscript
-from tests.unit.builders.predictions import registry
+from tests.unit.builders.archives import registry
 
 RELU = "aten::relu(Tensor self) -> Tensor"
 NEW = registry("2.6.0", RELU)

@@ -21,7 +21,7 @@ from harness.domain.verdict import CellVerdict, Finding, RowVerdict, Ruled, Waiv
 from harness.errors import ConfigError, SelectionError
 from harness.report.json.report import dump_report
 from harness.system import clock
-from tests.unit.builders.waivers import waiver
+from tests.unit.builders.verdicts import waiver
 from tests.unit.builders.reports import HOSTILE_NAMES, upgrade_ok, verdict
 
 OFF = Finding(kind="values", message="off by 0.1", size=0.0998)

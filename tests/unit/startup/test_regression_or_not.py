@@ -1,6 +1,6 @@
 """Failures of known rates in either release, through all stages from the first run to the verdict: what they are called.
 
-``tests/integration/test_regression_or_not.py`` asks the same of real processes.
+``tests/integration/startup/test_regression_or_not.py`` asks the same of real processes.
 """
 
 import itertools

@@ -23,7 +23,7 @@ from harness.domain.probe import TORCH_LOAD, ServingProfile
 from harness.probing.facts import OldAnswers, Export, Decided, RollbackProbe
 from harness.static.check import predict_loading, predict_with, static_report
 from tests.unit.builders.archives import CODE, torchscript
-from tests.unit.builders.predictions import registry
+from tests.unit.builders.archives import registry
 
 
 def real_bundle(folder: Path) -> tuple[Path, Path]:

@@ -19,7 +19,7 @@ from harness.domain.probe import Failure, ModelResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.static.judging import predicted, judge_rollback, loading, rollback
 from harness.static.predict import CHANGED, LOOPS_AT_LOAD
-from harness.domain.matrix import BACKWARD, FORWARD, SAME
+from harness.domain.releases import BACKWARD, FORWARD, SAME
 from harness.static.judging import confusion, confusion_by_direction, is_wrong
 from tests.unit.builders.matrices import cell, mixed
 

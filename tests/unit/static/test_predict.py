@@ -12,7 +12,7 @@ from harness.domain.prediction import InspectedFile, Inspection, Prediction, Sta
 from harness.errors import ExitCode
 from harness.static.predict import exit_code, predict
 from harness.static.semantics import CHANGES, changes_between
-from tests.unit.builders.predictions import facts, registry, schema, use
+from tests.unit.builders.archives import facts, registry, schema, use
 
 RELU = "aten::relu(Tensor self) -> Tensor"
 CHOLESKY = "aten::cholesky(Tensor self, bool upper=False) -> Tensor"

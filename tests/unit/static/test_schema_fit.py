@@ -3,7 +3,7 @@
 import pytest
 
 from harness.static.schema_fit import Fit, covers, fit, type_fit, why_not
-from tests.unit.builders.predictions import schema, use
+from tests.unit.builders.archives import schema, use
 
 PAD = schema("aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.) -> Tensor")
 

@@ -8,7 +8,7 @@ from harness.decision.waivers.apply import apply_waivers, is_for, place_of, with
 from harness.domain.outcome import Status
 from harness.domain.verdict import Ruled, Waived
 from tests.unit.builders.verdicts import finding, verdict
-from tests.unit.builders.waivers import DAY, PAIR, in_days, sized, waiver
+from tests.unit.builders.verdicts import DAY, PAIR, in_days, sized, waiver
 
 LINK = "https://example.org/issues/1"
 

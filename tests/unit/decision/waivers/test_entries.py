@@ -22,7 +22,7 @@ from harness.domain.verdict import Waiver
 from harness.errors import ConfigError, ExitCode
 from harness.scenarios import SCENARIOS
 from tests.unit.builders.reports import HOSTILE_NAMES
-from tests.unit.builders.waivers import waiver
+from tests.unit.builders.verdicts import waiver
 
 WAIVER = waiver()
 ENTRY = """

@@ -16,7 +16,7 @@ from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Ruled, Waiver
 from harness.errors import ConfigError
 from tests.unit.builders.verdicts import finding, measured, ratio, verdict
-from tests.unit.builders.waivers import DAY, PAIR, in_days, sized
+from tests.unit.builders.verdicts import DAY, PAIR, in_days, sized
 
 
 def made(cell: CellVerdict, **changes: Any) -> tuple[Waiver, ...]:

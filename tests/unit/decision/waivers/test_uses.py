@@ -10,7 +10,7 @@ from harness.decision.waivers.uses import fail_unused, uses_without_run, too_bro
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import CellVerdict, Ruled, Waiver, WaiverState, WaiverUse
 from tests.unit.builders.verdicts import planted_defect, finding, verdict
-from tests.unit.builders.waivers import DAY, PAIR, in_days, sized, waiver
+from tests.unit.builders.verdicts import DAY, PAIR, in_days, sized, waiver
 
 NARROW: dict[str, Any] = {"new": "~=2.6.0", "bound": 0.2, "expires": in_days(90)}
 

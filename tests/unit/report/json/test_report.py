@@ -85,13 +85,14 @@ def changed(**changes: Any) -> bytes:
 
 
 def test_a_report_of_version_2_is_read() -> None:
-    """It is the snapshot of the same run as it was written then, without the numbers of the benchmark."""
+    """It is what was written then of one model of the same run, without the numbers of the benchmark."""
     data = (FOLDER / "blocked.version-2.json").read_bytes()
     assert b'"canaries"' in data
     found, expected = load_report(data, file="report.json"), blocked()
     assert found.judgement.planted_defects == expected.judgement.planted_defects != ()
     assert (found.rollback, found.during_run) == (expected.rollback, expected.during_run)
-    assert [model.model for model in found.models] == [model.model for model in expected.models]
+    assert [model.model for model in found.models] == ["recommender_v2"]
+    assert found.judgement.rows[0].cells[0].cell in {cell.cell for cell in expected.judgement.cells}
 
 
 def test_a_report_of_version_3_is_read_and_its_equal_tensors_are_counted() -> None:

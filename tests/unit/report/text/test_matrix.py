@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.domain.matrix import Matrix
+from harness.domain.releases import Matrix
 from harness.releases.matrix_judging import judge_matrix
 from harness.report.json.results import dump_matrix, load_matrix
 from harness.report.markdown.matrix import render_matrix_markdown

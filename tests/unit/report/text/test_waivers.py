@@ -7,7 +7,7 @@ import pytest
 from harness.domain.verdict import WaiverState, WaiverUse
 from harness.report.markdown.report import waivers_section
 from harness.report.text.waivers import render_waivers
-from tests.unit.builders.waivers import in_days, waiver
+from tests.unit.builders.verdicts import in_days, waiver
 from tests.unit.builders.reports import HOSTILE_NAMES, upgrade_ok
 
 ONE = WaiverUse(

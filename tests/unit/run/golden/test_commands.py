@@ -231,23 +231,6 @@ def test_a_name_with_a_record_accepts_that_record_only(project: Path, capsys: py
     assert run_golden(capsys, project, "accept", f"b@{seen}", "--reason", "looked at").startswith("accepted b (")
 
 
-def test_the_journal_of_a_pull_request_that_brings_one_begins_with_the_records_before(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = tmp_path / "before"
-    shutil.copytree(project / "golden", before)
-    index = json.loads((before / INDEX).read_text())
-    kept = ("sha256", "release", "reason", "accepted")
-    old = {name: {key: entry[key] for key in kept} for name, entry in index["records"].items()}
-    (before / JOURNAL).unlink()
-    (before / INDEX).write_text(json.dumps({"schema_version": 1, "records": old}))
-    assert "as accepted" in run_golden(capsys, project, "status", "--since", str(before))
-    old["a"]["sha256"] = "0" * 64
-    (before / INDEX).write_text(json.dumps({"schema_version": 1, "records": old}))
-    said = " ".join(run_golden(capsys, project, "status", "--since", str(before), code=2).split())
-    assert "was never taken over" in said
-
-
 def test_a_cut_off_decision_is_finished_by_status_and_said_by_a_run(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain.environment import EnvSpec
-from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
+from harness.domain.releases import Ending, FirstBad, ReleaseAnswer
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.pythons import OWN_PYTHON
 from harness.errors import ConfigError, SelectionError
