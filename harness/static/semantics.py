@@ -1,8 +1,8 @@
 """Operators that load in both releases and answer differently: a curated table, each entry with its source.
 
 The entries are the documented breaks in ``fixtures/breaks``, which are run and confirmed for the two releases of each
-entry, and random numbers, which ``tests/integration/run/draws.py`` draws; the change lies somewhere after the first and no
-later than the second. It is no complete list.
+entry, and random numbers, which ``tests/integration/run/draws.py`` draws; the change lies somewhere after the first and
+no later than the second. It is no complete list.
 """
 
 import re
