@@ -62,8 +62,9 @@ class CodeFacts:
     Attributes:
         named: qualified names of the archive's own functions and classes that the code refers to.
         called: methods that it calls on what stands in brackets, as torch prints it: ``(self).forward(x, )``.
-        foreign_line: the first that torch would not print, and that may hide a call; 0 if there is none.
-        shape: the classes and functions that it defines and expects; ``shape.line`` is foreign for other reasons.
+        foreign_line: number of the first line that torch would not print and that may hide a call; 0 if there is none.
+        shape: the classes and functions that it defines and expects; ``shape.line`` is the first line that torch would
+            not print for any other reason.
     """
 
     calls: list[Call] = field(default_factory=list)

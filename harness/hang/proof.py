@@ -130,7 +130,7 @@ def blocked_phases(
     retries: bool = False,
     at_barriers: Collection[int] = (),
 ) -> tuple[OpenPhase, ...] | None:
-    """Return which phases are blocked for good, None if that is not proven.
+    """Return which phases are blocked for good, None if that is not proven; empty: proven, and no phase is to blame.
 
     All of them or none: while one thread at work may go on, it may free the others. Without any phase at work (all
     wait at a barrier, or the worker is between phases) nobody knows which threads matter: then all must wait.
@@ -330,7 +330,7 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class Proven:
     """A proof, and the phases that it blames."""
 
     proof: HangProof
@@ -385,18 +385,18 @@ class History:
             2 * self._own_ns(progress, phase, now_ns) > 1e9 * self._limit_s(phase) for phase in progress.phases
         )
 
-    def judge(self, progress: Progress, now_ns: int) -> Finding | None:
+    def judge(self, progress: Progress, now_ns: int) -> Proven | None:
         """Return the proof that the process hangs; None while it may still go on."""
         return self._blocked(progress, now_ns) or self._late(progress, now_ns) or self._spent(progress, now_ns)
 
-    def _blocked(self, progress: Progress, now_ns: int) -> Finding | None:
+    def _blocked(self, progress: Progress, now_ns: int) -> Proven | None:
         return self._blocked_for(progress, now_ns, BLOCKED_AFTER_S, STILL_S, retries=False) or self._blocked_for(
             progress, now_ns, RETRIES_AFTER_S, RETRIES_STILL_S, retries=True
         )
 
     def _blocked_for(
         self, progress: Progress, now_ns: int, after_s: float, still_s: float, *, retries: bool
-    ) -> Finding | None:
+    ) -> Proven | None:
         if now_ns - progress.progress_ns < 1e9 * after_s * self.patience:
             return None
         since = max(progress.progress_ns, now_ns - int(1e9 * still_s * self.patience))
@@ -423,7 +423,7 @@ class History:
             return None
         return self._finding(HangKind.BLOCKED, progress, blamed, window, now_ns)
 
-    def _late(self, progress: Progress, now_ns: int) -> Finding | None:
+    def _late(self, progress: Progress, now_ns: int) -> Proven | None:
         silent_ns = now_ns - progress.progress_ns - (self._lost_ns - self._lost_at_progress)
         late = []
         for phase in progress.phases:
@@ -442,7 +442,7 @@ class History:
         kind = self._kind(window, late, progress, now_ns)
         return self._finding(kind, progress, tuple(late), window, now_ns, own_s=own_s)
 
-    def _spent(self, progress: Progress, now_ns: int) -> Finding | None:
+    def _spent(self, progress: Progress, now_ns: int) -> Proven | None:
         watched_ns = now_ns - self._begin_ns
         if watched_ns < 1e9 * self._deadline.total_s:
             return None
@@ -509,7 +509,7 @@ class History:
         now_ns: int,
         *,
         own_s: float = 0.0,
-    ) -> Finding:
+    ) -> Proven:
         notes = set(window.notes) if window is not None else {"the process could not be looked at"}
         if any(phase.tid == 0 for phase in blamed):
             notes.add("the worker did not say which of its threads is at work")
@@ -522,7 +522,7 @@ class History:
             own_s=own_s,
             note="; ".join(sorted(notes)),
         )
-        return Finding(proof=proof, blamed=tuple(blamed))
+        return Proven(proof=proof, blamed=tuple(blamed))
 
 
 def kind_of(window: Window, lately: Window, late: Sequence[OpenPhase]) -> HangKind:

@@ -14,7 +14,7 @@ from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.probe import Deadline
 from harness.hang.activity import WorkerSampler
 from harness.hang.forensics import crash_evidence, investigate
-from harness.hang.proof import Finding, History, Progress
+from harness.hang.proof import History, Progress, Proven
 from harness.hang.readings import only_want_the_gil
 from harness.probing import processes
 from harness.probing.conclusion import Ending
@@ -80,7 +80,7 @@ def _watch(
     return Ending(event_log=tail.refresh(), end_ns=time.monotonic_ns(), stacks=_read_stacks(run_dir))
 
 
-def _went_on(child: Child, tail: EventTail, before: Progress, finding: Finding) -> bool:
+def _went_on(child: Child, tail: EventTail, before: Progress, finding: Proven) -> bool:
     """Whether a process that was found blocked has gone on while it was looked into: then it was not.
 
     Past a deadline that no longer matters: the look itself may have woken it (a signal ends a sleep).
@@ -121,7 +121,7 @@ def _nothing(proof: HangProof, remark: str) -> Evidence:
     return Evidence(proof=proof, remarks=(remark,))
 
 
-def _end(child: Child, run_dir: Path, tail: EventTail, finding: Finding, evidence: Evidence | None) -> Ending:
+def _end(child: Child, run_dir: Path, tail: EventTail, finding: Proven, evidence: Evidence | None) -> Ending:
     reaped = child.ended.wait(REAP_DEADLINE_S)
     return Ending(
         event_log=tail.refresh(),

@@ -86,7 +86,7 @@ def suspected(measurement: LatencyMeasurement, limit: float) -> bool:
 
 
 def stands(measurement: LatencyMeasurement, limit: float) -> bool:
-    """Whether a suspicion is confirmed, and the old release against itself does not show as much."""
+    """Whether fresh rounds confirm a suspicion, and two processes of the old release do not differ by as much."""
     confirmed = confirms(measurement.confirmation, 1 + limit) == REGRESSED
     return confirmed and not noise_reaches(measurement, limit)
 

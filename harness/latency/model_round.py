@@ -51,7 +51,7 @@ class ModelRound:
         arms: the processes; each order goes to one of them while the others sleep.
         order: gives an order and returns the answer, also where that is an error; raises ``ProcessLost`` without one.
         chance: draws who comes first, anew for every turn; never who came last in the turn before.
-        sets: input sets of other shapes, for ``extras``.
+        sets: input sets of other shapes, for ``measure_extras``.
         callers: cores for callers at the same time; empty leaves them with their process.
         alone: entered while they call: their cores may be those of other lanes.
         graphs: whether graphs are replayed.

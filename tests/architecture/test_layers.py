@@ -72,7 +72,7 @@ PURE_MODULES = (
     "diagnosis.reproduce.issue",
     "diagnosis.reproduce.judging",
     "diagnosis.reproduce.snippet",
-    "diagnosis.rewrite.rules",
+    "diagnosis.rewrite.order",
     "doctor.checks",
     "doctor.cuda_support",
     "doctor.during_run",

@@ -37,14 +37,14 @@ def is_for(waiver: Waiver, pair: Pair) -> bool:
     return all(_is_in(version, text) for version, text in zip(pair, (waiver.old, waiver.new), strict=True))
 
 
-def is_over(waiver: Waiver, today: date) -> bool:
+def has_expired(waiver: Waiver, today: date) -> bool:
     """Whether a waiver's last day has passed."""
     return waiver.expires < today
 
 
 def counting(waivers: Sequence[Waiver], cell: CellVerdict, pair: Pair, today: date) -> list[Waiver]:
     """Return the waivers that count today for this cell and these releases, whatever they cover of it."""
-    return [item for item in waivers if concerns(item, cell) and is_for(item, pair) and not is_over(item, today)]
+    return [item for item in waivers if concerns(item, cell) and is_for(item, pair) and not has_expired(item, today)]
 
 
 def _is_in(version: str, specifiers: str) -> bool:
@@ -126,7 +126,7 @@ def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], pair: Pair, to
         if not alike:
             continue
         who = f"the waiver of {waiver.owner}"
-        if is_over(waiver, today):
+        if has_expired(waiver, today):
             yield Finding(kind="waiver_expired", message=f"{who} expired on {waiver.expires}")
         elif not is_for(waiver, pair):
             message = f"{who} is for torch {range_words(waiver)}, and this is {' to '.join(pair)}"

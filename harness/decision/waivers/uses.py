@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
-from harness.decision.waivers.apply import Pair, concerns, failing_findings, is_for, is_over, is_within
+from harness.decision.waivers.apply import Pair, concerns, failing_findings, has_expired, is_for, is_within
 from harness.domain.findings import MEASURES, Severity
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
@@ -45,7 +45,7 @@ def uses_without_run(waivers: Sequence[Waiver], today: date) -> tuple[WaiverUse,
     return tuple(
         WaiverUse(
             waiver=waiver,
-            state=WaiverState.EXPIRED if is_over(waiver, today) else WaiverState.NOT_JUDGED,
+            state=WaiverState.EXPIRED if has_expired(waiver, today) else WaiverState.NOT_JUDGED,
             broad=tuple(too_broad(waiver, today)),
             days_left=(waiver.expires - today).days,
         )
@@ -64,7 +64,7 @@ def _use(waiver: Waiver, cells: Sequence[CellVerdict], pair: Pair, today: date) 
     red = [cell for cell in own if _is_red(cell) and _covered(waiver, cell)]
     found = [finding for cell in red for finding in _covered(waiver, cell)]
     size = max((finding.size for finding in found if finding.size is not None), default=None)
-    if is_over(waiver, today):
+    if has_expired(waiver, today):
         state = WaiverState.EXPIRED
     elif not is_for(waiver, pair):
         state = WaiverState.OTHER_PAIR

@@ -8,7 +8,7 @@ from harness.diagnosis.reduce.extract import extract
 from harness.diagnosis.reproduce.program import reproduce_load
 from harness.diagnosis.rewrite.attempt import ask, verdict_on, why_not
 from harness.diagnosis.rewrite.nodes import described, verified
-from harness.diagnosis.rewrite.rules import edits_of_refused
+from harness.diagnosis.rewrite.order import edits_of_refused
 from harness.domain.diagnosis import (
     BisectAnswer,
     Bisection,

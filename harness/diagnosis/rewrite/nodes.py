@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from harness.diagnosis.bisect.judging import failing_call
 from harness.diagnosis.cure.price import SCREENING, is_slow, timed, why_ill, why_still_slow
 from harness.diagnosis.rewrite.attempt import ask, verdict_on, why_not
-from harness.diagnosis.rewrite.rules import attempts
+from harness.diagnosis.rewrite.order import attempts
 from harness.domain.diagnosis import Edit, Rewritten, RuleWords, TracedNode
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import Artifact

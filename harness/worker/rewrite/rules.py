@@ -1,4 +1,6 @@
-"""The register of rules that write an operator in other words, and what a rule is given; they stand beside it.
+"""The register of rules that write an operator in other words, and what a rule is given.
+
+The rules themselves are in ``layers.py``, ``images.py``, ``matrix_products.py`` and others beside this module.
 
 A rule takes the ``Site`` of a node, changes its graph, and raises ``Refused`` where it does not fit. It sees no dtype
 and no shape: whether the values stay what they were is for whoever asked to verify.

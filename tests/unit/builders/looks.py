@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from harness.domain.probe import Deadline
 from harness.hang.activity import ChildSample, Snapshot, ThreadSample
-from harness.hang.proof import Finding, History, Progress
+from harness.hang.proof import Proven, History, Progress
 from harness.probing.events import OpenPhase
 
 S = 1_000_000_000
@@ -81,7 +81,7 @@ class Film:
         self.cpus, self.notes = cpus, notes
         self.leaves: dict[int, float] = {}
 
-    def run(self, until_s: float, *, step_s: float = 0.2) -> tuple[float, Finding] | None:
+    def run(self, until_s: float, *, step_s: float = 0.2) -> tuple[float, Proven] | None:
         """Return when something was found, and what; None if all was well until then."""
         for step in range(1, int(until_s / step_s) + 1):
             second = step * step_s

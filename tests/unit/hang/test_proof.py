@@ -11,7 +11,7 @@ from harness.domain.hang import HangKind
 from harness.domain.probe import Deadline
 from harness.hang import waits
 from harness.hang.activity import ChildSample, ThreadSample
-from harness.hang.proof import BLOCKED_AFTER_S, RETRIES_AFTER_S, SLOW_CAP, Finding
+from harness.hang.proof import BLOCKED_AFTER_S, RETRIES_AFTER_S, SLOW_CAP, Proven
 from tests.unit.builders.looks import S, Film, Sample, opened, steadily, still, thread
 
 TWO = opened("load", 11, thread=0, model="a"), opened("call", 12, thread=1, model="b")
@@ -28,11 +28,11 @@ def since(begin_s: float) -> Callable[[float], float]:
     return lambda second: min(second, begin_s)
 
 
-def kind(found: tuple[float, Finding] | None) -> HangKind | None:
+def kind(found: tuple[float, Proven] | None) -> HangKind | None:
     return None if found is None else found[1].proof.kind
 
 
-def blamed(found: tuple[float, Finding] | None) -> list[str]:
+def blamed(found: tuple[float, Proven] | None) -> list[str]:
     assert found is not None
     return [phase.model for phase in found[1].blamed]
 

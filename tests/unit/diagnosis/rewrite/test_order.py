@@ -1,6 +1,6 @@
 """Which rewrites are tried, and in which order."""
 
-from harness.diagnosis.rewrite.rules import CUT, FENCE, attempts, edits_of_refused
+from harness.diagnosis.rewrite.order import CUT, FENCE, attempts, edits_of_refused
 from harness.domain.diagnosis import Place, RefusedNode, TracedNode
 
 
