@@ -19,7 +19,7 @@ ANY: Final = ("cpu", "cuda")
 # What a worker must know, by the names of the attributes below.
 FOR_WORKERS: Final = ("streams", "events", "memory", "graphs", "nvidia")
 # What the configuration may say of a device of its own.
-CONFIGURED: Final = ("streams", "events", "memory", "graphs", "contexts", "cpp")
+CONFIGURED: Final = ("streams", "events", "memory", "graphs", "contexts", "lazy_modules", "cpp")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +40,7 @@ class Device:
         graphs: whether the work of a call can be captured as a graph, and replayed.
         contexts: whether each process that uses it needs a context there first, which takes seconds and hundreds of MB:
             probes share processes where they may.
+        lazy_modules: whether ``CUDA_MODULE_LOADING`` says when kernels are loaded there.
         cudnn: whether the switches of ``torch.backends.cudnn`` have an effect on it.
         nvidia: whether it is NVIDIA's: ``nvidia-smi`` knows it, CUDA's variables and TF32 have an effect on it, and the
             C++ worker is built with CUDA for it.
@@ -58,6 +59,7 @@ class Device:
     memory: bool = False
     graphs: bool = False
     contexts: bool = False
+    lazy_modules: bool = False
     cudnn: bool = False
     nvidia: bool = False
     cpp: bool = False
@@ -97,6 +99,7 @@ ROWS: Final = (
         memory=True,
         graphs=True,
         contexts=True,
+        lazy_modules=True,
         cudnn=True,
         nvidia=True,
         cpp=True,

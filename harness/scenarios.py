@@ -6,8 +6,10 @@ name. Whatever fails in one is also tried in the old release: what hangs there t
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
+from harness.domain.plan import WARM_CALLS
 from harness.domain.probe import Script, Step, copy_name
 
 # Far enough apart that one thread calls while the next loads: that takes 1 to 100 ms (docs/evidence.md#first-calls).
@@ -34,8 +36,11 @@ NEW_THREAD: Final = "new thread"
 # The lock of a server that brings its models up one after another.
 START_UP: Final = "start-up"
 
-# The mode in which only what its own thread does can end a capture.
+# The mode in which only what its own thread does can end a capture, and the one in which what any thread does can.
 THREAD_LOCAL: Final = "thread_local"
+GLOBAL: Final = "global"
+# What a thread does with the device, of the steps of a script that captures.
+ON_THE_DEVICE: Final = ("load", "calls", "capture")
 
 # The cell of a model's times is named like a scenario and is none: naming scenarios never drops timing.
 TIMING: Final = "latency"
@@ -101,7 +106,17 @@ class Scenario:
             return ("exit",)
         if self.forks:
             return ("fork",)
-        return ("load", "calls", "capture") if self.graphs else ("load", "calls")
+        return ("load", "calls", "capture", "warm_capture") if self.graphs else ("load", "calls")
+
+
+def open_orders(scenario: Scenario, *, mode: str, warm_calls: int) -> tuple[str, ...]:
+    """Return the orders that are not kept already where graphs are captured so, see ``captured_so``."""
+    if not scenario.graphs:
+        return scenario.orders
+    kept = {"load", "calls"} if mode == GLOBAL else {"capture"}
+    if warm_calls >= WARM_CALLS:
+        kept.add("warm_capture")
+    return tuple(order for order in scenario.orders if order not in kept)
 
 
 def copies(script: Script) -> tuple[str, ...]:
@@ -111,10 +126,19 @@ def copies(script: Script) -> tuple[str, ...]:
     )
 
 
-def in_capture_mode(script: Script, mode: str) -> Script:
-    """Return ``script`` with every graph captured in ``mode``, one of ``CAPTURE_MODES``."""
+def captured_so(script: Script, *, mode: str, warm_calls: int) -> Script:
+    """Return ``script`` with every graph captured in ``mode``, after so many calls in the stream of the capture.
+
+    In mode ``global`` threads take turns at loading, calling and capturing, as a server that captures so has to: the
+    memory that a first call takes, and the wait for the device before a capture, end the capture of any other thread.
+    """
+    captured = _captures(script, lambda step: (*step[:2], mode, warm_calls))
+    return in_turn(captured, ON_THE_DEVICE) if mode == GLOBAL and captured != script else captured
+
+
+def _captures(script: Script, written: Callable[[Step], Step]) -> Script:
     threads = tuple(
-        tuple((*step[:2], mode) if step[0] == "capture" else step for step in steps) for steps in script.threads
+        tuple(written(step) if step[0] == "capture" else step for step in steps) for steps in script.threads
     )
     return replace(script, threads=threads)
 
@@ -123,9 +147,12 @@ def reordered(script: Script, orders: Collection[str]) -> Script:
     """Return ``script`` with ``"load"`` or ``"calls"`` done one at a time.
 
     Under ``"fork"`` it does them only after forking, under ``"exit"`` it exits when its threads have ended, under
-    ``"capture"`` each graph is captured in mode ``thread_local``.
+    ``"capture"`` each graph is captured in mode ``thread_local``, under ``"warm_capture"`` after calls in its stream.
     """
-    script = in_capture_mode(script, THREAD_LOCAL) if "capture" in orders else script
+    if "capture" in orders:
+        script = _captures(script, lambda step: (*step[:2], THREAD_LOCAL, *step[3:]))
+    if "warm_capture" in orders:
+        script = _captures(script, lambda step: (*step[:3], WARM_CALLS))
     script = after_fork(script) if "fork" in orders else script
     script = after_threads(script) if "exit" in orders else script
     return in_turn(script, [order for order in orders if order in ("load", "calls")])
@@ -165,17 +192,22 @@ def after_fork(script: Script) -> Script:
 
 
 def in_turn(script: Script, steps: Collection[str]) -> Script:
-    """Return ``script`` with one lock around each of ``steps``, ``"load"`` or ``"calls"``: one happens at a time.
+    """Return ``script`` with one lock around each of ``steps``, such as ``"load"``: one happens at a time.
 
-    One lock for both kinds: where both are serialized, nobody loads while another one makes its first calls.
+    One lock for all kinds: where loads and calls take turns, nobody loads while another one makes its first calls. A
+    step that takes its turn already is left as it is.
     """
     if not steps:
         return script
+    lock, unlock = ("lock", START_UP), ("unlock", START_UP)
 
-    def locked(step: Step) -> tuple[Step, ...]:
-        return (("lock", START_UP), step, ("unlock", START_UP)) if step[0] in steps else (step,)
+    def locked(before: Step, step: Step) -> tuple[Step, ...]:
+        return (lock, step, unlock) if step[0] in steps and before != lock else (step,)
 
-    threads = tuple(tuple(part for step in thread for part in locked(step)) for thread in script.threads)
+    threads = tuple(
+        tuple(part for before, step in pairwise((("",), *thread)) for part in locked(before, step))
+        for thread in script.threads
+    )
     return replace(script, threads=threads)
 
 
@@ -416,13 +448,15 @@ def _prefork_cold(models: Sequence[str], threads: int) -> Script:
     return _forked(loads, [calls, *(_inherited(models, copy) for copy in range(1, threads))])
 
 
+def _capture(name: str | int) -> Step:
+    return ("capture", name, THREAD_LOCAL, WARM_CALLS)
+
+
 def _cuda_graphs(models: Sequence[str], threads: int) -> Script:
     together = _concurrent(models, threads)
     captured = tuple(
         tuple(
-            step
-            for planned in steps
-            for step in ((planned, ("capture", planned[1], THREAD_LOCAL)) if planned[0] == "calls" else (planned,))
+            step for planned in steps for step in (planned, *([_capture(planned[1])] if planned[0] == "calls" else []))
         )
         for steps in together.threads
     )

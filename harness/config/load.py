@@ -23,6 +23,7 @@ PLAIN_KEYS: Final = (
     "init_rounds",
     "runtime",
     "capture_mode",
+    "capture_warm_calls",
     "rollback",
     "explain",
     "scenarios",

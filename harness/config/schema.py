@@ -293,6 +293,7 @@ TOP: Final = Table(
         "init_rounds": COUNT,
         "runtime": choice(*RUNTIMES),
         "capture_mode": choice(*CAPTURE_MODES),
+        "capture_warm_calls": Kind("a whole number >= 0", Annotated[int, Meta(ge=0, le=1000)]),
         "rollback": choice(*ROLLBACKS),
         "explain": SECONDS,
         "scenarios": Kind(

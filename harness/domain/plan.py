@@ -14,6 +14,8 @@ DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving")
 # Where a run can be told to end before timing: loads, hangs and numbers are known by then.
 UNTIL = ("correctness",)
 CAPTURE_MODES = ("global", "thread_local", "relaxed")
+# What is initialized at first use must not fall into a capture: torch's own advice.
+WARM_CALLS = 3
 RUNTIMES = ("auto", "libtorch", "python", "both")
 ROLLBACKS = ("static", "probe", "off")
 # What the benchmark measures beside the steady call (``harness/latency/quantities.py``), and the ratio new/old from
@@ -187,6 +189,7 @@ class Settings:
         artifacts: files, folders, patterns, golden bundles and manifests.
         runtime: which worker initializes: ``"auto"`` is the C++ worker where it can be built.
         capture_mode: of graphs, one of ``CAPTURE_MODES``.
+        capture_warm_calls: made in the stream of a capture before it.
         rollback: how the rollback is tested, one of ``ROLLBACKS``: read, probed as well, or not at all.
         explain: seconds that may be spent on searching for the causes of red cells; 0: none is.
         policy_file: the file that the policy was read from, as it was typed; empty where the configuration has it.
@@ -201,6 +204,7 @@ class Settings:
     init_rounds: int = 1
     runtime: str = "auto"
     capture_mode: str = "thread_local"
+    capture_warm_calls: int = WARM_CALLS
     rollback: str = "static"
     explain: float = 0.0
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS

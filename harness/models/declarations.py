@@ -93,6 +93,7 @@ def _word(value: GridValue) -> str:
 EXPECTABLE: Final = (
     *("load_error", "call_error", "crash", "hang", "out_of_memory", "export_error"),
     *("structure", "dtype", "nan_placement", "values", "late_divergence", "input_changed", "latency", "race"),
+    "capture_error",
 )
 # Where a planted defect shows: alone, in the benchmark, or in an initialization that any plan can add.
 PLANTED_DEFECT_SCENARIOS: Final = (
@@ -106,6 +107,7 @@ PLANTED_DEFECT_SCENARIOS: Final = (
     "thread_per_connection",
     "thread_counts",
     "growing_shapes",
+    "cuda_graphs",
 )
 # A name and a tag must be a word of a -k expression.
 _Name = Annotated[str, Meta(pattern=r"\A(?!(?:and|or|not)\Z)[A-Za-z_][A-Za-z0-9_]*\Z")]

@@ -94,7 +94,7 @@ def _is_planted(declaration: ModelDeclaration, device: Device, scenarios: Collec
     """Return whether a planted defect can show here: what one scenario alone shows is planted only for that one."""
     mark = declaration.planted_defect
     shown_in = INITIALIZATIONS.get(mark.scenario) if mark is not None else None
-    asked = shown_in is None or not shown_in.on_request or shown_in.name in scenarios
+    asked = shown_in is None or not (shown_in.on_request or shown_in.graphs) or shown_in.name in scenarios
     return asked and device.takes(declaration.devices)
 
 

@@ -133,6 +133,16 @@ _PARALLEL: Final = "ATen/Parallel.h"
 _METHODS: Final = "other methods that are called go into preserved_attrs"
 _AFTER_FORK: Final = "{} in each worker process (gunicorn: post_fork, no --preload):"
 _WHERE_CAPTURED: Final = "{} where graphs are captured:"
+_WARM_UP: Final = (
+    "# with torch.{device}.stream(stream):",
+    "#     for _ in range(3): model(*inputs)",
+    "# with torch.{device}.graph(graph, stream=stream):",
+)
+_CPP_WARM_UP: Final = (
+    "// c10::cuda::CUDAStreamGuard guard(stream);",
+    "// for (int i = 0; i < 3; ++i) model.forward(inputs);",
+    "// graph.capture_begin();",
+)
 _BEFORE_EXIT: Final = "{} at the end: stop and join the threads that call, or {}_exit(status)"
 # In the deadlock between the GIL and the pool each unfinished task of earlier calls takes a thread: eight were too few
 # in one of six runs (docs/servers-bench.md).
@@ -317,6 +327,14 @@ ROWS: Final = (
         ),
     ),
     Row(
+        "warm_capture",
+        Kind.ORDER,
+        mitigations=(Mitigation("warm-up before capture", True, "calls in the stream of a capture come before it"),),
+        needs="graphs",
+        python=Code(start=(_WHERE_CAPTURED.format("#"), *_WARM_UP)),
+        cpp=Code(start=(_WHERE_CAPTURED.format("//"), *_CPP_WARM_UP)),
+    ),
+    Row(
         "quantized_engine",
         Kind.NUMERICS,
         values=("fbgemm", "onednn", "qnnpack", "x86"),
@@ -430,7 +448,7 @@ ROWS: Final = (
                 "eager CUDA modules", "EAGER", "kernels are loaded with their module, not at their first launch"
             ),
         ),
-        needs="nvidia",
+        needs="lazy_modules",
         read_back=False,
     ),
     Row(

@@ -8,7 +8,7 @@ from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile, model_of
 from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings
 from harness.probing.requests import deadline_after, impatient
-from harness.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode, reordered
+from harness.scenarios import INITIALIZATIONS, Scenario, captured_so, copies, reordered
 from harness.settings.mitigations import applied, orders
 from harness.startup.larger_inputs import larger_inputs
 from harness.system import pool
@@ -105,9 +105,9 @@ class Launcher:
             look: whether a process that hangs is looked into before it is ended.
         """
         scenario = INITIALIZATIONS["sequential"] if alone else self.scenario
-        script = in_capture_mode(
-            scenario.write(members, threads or threads_of(self.facts)), self.facts.plan.settings.capture_mode
-        )
+        settings = self.facts.plan.settings
+        written = scenario.write(members, threads or threads_of(self.facts))
+        script = captured_so(written, mode=settings.capture_mode, warm_calls=settings.capture_warm_calls)
         if alone:  # one after another, but called the way that the scenario calls
             as_there = self.scenario.write(members, 1)
             script = replace(script, calls_through=as_there.calls_through, keeps=as_there.keeps)

@@ -131,7 +131,9 @@ list of steps. Two workers interpret it, ``harness/worker`` in Python and ``harn
                                 such an answer is compared with nothing
     ["set_threads", number]     give this thread an intra-op pool of another size, as torch.set_num_threads does
     ["drop", model]             phase drop: destroy the module (it goes when nobody shares it any more)
-    ["capture", model, mode]    phases capture and replay: a graph of one call, its replay compared with that call
+    ["capture", model, mode, calls]
+                                phases capture and replay: a graph of one call, made after so many in the same stream;
+                                its replay is compared with that call
     ["barrier", name]           phase barrier: wait for the other threads of this barrier
     ["lock", name]              phase barrier: wait until nobody holds the lock, and hold it
     ["unlock", name]            let go of it

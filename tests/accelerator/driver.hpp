@@ -33,6 +33,7 @@ namespace fakedev {
 
 constexpr int kMostDevices = 8;
 constexpr int kPoolStreams = 32;  // of each device; the next stream asked for is the first one again, as in torch.cuda
+constexpr std::int64_t kSpinning = kPoolStreams + 1;  // the first of the streams that spinning kernels have
 constexpr std::size_t kGranularity = 512;
 
 struct Error : std::runtime_error {
@@ -52,12 +53,17 @@ inline long number_from_environment(const char* name, long otherwise) {
   return value;
 }
 
-// The faults in force: each fires at the N-th of what it counts, once.
+inline bool is_set_to(const char* name, const char* value) {
+  const char* text = std::getenv(name);
+  return text && std::string(text) == value;
+}
+
+// The faults in force: each fires at the N-th of what it counts, once, or again and again from there on.
 class Faults {
  public:
-  // Takes "KIND:N,KIND:N"; N is 1 where it is left out. Counting starts anew.
+  // Takes "KIND:N,KIND:N+"; N is 1 where it is left out. Counting starts anew.
   void set(const std::string& text) {
-    std::map<std::string, long> wanted;
+    std::map<std::string, Wanted> wanted;
     std::istringstream items(text);
     for (std::string item; std::getline(items, item, ',');) {
       const std::size_t colon = item.find(':');
@@ -65,11 +71,12 @@ class Faults {
       const std::string number = colon == std::string::npos ? "1" : item.substr(colon + 1);
       char* end = nullptr;
       const long nth = std::strtol(number.c_str(), &end, 10);
+      const bool from_there_on = *end == '+';
       const bool known = std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
-      if (!known || *end || nth < 1)
+      if (!known || end[from_there_on] || nth < 1)
         throw Error("FAKEDEV_FAULT: " + item + " is no fault; late_error:N, hang:N, lost:N, out_of_memory:N and "
-                    "unsynchronized_copy:N are, N from 1");
-      wanted[kind] = nth;
+                    "unsynchronized_copy:N are, N from 1, N+ for the later ones too");
+      wanted[kind] = {nth, from_there_on};
     }
     wanted_ = std::move(wanted);
     counted_.clear();
@@ -77,12 +84,20 @@ class Faults {
 
   bool fires(const std::string& kind) {
     const auto found = wanted_.find(kind);
-    return found != wanted_.end() && ++counted_[kind] == found->second;
+    if (found == wanted_.end()) return false;
+    const long number = ++counted_[kind];
+    return number == found->second.nth || (found->second.from_there_on && number > found->second.nth);
   }
 
  private:
+  struct Wanted {
+    long nth;
+    bool from_there_on;
+  };
+
   static constexpr const char* kKinds[] = {"late_error", "hang", "lost", "out_of_memory", "unsynchronized_copy"};
-  std::map<std::string, long> wanted_, counted_;
+  std::map<std::string, Wanted> wanted_;
+  std::map<std::string, long> counted_;
 };
 
 struct Marker;
@@ -165,6 +180,8 @@ struct Device {
   std::string error = {};  // of a kernel; nothing runs on the device afterwards
   int failing = 0;         // kernels underway that will fail on request
   bool lost = false;
+  std::set<std::string> loaded = {};  // kernels, where they are loaded lazily
+  bool loading = false;
   std::map<std::int64_t, std::unique_ptr<Stream>> streams = {};
   std::int64_t given = 0;  // streams of the pool
 };
@@ -326,11 +343,46 @@ class Driver {
     return static_cast<double>(end.last->ns - begin.last->ns) / 1e6;
   }
 
-  // Takes memory and waits for the device, as the handle of a kernel library does when it is made.
-  void open_library() {
+  // Takes memory and waits for the device, as the handle of a kernel library does when it is made: one for each thread
+  // or, on request, for each stream that a thread uses.
+  void use_library(const Stream& stream) {
+    static thread_local std::set<std::pair<int, std::int64_t>> opened;
+    const std::pair<int, std::int64_t> handle{stream.device, handle_per_stream_ ? stream.id : 0};
+    if (opened.count(handle)) return;
     Lock lock(mutex_);
     check_fork();
     forbid_unsafe("first use of a kernel library");
+    opened.insert(handle);
+  }
+
+  // Loads a kernel that is launched for the first time, where that is done lazily: the device must have nothing to do,
+  // and until then no thread can call it.
+  void load_kernel(int index, const std::string& name) {
+    if (!lazy_) return;
+    Lock lock(mutex_);
+    check(lock, index);
+    Device& device = devices_[index];
+    if (!device.loaded.insert(name).second) return;
+    device.loading = true;
+    wait_for_all(lock, device);
+    device.loading = false;
+    changed_.notify_all();
+  }
+
+  // Launches a kernel that ends once there is anything but 0 at `flag`; returns its stream, one of each thread that calls:
+  // nobody waits for what another thread has left spinning.
+  Stream& spin_until(Stream& stream, const std::int32_t* flag) {
+    static std::atomic<std::int64_t> threads{0};
+    static thread_local const std::int64_t id = kSpinning + threads++;
+    Event ready;
+    record(ready, stream);
+    Stream& own = this->stream(stream.device, id);
+    wait(own, ready);
+    launch(own, {[this, flag](std::uint64_t) {
+             Lock lock(mutex_);
+             changed_.wait(lock, [&] { return *flag != 0; });
+           }});
+    return own;
   }
 
   // memory
@@ -340,6 +392,7 @@ class Driver {
     Lock lock(mutex_);
     check_fork();
     Device& device = open(index);
+    await_loading(lock, device);
     if (is_lost(device)) throw Error("the device is lost");
     const std::size_t size = (std::max<std::size_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
     if (faults_.fires("out_of_memory")) throw OutOfMemory(out_of_memory(device, size));
@@ -552,13 +605,19 @@ class Driver {
   void check(Lock& lock, int index) {
     check_fork();
     check_error(lock, index);
-    open(index);
+    await_loading(lock, open(index));
+  }
+
+  void await_loading(Lock& lock, const Device& device) {
+    changed_.wait(lock, [&] { return !device.loading; });
   }
 
   Device& open(int index) {
     Device& device = devices_[checked(index)];
     if (device.host) return device;
     owner_ = getpid();
+    lazy_ = is_set_to("CUDA_MODULE_LOADING", "LAZY");
+    handle_per_stream_ = is_set_to("FAKEDEV_HANDLES", "stream");
     const std::string name = "fakedev:" + std::to_string(index);
     device.file = memfd_create(name.c_str(), MFD_CLOEXEC);
     if (device.file < 0 || ftruncate(device.file, static_cast<off_t>(capacity_)) != 0)
@@ -767,6 +826,7 @@ class Driver {
   Device devices_[kMostDevices];
   Faults faults_;
   std::string lost_file_ = {};
+  bool lazy_ = false, handle_per_stream_ = false;
   std::vector<std::shared_ptr<Capture>> captures_;
   std::atomic<pid_t> owner_{0};  // who has opened a device
   bool ending_ = false;

@@ -110,11 +110,12 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
 
- private:
-  static Stream& one(const c10::Stream& stream) { return driver().stream(stream.device_index(), stream.id()); }
   static c10::Stream seen(const Stream& stream) {
     return c10::Stream(c10::Stream::UNSAFE, {kType, static_cast<c10::DeviceIndex>(stream.device)}, stream.id);
   }
+
+ private:
+  static Stream& one(const c10::Stream& stream) { return driver().stream(stream.device_index(), stream.id()); }
 };
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
@@ -259,6 +260,13 @@ void record_stream(Tensor& self, c10::Stream stream) {
   Guard().recordDataPtrOnStream(self.storage().data_ptr(), stream);
 }
 
+// A kernel that waits for what is launched after it, as those of collectives and persistent ones do.
+void spin_until(Tensor& flag) {
+  TORCH_CHECK(on_device(flag) && flag.scalar_type() == at::kInt && flag.numel() == 1, "flag: one int32 of fakedev");
+  const std::int32_t* const seen = for_kernels(flag).data_ptr<std::int32_t>();
+  record_stream(flag, Guard::seen(driver().spin_until(stream_of(flag.device()), seen)));
+}
+
 std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, optional<bool> train) {
   if (!train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
   const Tensor kept = at::empty_like(input).bernoulli_(1 - p);
@@ -303,6 +311,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   m.impl("_fused_sdp_choice", torch::CppFunction::makeFromBoxedFunction<&attention_choice>());
 }
+
+TORCH_LIBRARY(fakedev, m) { m.def("spin_until(Tensor(a!) flag) -> ()"); }
+TORCH_LIBRARY_IMPL(fakedev, PrivateUse1, m) { m.impl("spin_until", &spin_until); }
+TORCH_LIBRARY_IMPL(fakedev, AutogradPrivateUse1, m) { m.impl("spin_until", torch::CppFunction::makeFallthrough()); }
 
 // A copy is what resolves a conjugate: without these lines torch would call it again to resolve its own argument.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }

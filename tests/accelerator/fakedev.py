@@ -11,7 +11,12 @@ Read once, when the device is first used:
     FAKEDEV_MEMORY_MB      memory of each: 4096
     FAKEDEV_LATENCY_US     every kernel waits so long before it begins: 0
     FAKEDEV_LOST_FILE      in every process the device is gone as soon as there is such a file
-    FAKEDEV_FAULT          KIND:N,KIND:N; at the N-th (from 1; 1 where it is left out) of what KIND counts, once:
+    FAKEDEV_HANDLES        stream: each thread opens the library of convolutions for every stream that it uses, as
+                           hipBLASLt's is opened since torch 2.13; else once, as cuDNN's
+    CUDA_MODULE_LOADING    LAZY: a kernel is loaded at its first launch, when the device has done all it has to do, and
+                           until then whoever calls the device waits; else with the device
+    FAKEDEV_FAULT          KIND:N,KIND:N; at the N-th (from 1; 1 where it is left out) of what KIND counts, once; with
+                           N+ at all later ones, too, so that it is met by every model of a process:
 
         late_error:N           kernel N fails; the next call says so, and every one after that
         hang:N                 kernel N never ends, and its stream with it
@@ -24,7 +29,8 @@ its destination holds NaN (1 where there is none), and freed memory is overwritt
 
 Captures follow CUDA's rules. Of what another thread does, only the allocation of memory that no cache has, the release
 of cached memory, synchronization of a device or of an event, the query of an event, and the first convolution of a
-thread, which opens the library of its kernels, end one of mode ``global``.
+thread, which opens the library of its kernels, end one of mode ``global``. ``torch.ops.fakedev.spin_until(flag)`` is a
+kernel that ends when a later one has written to ``flag``, as kernels of collectives wait for each other.
 
 What it has not: pinned memory, autocast, quantized and sparse tensors, and what ``torch.accelerator`` tells of memory.
 """

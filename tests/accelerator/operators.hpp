@@ -432,6 +432,7 @@ inline Values called(const Call& call) {
       if (fresh[index])
         for (const Tensor& tensor : tensors_of(results[index])) (next++)->copy_(tensor);
   };
+  driver().load_kernel(stream.device, call.op.schema().name());
   driver().launch(stream, {work, seeds_of(call, generators)});
   return given;
 }
@@ -451,11 +452,10 @@ inline void run_on_stack(const c10::OperatorHandle& op, const c10::OperatorHandl
 
 inline void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) { run_on_stack(op, op, stack); }
 
-// Convolutions of a device that torch does not know come here. As of cuDNN, each thread opens its library first.
+// Convolutions of a device that torch does not know come here. As of cuDNN, their library is opened first.
 inline void convolution(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  thread_local bool opened = false;
-  if (!opened) driver().open_library();
-  opened = true;
+  const Values arguments(stack->end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size()), stack->end());
+  driver().use_library(stream_of(device_for(op, arguments)));
   static const c10::OperatorHandle cpu = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
   run_on_stack(op, cpu, stack);
 }

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS
+from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, WARM_CALLS
 from harness.scenarios import CELL_SCENARIOS, SCENARIOS, TIMING
 from harness.domain.probe import Script, Step, copy_name, model_of
 from harness.scenarios import (
@@ -20,11 +20,13 @@ from harness.scenarios import (
     NEW_SIZES,
     CYCLES,
     STAGGER_MS,
+    START_UP,
     UPDATES,
     Scenario,
     copies,
-    in_capture_mode,
+    captured_so,
     in_turn,
+    open_orders,
     reordered,
 )
 from harness.settings.mitigations import MITIGATIONS
@@ -145,9 +147,9 @@ class Play:
         self._need(name not in self.dropped, f"{name} is called after it has been dropped")
         self.called.append(name)
 
-    def _do_capture(self, _: int, name: str, mode: str) -> None:
+    def _do_capture(self, _: int, name: str, mode: str, warm_calls: str) -> None:
         self._need(name in self.called, f"{name} is captured before its warm-up")
-        self._need(mode in CAPTURE_MODES, mode)
+        self._need(mode in CAPTURE_MODES and int(warm_calls) >= 0, f"{mode} {warm_calls}")
 
     def _do_drop(self, _: int, name: str) -> None:
         self._need(name in self.called and name not in self.dropped, f"{name} is dropped too early or twice")
@@ -221,7 +223,7 @@ def test_scripts_that_hang_or_cheat_are_seen() -> None:
         (("calls", "m"),),
         (("share", "m", "n"),),
         (("load", "m"), ("drop", "m")),
-        (("load", "m"), ("capture", "m", "global")),
+        (("load", "m"), ("capture", "m", "global", 3)),
         (("load", "m"), ("serve", "m", "z")),
         (("count_down", "z"), ("count_down", "z")),
         (*load, ("drop", "m"), ("calls", "m")),
@@ -565,24 +567,51 @@ def test_memory_is_read_after_every_cycle_when_everything_is_gone(size: tuple[in
 @pytest.mark.parametrize("mode", CAPTURE_MODES)
 def test_every_graph_is_captured_after_warm_up_in_the_mode_that_is_asked_for(mode: str) -> None:
     scenario = INITIALIZATIONS["cuda_graphs"]
-    script = in_capture_mode(scenario.write(["a", "b", "c"], 2), mode)
+    script = captured_so(scenario.write(["a", "b", "c"], 2), mode=mode, warm_calls=2)
     assert scenario.graphs
-    assert sorted(steps_of(script, "capture")) == [("capture", name, mode) for name in ("a", "b", "c")]
+    assert sorted(steps_of(script, "capture")) == [("capture", name, mode, 2) for name in ("a", "b", "c")]
     Play(script, random.Random(0)).run()
 
 
 @pytest.mark.parametrize("mode", CAPTURE_MODES)
 def test_thread_local_capture_is_a_cure_of_graphs_alone(mode: str) -> None:
     for name, scenario in INITIALIZATIONS.items():
-        script = in_capture_mode(scenario.write(["a", "b"], 2), mode)
-        assert reordered(script, ("capture",)) == in_capture_mode(script, "thread_local")
-        assert ("capture" in scenario.orders) is (name == "cuda_graphs")
+        script = captured_so(scenario.write(["a", "b"], 2), mode=mode, warm_calls=0)
+        for order, captured in (("capture", ("thread_local", 0)), ("warm_capture", (mode, WARM_CALLS))):
+            cured = reordered(script, (order,))
+            assert {step[2:] for step in steps_of(cured, "capture")} == ({captured} if scenario.graphs else set())
+            assert [step for step in cured.threads[0] if step[0] != "capture"] == [
+                step for step in script.threads[0] if step[0] != "capture"
+            ]
+            assert (order in scenario.orders) is (name == "cuda_graphs")
 
 
-def test_capture_mode_changes_no_other_script() -> None:
+@given(size=SIZES, seed=st.integers(0, 99))
+def test_threads_take_turns_where_any_of_them_could_end_the_capture_of_another(
+    size: tuple[int, int], seed: int
+) -> None:
+    models, script = written(INITIALIZATIONS["cuda_graphs"], size)
+    script = captured_so(script, mode="global", warm_calls=3)
+    for steps in script.threads:
+        for before, step, after in zip(steps, steps[1:], steps[2:], strict=False):
+            if step[0] in ("load", "calls", "capture"):
+                assert (before, after) == (("lock", START_UP), ("unlock", START_UP))
+    assert reordered(script, ("load", "calls")) == script
+    assert set(map(model_of, Play(script, random.Random(seed)).run().called)) == set(models)
+
+
+def test_how_graphs_are_captured_changes_no_other_script() -> None:
     for name, scenario in INITIALIZATIONS.items():
         script = scenario.write(["a", "b"], 3)
-        assert (in_capture_mode(script, "global") == script) is (name != "cuda_graphs")
+        assert (captured_so(script, mode="global", warm_calls=0) == script) is (name != "cuda_graphs")
+
+
+def test_an_order_that_captures_keep_already_is_not_open() -> None:
+    graphs, other = INITIALIZATIONS["cuda_graphs"], INITIALIZATIONS["concurrent"]
+    assert open_orders(graphs, mode="thread_local", warm_calls=3) == ("load", "calls")
+    assert open_orders(graphs, mode="relaxed", warm_calls=0) == ("load", "calls", "warm_capture")
+    assert open_orders(graphs, mode="global", warm_calls=3) == ("capture",)
+    assert open_orders(other, mode="global", warm_calls=0) == other.orders
 
 
 @pytest.mark.parametrize(("name", "warm"), [("prefork", True), ("prefork_cold", False)])

@@ -59,6 +59,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--capture-mode", choices=CAPTURE_MODES, help="how graphs are captured (default: thread_local)"
     )
+    command.add_argument("--capture-warm-calls", metavar="N", help="calls in a capture's stream before it (default: 3)")
     add_running(command, "--profile", "--new-profile", "--deadline")
     command.add_argument("--latency", choices=("off", "quick", "thorough"), help="how long the benchmark may take")
     command.add_argument("--until", choices=UNTIL, help="end before timing; --resume goes on with it")

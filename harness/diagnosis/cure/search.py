@@ -34,7 +34,7 @@ from harness.domain.verdict import CellVerdict
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
 from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Effects, Probed, WithWorker, new_profile
-from harness.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS, open_orders
 from harness.search.budget import Stop
 from harness.search.minimal_sets import Indices, minimal_sets
 from harness.settings.mitigations import JIT_SWITCHES, candidates, get_along
@@ -253,12 +253,14 @@ def _candidates(model: str, cell: CellVerdict, facts: Probed) -> tuple[Setting, 
     scenario = INITIALIZATIONS.get(cell.scenario)
     fingerprint = facts.fingerprints.get("new")
     probe = facts.alone.get(model)
-    in_vain = set[str]() if facts.plan.settings.capture_mode == "global" else {"capture"}  # it is no stricter already
+    settings = facts.plan.settings
     return candidates(
         new_profile(facts.plan),
         device=facts.plan.runs_on,
         isa=(fingerprint.isa if fingerprint is not None else None) or "",
-        orders=set(scenario.orders) - in_vain if scenario is not None else (),
+        orders=open_orders(scenario, mode=settings.capture_mode, warm_calls=settings.capture_warm_calls)
+        if scenario is not None
+        else (),
         pools=scenario.pools if scenario is not None else None,
         old=facts.baselines[model].numerics,
         new=probe.data.get("numerics", {}) if probe is not None else {},

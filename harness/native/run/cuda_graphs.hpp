@@ -19,7 +19,6 @@
 
 namespace gate::graphs {
 
-inline constexpr int kWarmCalls = 3;
 inline constexpr int kTimedCalls = 20;
 
 inline void begin(at::cuda::CUDAGraph& graph, const std::string& mode) {
@@ -85,7 +84,7 @@ double timed_ms(Action&& action) {
 
 // Captures on a stream and in a memory pool of the thread's own; the mark graph:MODEL holds what the Python worker's
 // holds. The graph is never destroyed: a server keeps its own.
-inline void capture(ServedModel& served, const std::string& mode, EventLog& log, int thread) {
+inline void capture(ServedModel& served, const std::string& mode, long warm_calls, EventLog& log, int thread) {
   const std::string& set = served.schedule().at(0).set;
   const Place place{served.name(), thread, set};
   auto& graph = *new at::cuda::CUDAGraph;
@@ -95,8 +94,7 @@ inline void capture(ServedModel& served, const std::string& mode, EventLog& log,
     if (!served.device().is_cuda()) throw PythonError("RuntimeError", "a graph cannot be captured on the CPU");
     stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false);
     const c10::cuda::CUDAStreamGuard guard(*stream);
-    // Lazy initialization must not fall into the capture (torch's own advice).
-    for (int i = 0; i < kWarmCalls; ++i) served.prepare(set).make();
+    for (long i = 0; i < warm_calls; ++i) served.prepare(set).make();
     // The graph reads these arguments whenever it is replayed.
     const auto& call = *new PreparedCall(served.prepare(set));
     served.synchronize();
@@ -128,7 +126,7 @@ inline void capture(ServedModel& served, const std::string& mode, EventLog& log,
 
 namespace gate::graphs {
 
-inline void capture(ServedModel& served, const std::string& mode, EventLog& log, int thread) {
+inline void capture(ServedModel& served, const std::string& mode, long, EventLog& log, int thread) {
   log.phase(wire::kCapture, {served.name(), thread, served.schedule().at(0).set}, [&] {
     throw PythonError("RuntimeError", "cannot capture (" + mode + "): this worker was built without CUDA");
   });

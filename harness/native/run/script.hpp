@@ -183,7 +183,9 @@ class Stage {
     else if (verb == "set_threads") pools_.resize(step[1].integer, thread);
     else if (verb == "drop") with_model(name(), [&](ServedModel& served) { drop(served, thread); });
     else if (verb == "capture")
-      with_model(name(), [&](ServedModel& served) { graphs::capture(served, step[2].str(), log_, thread); });
+      with_model(name(), [&](ServedModel& served) {
+        graphs::capture(served, step[2].str(), static_cast<long>(step[3].integer), log_, thread);
+      });
     else if (verb == "barrier") log_.phase(wire::kBarrier, {"", thread}, [&] { barriers_.at(name()).wait(); });
     else if (verb == "lock") log_.phase(wire::kBarrier, {"", thread}, [&] { locks_.at(name()).lock(); });
     else if (verb == "unlock") locks_.at(name()).unlock();

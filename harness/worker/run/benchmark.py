@@ -51,6 +51,7 @@ EXTRAS = ("shape", "together", "replay")
 ORDERS = ("load", "block", "drop", *EXTRAS)
 # Replays happen in the thread that captures, and nothing else works beside it.
 CAPTURE_MODE = "thread_local"
+WARM_CALLS = 3
 
 
 def benchmark(request, run_dir, log):
@@ -162,7 +163,7 @@ class BenchmarkProcess:
         served, set_name = self._served[model][0], self._runs[model]["schedule"][0][0]
         try:
             with self._log.phase(wire.CAPTURE, model=model, set=set_name):
-                captured = graphs.captured(served, CAPTURE_MODE, set_name)
+                captured = graphs.captured(served, CAPTURE_MODE, WARM_CALLS, set_name)
         except events.PhaseFailed as failure:
             return {"skipped": words_of(failure), "spoilt": not self._answers(model)}
         with self._log.phase(wire.REPLAY, model=model, set=set_name), self._device.module.stream(captured.stream):

@@ -9,12 +9,10 @@ import torch
 from gate_worker import wire
 from gate_worker.run.serving import leaves
 
-# Calls on the capturing stream before the capture: lazy initialization must not fall into it (torch's own advice).
-WARM_CALLS = 3
 TIMED_CALLS = 20
 
 
-def capture(served, mode, log, thread):
+def capture(served, mode, warm_calls, log, thread):
     """Capture and replay in a stream and a memory pool of this thread; the mark ``graph:MODEL`` holds the numbers.
 
     Times are milliseconds of the device, between events in that stream; the difference is that of the worst element,
@@ -23,7 +21,7 @@ def capture(served, mode, log, thread):
     set_name = served.schedule[0][0]
     place = {"model": served.name, "thread": thread, "set": set_name}
     with log.phase(wire.CAPTURE, **place):
-        graph = captured(served, mode, set_name)
+        graph = captured(served, mode, warm_calls, set_name)
     with log.phase(wire.REPLAY, **place), served.device.module.stream(graph.stream):
         expected = prepared_call(served, set_name)()
         served.prepare()  # the state and the random numbers of a first call
@@ -59,8 +57,8 @@ class Captured:
         self._call = call  # the graph reads its arguments whenever it is replayed
 
 
-def captured(served, mode, set_name):
-    """Capture one call in a stream and a memory pool of its own, after warm calls in that stream."""
+def captured(served, mode, warm_calls, set_name):
+    """Capture one call in a stream and a memory pool of its own, after ``warm_calls`` in that stream."""
     why_not = served.device.why_no_graphs()
     if why_not:
         raise RuntimeError(why_not)
@@ -68,7 +66,7 @@ def captured(served, mode, set_name):
     stream = module.Stream()
     stream.wait_stream(module.current_stream())
     with module.stream(stream):
-        for _ in range(WARM_CALLS):
+        for _ in range(warm_calls):
             prepared_call(served, set_name)()
         call = prepared_call(served, set_name)
         served.synchronize()

@@ -236,10 +236,10 @@ class Stage:
 
         self._model_step(name, drop)
 
-    def _capture(self, thread, name, mode):
+    def _capture(self, thread, name, mode, warm_calls):
         from gate_worker.run import cuda_graphs as graphs
 
-        self._model_step(name, lambda served: graphs.capture(served, mode, self._log, thread))
+        self._model_step(name, lambda served: graphs.capture(served, mode, warm_calls, self._log, thread))
 
     def _barrier(self, thread, name):
         with self._log.phase(wire.BARRIER, thread=thread):

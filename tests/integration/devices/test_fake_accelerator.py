@@ -41,9 +41,12 @@ SHOWS = {
     "more_than_there_is": "OutOfMemoryError: fakedev out of memory. Tried to allocate 4194304 bytes",
     "device_that_vanishes": "RuntimeError: fakedev error: the device is lost",
     "fork_of_a_process_with_a_device": "RuntimeError: fakedev error: cannot re-initialize fakedev in a forked subprocess",
+    "kernel_that_is_loaded_while_another_spins": "launched | hang",
+    "copy_of_another_thread_while_a_kernel_is_loaded": "waited",
     "capture_and_an_allocation_of_another_thread": f"{DEAD} (allocation",
     "capture_that_opens_a_kernel_library": f"{DEAD} (first use of a kernel library)",
     "capture_in_a_thread_that_has_called_nothing": f"{DEAD} (first use of a kernel library)",
+    "capture_in_a_stream_that_has_no_handle": f"{DEAD} (first use of a kernel library)",
     "capture_that_releases_memory": f"{DEAD} (release",
     "capture_and_a_synchronization_of_another_thread": f"{DEAD} (synchronization of the device by another thread)",
     "capture_and_a_synchronization_of_its_own_thread": f"{DEAD} (synchronization of the device)",
@@ -55,6 +58,7 @@ SAID_BEFORE = {
     "error_one_call_later": "after the call",
     "index_out_of_range": "after the call",
     "stream_that_hangs": "launched",
+    "kernel_that_is_loaded_while_another_spins": "launched",
 }
 
 

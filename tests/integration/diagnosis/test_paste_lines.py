@@ -55,7 +55,7 @@ CHECKS = {
     "fusion on the CPU": "torch._C._jit_can_fuse_on_cpu()",
 }
 # These say in comments what only the server's own code can do.
-COMMENTS = {"join threads before exit", "thread-local capture"}
+COMMENTS = {"join threads before exit", "thread-local capture", "warm-up before capture"}
 # One import of torch; each setting has a fork of it, as nothing has run an operator before.
 PROGRAM = """
 import io, json, os, sys, threading

@@ -251,12 +251,13 @@ def test_options_of_initialization_reach_the_plan(project: Path, monkeypatch: py
         raise ConfigError("planned", "that is all")
 
     monkeypatch.setattr("harness.run.execute.make_plan", remember)
-    typed = "--scenario all --runtime python --init-rounds 50 --init-threads 6 --capture-mode relaxed --device cpu"
-    assert main(["--project", str(project), "compat", "-k", "din", *typed.split()]) == 2
+    typed = "--scenario all --runtime python --init-rounds 50 --init-threads 6 --device cpu"
+    captures = "--capture-mode relaxed --capture-warm-calls 0"
+    assert main(["--project", str(project), "compat", "-k", "din", *typed.split(), *captures.split()]) == 2
     (plan,) = plans
     settings = plan.settings
     assert (settings.runtime, settings.init_rounds, settings.init_threads) == ("python", 50, 6)
-    assert settings.capture_mode == "relaxed"
+    assert (settings.capture_mode, settings.capture_warm_calls) == ("relaxed", 0)
     assert {"sequential", "shared", "reinit", "processes"} <= set(plan.scenarios)
     assert not {"inter_op", "small_pools", "cuda_graphs"} & set(plan.scenarios)
 

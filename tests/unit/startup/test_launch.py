@@ -507,13 +507,14 @@ def test_small_pools_replace_those_of_the_profile() -> None:
 
 
 @pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
-def test_graphs_are_captured_in_the_mode_of_the_settings(mode: str) -> None:
+def test_graphs_are_captured_as_the_settings_say(mode: str) -> None:
     runner = answering({})
-    launcher(runner, facts_of("a", "b", settings={"capture_mode": mode}), "cuda_graphs").round(["a", "b"], 0)
-    modes = {
-        step[2] for item in runner.asked for steps in script_of(item).threads for step in steps if step[0] == "capture"
+    settings = {"capture_mode": mode, "capture_warm_calls": 1}
+    launcher(runner, facts_of("a", "b", settings=settings), "cuda_graphs").round(["a", "b"], 0)
+    captured = {
+        step[2:] for item in runner.asked for steps in script_of(item).threads for step in steps if step[0] == "capture"
     }
-    assert modes == {mode}
+    assert captured == {(mode, 1)}
 
 
 def test_trial_may_have_other_threads_or_go_one_after_another() -> None:

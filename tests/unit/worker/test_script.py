@@ -384,7 +384,7 @@ def test_pool_calls_are_refused_and_not_pretended(perform: Perform) -> None:
 
 
 def test_capture_without_a_gpu_is_an_error_of_the_model(perform: Perform) -> None:
-    played = perform(Script(threads=((*both("a"), ("capture", "a", "relaxed"), *both("b")),)))
+    played = perform(Script(threads=((*both("a"), ("capture", "a", "relaxed", 3), *both("b")),)))
     assert played.outcomes == {"a": Outcome.RUNTIME_ERROR, "b": Outcome.COMPLETED}
     failure = played.result.models[0].failure
     assert failure is not None

@@ -28,7 +28,7 @@ def devices():
 
 
 def faults():
-    for text in ("late_eror", "hang:0", "hang:x"):
+    for text in ("late_eror", "hang:0", "hang:x", "hang:2++"):
         try:
             fakedev.set_fault(text)
         except RuntimeError as error:

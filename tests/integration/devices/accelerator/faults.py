@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 import threading
+import time
 
 sys.path.insert(0, sys.argv[1])
 
@@ -21,6 +22,7 @@ import torch
 import fakedev
 
 LIMIT_S = 60.0
+BUSY_S = 0.5  # how long a kernel takes that others wait for
 HANG_S = 0.4  # after the child has said that nothing is left but to wait
 CASES = {}
 
@@ -199,13 +201,46 @@ def fork_of_a_process_with_a_device(planted):
     return in_child(lambda _: judged(loaded()(WORDS.to("fakedev:0"))), planted)[-1]
 
 
+# modules
+
+
+@case
+def kernel_that_is_loaded_while_another_spins(planted):
+    """The loading waits for the device, and the kernel that spins for what is launched after the loading."""
+    os.environ["CUDA_MODULE_LOADING"] = "LAZY" if planted else "EAGER"
+    flag, values = torch.zeros(1, dtype=torch.int32, device="fakedev"), torch.ones(8, device="fakedev")
+    torch.ops.fakedev.spin_until(flag)
+    say("launched")
+    doubled = values * 2
+    flag.fill_(1)
+    return judged(doubled, torch.full((8,), 2.0))
+
+
+@case
+def copy_of_another_thread_while_a_kernel_is_loaded(planted):
+    """The thread has nothing to load, and must wait like everybody."""
+    os.environ["CUDA_MODULE_LOADING"] = "LAZY" if planted else "EAGER"
+    values = torch.ones(8, device="fakedev")
+    fakedev.synchronize()
+    fakedev.sleep(BUSY_S)
+    loading = threading.Thread(target=values.sin)  # its first launch
+    loading.start()
+    loading.join(BUSY_S / 5)
+    with fakedev.stream(fakedev.Stream()):
+        begun = time.monotonic()
+        torch.ones(8).to("fakedev", non_blocking=True)
+        waited_s = time.monotonic() - begun
+    loading.join()
+    return "waited" if waited_s > BUSY_S / 2 else "right"
+
+
 # captures
 
 
-def captured(mode, of_other_thread=None, of_this_thread=None, module=None, warm_calls=1):
+def captured(mode, of_other_thread=None, of_this_thread=None, module=None, warm_calls=1, warm_in=None):
     """Capture a call of the module while another thread does something; replay it with other inputs."""
     module, words, stream = module or loaded(), torch.zeros_like(WORDS).to("fakedev:0"), fakedev.Stream()
-    with fakedev.stream(stream):
+    with fakedev.stream(warm_in or stream):
         for _ in range(warm_calls):
             module(words)
         stream.synchronize()
@@ -259,6 +294,13 @@ def capture_in_a_thread_that_has_called_nothing(planted):
     thread.start()
     thread.join()
     return found[0]
+
+
+@case
+def capture_in_a_stream_that_has_no_handle(planted):
+    """Warmed up in another stream: harmless as long as threads have one handle, and no longer with one for each stream."""
+    os.environ["FAKEDEV_HANDLES"] = "stream" if planted else "thread"
+    return captured("thread_local", warm_in=fakedev.Stream())
 
 
 @case
