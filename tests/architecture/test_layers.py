@@ -16,7 +16,7 @@ LAYERS = (
     ("report",),
     ("diagnosis", "releases", "doctor"),
     ("decision",),
-    ("correctness", "latency", "startup", "hang", "static", "golden"),
+    ("correctness", "latency", "startup", "hang", "static", "golden", "successor"),
     ("probing",),
     ("models", "environments"),
     ("config", "tensors", "archive", "search", "store"),
@@ -36,6 +36,7 @@ PEERS = {
     ("startup", "correctness"): "outputs made beside others are judged as outputs are",
     ("startup", "hang"): "a model that does not come up is told with the story of its process",
     ("startup", "static"): "the C++ worker is built only where the artifacts are ones that it can load",
+    ("successor", "correctness"): "a program's outputs are judged as an artifact's are",
     ("tensors", "store"): "recorded outputs lie where the files of a probe do",
     ("static", "hang"): "a prediction is held against the failure that was seen",
 }
@@ -112,6 +113,10 @@ PURE_MODULES = (
     "static.predict",
     "static.schema_fit",
     "static.semantics",
+    "successor.dimensions",
+    "successor.facts",
+    "successor.judging",
+    "successor.obstacles",
     "store.json",
     "tensors.decode",
     "tensors.outputs",
@@ -135,7 +140,7 @@ READS_AND_WRITES = {
 ENTRY_POINT = "cli.__init__"
 READS_ITS_OWN_TEMPLATES = "report.page.engine"
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-MOST_IN_A_FOLDER = 22
+MOST_IN_A_FOLDER = 23
 
 
 @functools.cache
