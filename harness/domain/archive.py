@@ -175,6 +175,19 @@ class Upgrader:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Programs:
+    """Which exported programs a release reads.
+
+    Attributes:
+        schema: the version that it writes, the major one first; empty where it has no torch.export.
+        archive: the version of archives that it reads and writes; empty where it knows only the older container.
+    """
+
+    schema: tuple[int, ...] = ()
+    archive: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class OperatorRegistry:
     """What a release accepts.
 
@@ -186,6 +199,7 @@ class OperatorRegistry:
         custom_classes: TorchBind classes, e.g. ``"quantized.LinearPackedParamsBase"``.
         library_operators: those of ``schemas`` that operator libraries have registered.
         dtypes: ``"float32"``, ...; ``type_names``: those of the types asked for that its parser knows.
+        programs: which exported programs it reads.
     """
 
     torch: str
@@ -196,3 +210,4 @@ class OperatorRegistry:
     dtypes: frozenset[str]
     type_names: frozenset[str]
     library_operators: frozenset[str] = frozenset()
+    programs: Programs = Programs()

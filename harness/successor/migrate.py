@@ -21,6 +21,8 @@ from harness.tensors.recorded import read_inputs
 from harness.worker import wire
 
 FORWARD = "forward"
+# Modules of the worker that import for seconds what torch.export needs.
+CONVERTING, RUNNING = "successor.converting", "successor.programs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +42,13 @@ def try_all(facts: Answered, loaders: Sequence[Loader], effects: Effects, *, pac
         package: whether packages of AOTInductor are made as well.
     """
     way = _Way(facts, loaders, effects)
+    effects.runner.preload(loaders[0].side, (CONVERTING, RUNNING))
     tried = way.each(
         "convert", way.convert, [_begun(export, facts, loaders[0].name) for export in facts.exports.values()]
     )
     for loader in loaders:
+        if loader is not loaders[0]:
+            effects.runner.preload(loader.side, (RUNNING,))
         tried = way.each("run", lambda one, loader=loader: way.run(one, loader), tried, loader)  # type: ignore[misc]
         if loader is loaders[0]:
             tried = [way.in_torchscript(one) for one in tried]

@@ -97,6 +97,8 @@ are those paths (none, if Python modules register all): it opens them, with ``co
 be opened alone. Its mark ``libraries`` tells ``not_opened`` (path -> why) and ``missing``: which of ``operators`` are
 not known then.
 
+A request of verb ``serve`` may have ``preload``: modules of the worker that are imported for all children.
+
 A request has ``device``, torch's name for where its models run, and ``capabilities``, what that device can do: any of
 ``streams``, ``events``, ``memory``, ``graphs`` and ``nvidia`` (``Device`` in ``harness/devices.py``); none on the CPU.
 

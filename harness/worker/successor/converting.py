@@ -10,6 +10,11 @@ from gate_worker import settings, wire
 from gate_worker.graph import node_facts
 from gate_worker.values import trees
 
+try:
+    from torch._export import converter
+except ImportError:  # of an older release
+    converter = None
+
 
 class NoConverter(Exception):
     """This release has no converter."""
@@ -40,10 +45,8 @@ def convert(request, run_dir, log):
 
 def converted(module, arguments, log):
     """Return the program; the mark ``not_converted`` tells at which node of the graph the converter has given up."""
-    try:
-        from torch._export import converter
-    except ImportError:
-        raise NoConverter("torch %s has no torch._export.converter.TS2EPConverter" % torch.__version__) from None
+    if converter is None:
+        raise NoConverter("torch %s has no torch._export.converter.TS2EPConverter" % torch.__version__)
     with torch.no_grad(), telling_where(converter.TS2FXGraphConverter, log):
         return converter.TS2EPConverter(module, arguments).convert()
 

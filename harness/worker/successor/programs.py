@@ -1,8 +1,13 @@
 """Verbs ``run_program`` and ``run_package``: do a script, as ``run`` does, with .pt2 files or packages as models."""
 
+import contextlib
+
 import torch
 
 from gate_worker.run import script, serving
+
+with contextlib.suppress(ImportError):  # seconds, which are no part of loading; a release that has it not says so there
+    import torch._export.serde.serialize
 
 
 class Program(serving.ServedModel):
