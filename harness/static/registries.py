@@ -46,8 +46,8 @@ class Dump:
     custom_classes: list[str]
     dtypes: list[str]
     type_names: list[str]
-    programs: Programs
     library_operators: list[str] = field(default_factory=list)
+    programs: Programs = Programs()
 
 
 def registries_of(environments: Mapping[str, Environment], root: Path) -> dict[str, OperatorRegistry]:

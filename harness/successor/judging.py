@@ -234,7 +234,7 @@ def _not_loadable(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     return replace(
         model,
         outcome=Migrated.NOT_LOADABLE,
-        kind=f"not loadable in {', '.join(named)}",
+        kind=f"in {', '.join(named)}",
         reason="; ".join(reason for _, reason in reasons),
         cure=f"convert in the oldest release that must load it: --new {named[-1]}",
     )
@@ -254,15 +254,15 @@ def _not_packageable(tried: Tried, model: MigratedModel) -> MigratedModel | None
         return _unclear(model, "the package", probe)
     result = probe.models[0]
     if result.outcome is not Outcome.COMPLETED:
-        kind, cure = compiler_trouble(result.failure.message if result.failure is not None else "")
+        kind, cure = compiler_trouble(f"{said.type}: {said.message}" if (said := result.failure) is not None else "")
         return replace(model, kind=kind or model.kind, reason=failure_words(result, probe), cure=cure)
     packaged = tried.packaged
     if packaged is None:
         return replace(model, reason="nothing was written")
     if packaged.load.load_ns is None:
         return replace(model, reason=f"the package does not load: {failure_words(packaged.load, packaged.probe)}")
-    said = difference(packaged) or _call_failure(packaged)
-    return replace(model, reason=f"the package answers otherwise: {said}") if said else None
+    otherwise = difference(packaged) or _call_failure(packaged)
+    return replace(model, reason=f"the package answers otherwise: {otherwise}") if otherwise else None
 
 
 # By what a failed compilation says: a stable word, and what to do.

@@ -111,6 +111,7 @@ PURE_MODULES = (
     "startup.rates",
     "static.judging",
     "static.predict",
+    "static.predict_programs",
     "static.schema_fit",
     "static.semantics",
     "successor.dimensions",
