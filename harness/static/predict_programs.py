@@ -1,7 +1,7 @@
 """From the facts of a .pt2 and what a release reads to a prediction. Pure.
 
 The rules are those of ``torch.export.load``: the container, the version of the archive, and the major version of the
-schema; what the two releases with other minor versions do with each other's programs is loading them.
+schema. A newer minor version is in doubt.
 """
 
 from collections.abc import Iterator
@@ -35,12 +35,15 @@ def program_findings(facts: ArchiveFacts, program: ProgramFacts, target: Operato
         text = f"archive version {program.archive_version or 'unknown'}; torch {torch} reads {reads.archive}"
         yield _about(facts, "archive_version", Weight.STOPS, text, EXPORT_THERE)
         return
+    own, theirs = (".".join(map(str, version)) for version in (program.schema, reads.schema))
     if program.schema and program.schema[0] != reads.schema[0]:
-        own, theirs = (".".join(map(str, version)) for version in (program.schema, reads.schema))
         newer = "a newer" if program.schema[0] > reads.schema[0] else "an older"
         text = f"{newer} schema, {own}; torch {torch} reads {theirs}"
         yield _about(facts, "schema_version", Weight.STOPS, text, EXPORT_THERE)
         return
+    if program.schema > reads.schema:
+        text = f"schema {own}, and torch {torch} has {theirs}: it may meet what it does not know"
+        yield _about(facts, "schema_newer", Weight.DOUBT, text, "load it in this release to know")
     known = {
         f"{name.replace('::', '.')}.{one.overload or 'default'}"
         for name, all_ in target.schemas.items()

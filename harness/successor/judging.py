@@ -10,7 +10,7 @@ from harness.domain.findings import SEVERITY, Severity
 from harness.domain.migration import Dimension, Migrated, MigratedModel, Migration, Step
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
-from harness.domain.text import counted, error_line, first_few, prose
+from harness.domain.text import PACKAGES, counted, error_line, first_few, prose
 from harness.errors import ExitCode
 from harness.successor.dimensions import differing, fixed_dimensions, taken
 from harness.successor.facts import Answers, Tried
@@ -105,14 +105,15 @@ def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None
         kind = result.outcome.value
         return replace(model, kind=kind, reason=f"the conversion ends in a {kind}: {failure_words(result, probe)}")
     said = str(node["reason"]) if node else f"{result.failure.type}: {result.failure.message}"
-    kind, cure = obstacle(str(node.get("kind", "")), said)
-    place = f"{node['kind']} at {node['source'] or 'an unknown place'}: " if node else f"{result.phase}: "
+    source = PACKAGES.sub("", str(node.get("source", "")))
+    kind, cure = obstacle(str(node.get("kind", "")), said, source)
+    place = f"{node['kind']} at {source or 'an unknown place'}: " if node else f"{result.phase}: "
     return replace(
         model,
         kind=kind,
         reason=place + prose(_telling(said)),
         cure=cure,
-        source=str(node.get("source", "")),
+        source=source,
         code=str(node.get("code", "")),
     )
 

@@ -95,17 +95,23 @@ OBSTACLES: Sequence[Obstacle] = (
     Obstacle("", r"INTERNAL ASSERT|internal assert", "internal assert of torch", RE_EXPORT),
 )
 
-ERROR = re.compile(r"(\w+(?:Error|Exception|Symbol|Exit|Converter|NotKept|UserError|Unsupported)): ")
-NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+OF_TORCH = re.compile(r"(^|/)torch/")
+TRACED = (
+    "the branch is torch's own, and no request decides it: torch.jit.trace in place of torch.jit.script; or "
+    "export the Python module"
+)
 
 
-def obstacle(node: str, said: str) -> tuple[str, str]:
+def obstacle(node: str, said: str, source: str = "") -> tuple[str, str]:
     """Return (stable word, what to write instead) of a conversion that failed.
 
     Args:
         node: kind of the innermost node at which it did, empty where it was at none.
         said: the error, its type first.
+        source: ``file:line`` of the node.
     """
+    if node == "prim::If" and OF_TORCH.search(source):
+        return "prim::If of torch's own code", TRACED
     for known in OBSTACLES:
         if re.fullmatch(known.node or ".*", node) and re.search(known.said, said):
             return known.kind or node, known.cure

@@ -122,6 +122,15 @@ def test_known_obstacles_have_their_words_and_all_have_a_cure(node: str, said: s
     assert found[1]
 
 
+def test_a_branch_of_torchs_own_code_is_no_fault_of_the_model() -> None:
+    node = {**NODE, "source": "/env/lib/python3.11/site-packages/torch/nn/functional.py:2665"}
+    found = judge(refused("RuntimeError: failed", **node))
+    assert (found.kind, found.source) == ("prim::If of torch's own code", "torch/nn/functional.py:2665")
+    assert "torch.jit.trace" in found.cure
+    own = judge(refused("RuntimeError: failed", **{**NODE, "source": "/home/me/pytorch_models/x.py:3"}))
+    assert own.kind == "prim::If"
+
+
 def test_other_methods_and_state_are_not_convertible_whatever_the_converter_says() -> None:
     several = judge(replace(READY, input_sets=(SETS[0], InputSet(name="other", method="score"))))
     assert (several.outcome, several.kind) == (Migrated.NOT_CONVERTIBLE, "several methods")
