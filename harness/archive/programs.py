@@ -52,7 +52,7 @@ def read_program(
     if not models:
         problem = ArchiveProblem(kind="member_missing", text="models/*.json is not there: it holds no program")
         return ProgramFacts(container=container, archive_version=version), (problem,)
-    name = OLDER if older else sorted(models)[0]
+    name = OLDER if older else min(models)
     data = read_member(source, inside[name], limits.program_bytes, limits)
     try:
         program = json.loads(data)

@@ -31,7 +31,7 @@ EXPORT_AGAIN = "export again in this release, or replace the operator and export
 
 
 def predict(facts: ArchiveFacts, registries: Mapping[str, OperatorRegistry]) -> dict[str, StaticVerdict]:
-    """Return a verdict per side (``"old"``, ``"new"``); none for a file without TorchScript code or an exported program."""
+    """Return a verdict per side (``"old"``, ``"new"``); none for a file of another kind."""
     if not facts.is_judged:
         return {}
     verdicts = {}

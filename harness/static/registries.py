@@ -47,7 +47,7 @@ class Dump:
     dtypes: list[str]
     type_names: list[str]
     library_operators: list[str] = field(default_factory=list)
-    programs: Programs = Programs()
+    programs: Programs = field(default_factory=Programs)
 
 
 def registries_of(environments: Mapping[str, Environment], root: Path) -> dict[str, OperatorRegistry]:
