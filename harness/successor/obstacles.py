@@ -7,6 +7,9 @@ from typing import NamedTuple
 RE_EXPORT = "export the Python module that it was made of: torch.export.export(module, args, dynamic_shapes=...)"
 
 
+LISTS = "build lists and dicts in one expression, or return their tensors as a tuple"
+
+
 class Obstacle(NamedTuple):
     """One known obstacle: how it shows, its stable word, and what to write instead.
 
@@ -39,10 +42,26 @@ OBSTACLES: Sequence[Obstacle] = (
     ),
     Obstacle(
         "",
-        r"ScriptObject|custom class|TorchBind|torchbind|PackedParams",
+        r"Unsupported quantized op|PackedParams",
+        "quantized operator",
+        "export the float module and quantize it with the PT2E flow (torchao)",
+    ),
+    Obstacle(
+        "",
+        r"ScriptObject|custom class|TorchBind|torchbind",
         "custom class",
         "export the float module and quantize it with the PT2E flow (torchao), or register a fake class for it",
     ),
+    Obstacle(
+        "", r"ModuleContainerIndex", "prim::ModuleContainerIndex", "choose the module by a constant, not by a value"
+    ),
+    Obstacle(
+        "",
+        r"InvalidTag",
+        "value that is no tensor",
+        "keep text and other plain values out of the arguments and the attributes of forward",
+    ),
+    Obstacle("", r"non-empty TensorList|immutable_list", "list built step by step", LISTS),
     Obstacle(
         r"prim::If",
         r"",
@@ -78,7 +97,7 @@ OBSTACLES: Sequence[Obstacle] = (
         r"aten::(append|extend|insert|pop|_set_item|__contains__|keys|values|items|Delete|del)|prim::(Dict|List)\w*",
         r"",
         "",
-        "build lists and dicts in one expression, or return their tensors as a tuple",
+        LISTS,
     ),
     Obstacle(
         r"aten::(format|strip|split|join|ord|lower|upper|startswith|percentFormat|str)|prim::Print",
@@ -90,16 +109,17 @@ OBSTACLES: Sequence[Obstacle] = (
         r"prim::(unchecked_cast|isinstance|unchecked_unwrap_optional|Uninitialized)|aten::__is(not)?__",
         r"",
         "",
-        "declare the argument without Optional or Union, or export one module for each case",
+        "declare arguments without Optional or Union; or torch.jit.trace in place of torch.jit.script, which decides types",
     ),
     Obstacle("", r"INTERNAL ASSERT|internal assert", "internal assert of torch", RE_EXPORT),
 )
 
 OF_TORCH = re.compile(r"(^|/)torch/")
 TRACED = (
-    "the branch is torch's own, and no request decides it: torch.jit.trace in place of torch.jit.script; or "
-    "export the Python module"
+    "torch.jit.trace in place of torch.jit.script: what no request decides is decided then; or export the Python module"
 )
+# What a release says of an operator that it could not run on the types that the converter has given it.
+OPERATOR = re.compile(r"^\w+: ((?:aten|prim)::\w+)\(\) Expected a value of type")
 
 
 def obstacle(node: str, said: str, source: str = "") -> tuple[str, str]:
@@ -110,8 +130,10 @@ def obstacle(node: str, said: str, source: str = "") -> tuple[str, str]:
         said: the error, its type first.
         source: ``file:line`` of the node.
     """
-    if node == "prim::If" and OF_TORCH.search(source):
-        return "prim::If of torch's own code", TRACED
+    if node and OF_TORCH.search(source):
+        return f"{node} of torch's own code", TRACED
+    operator = OPERATOR.match(said)
+    node = node or (operator[1] if operator else "")
     for known in OBSTACLES:
         if re.fullmatch(known.node or ".*", node) and re.search(known.said, said):
             return known.kind or node, known.cure

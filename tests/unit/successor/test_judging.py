@@ -112,6 +112,13 @@ def test_a_conversion_that_fails_names_node_line_and_what_to_write() -> None:
         ("prim::Loop", "RuntimeError: dynamic value of number of iterations", "prim::Loop"),
         ("", "RuntimeError: isIntList() INTERNAL ASSERT FAILED", "internal assert of torch"),
         ("quantized::linear", "RuntimeError: no ScriptObject here", "custom class"),
+        ("", "RuntimeError: aten::_set_item() Expected a value of type 't' for argument 'v'", "aten::_set_item"),
+        (
+            "",
+            "RuntimeError: Unsupported quantized op during transformation: linear_dynamic.default",
+            "quantized operator",
+        ),
+        ("", "RuntimeError: Expected Tensor but got InvalidTag(97)", "value that is no tensor"),
         ("aten::foo", "ValueError: something else", "aten::foo"),
         ("", "KeyError: 'weight'", "KeyError"),
     ],
