@@ -19,6 +19,7 @@ class Answers:
         probe: of the whole process.
         load: how loading went; ``calls``: input set -> how its calls went.
         comparison: of the sets that answered with the golden outputs; None where none did.
+        lists: whether it answers with lists where the golden outputs have tuples; they are compared as tuples.
         evidence: the probe's folder, as it is shown.
     """
 
@@ -27,6 +28,7 @@ class Answers:
     load: ModelResult
     calls: Mapping[str, ModelResult]
     comparison: OutputComparison | None = None
+    lists: bool = False
     evidence: str = ""
 
 

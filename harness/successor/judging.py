@@ -30,6 +30,7 @@ STOPPED: Mapping[str, tuple[str, str]] = {
     "fails_before": ("as TorchScript it fails in the old release already: {}", "see it with compat"),
 }
 METHOD_CURE = "a module whose forward is that method, saved as an archive of its own"
+TUPLE_CURE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
 RESET_CURE = "take the state as an input of forward and return it, in place of the method {}"
 # What torch.export raises where a request has a size that the program does not take.
 REFUSES_SIZE = re.compile(r"Guard failed|Expected input|to be equal to|to be [<>]=|expected .* but got")
@@ -46,7 +47,7 @@ WORST_FIRST = (
 def judge(tried: Tried) -> MigratedModel:
     """Return the one outcome of an artifact: that of the first step that did not come through."""
     model = MigratedModel(model=tried.model, outcome=Migrated.READY, example=tried.example, steps=tuple(_steps(tried)))
-    for found in (_stopped, _not_convertible, _differs, _fixed, _not_loadable, _not_packageable):
+    for found in (_stopped, _not_convertible, _differs, _fixed, _not_loadable, _not_packageable, _lists):
         judged = found(tried, model)
         if judged is not None:
             return replace(judged, reason=_cut(judged.reason, LONGEST_REASON))
@@ -264,6 +265,14 @@ def _not_packageable(tried: Tried, model: MigratedModel) -> MigratedModel | None
         return replace(model, reason=f"the package does not load: {failure_words(packaged.load, packaged.probe)}")
     otherwise = difference(packaged) or _call_failure(packaged)
     return replace(model, reason=f"the package answers otherwise: {otherwise}") if otherwise else None
+
+
+def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    """Tell last that tuples became lists: whatever else there is weighs more, and most callers unpack them anyway."""
+    if not tried.answers[0].lists:
+        return None
+    reason = "answers with a list where TorchScript answers with a tuple; what is in it is the same"
+    return replace(model, outcome=Migrated.DIFFERS, kind="tuple becomes list", reason=reason, cure=TUPLE_CURE)
 
 
 # By what a failed compilation says: a stable word, and what to do.

@@ -14,6 +14,7 @@ from harness.probing.facts import Answered, Effects, Export, OldAnswers
 from harness.probing.verification import legible_outputs
 from harness.successor.dimensions import best_example
 from harness.successor.facts import Answers, Tried
+from harness.successor.structure import with_tuples
 from harness.system import pool
 from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import Outputs
@@ -154,15 +155,20 @@ class _Way:
         load, *copies = probe.models
         calls = {item.name: result for item, result in zip(one.input_sets, copies, strict=True)}
         answered = {name: result for name, result in calls.items() if result.outcome is Outcome.COMPLETED}
-        comparison = None
+        comparison, lists = None, False
         if answered:
-            comparison = compare_answers(one.model, _together(probe, answered), self.golden(one, answered), self.facts)
+            golden, found = self.golden(one, answered), _together(probe, answered)
+            if golden.golden is not None:
+                alike = with_tuples(found, golden.golden)
+                lists, found = alike.calls != found.calls, alike
+            comparison = compare_answers(one.model, found, golden, self.facts)
         return Answers(
             release=loader.name,
             probe=probe,
             load=load,
             calls=calls,
             comparison=comparison,
+            lists=lists,
             evidence=self.effects.evidence(probe.directory),
         )
 

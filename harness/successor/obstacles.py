@@ -109,7 +109,7 @@ OBSTACLES: Sequence[Obstacle] = (
         r"prim::(unchecked_cast|isinstance|unchecked_unwrap_optional|Uninitialized)|aten::__is(not)?__",
         r"",
         "",
-        "declare arguments without Optional or Union; or torch.jit.trace in place of torch.jit.script, which decides types",
+        "declare arguments without Optional or Union; or torch.jit.trace in place of torch.jit.script",
     ),
     Obstacle("", r"INTERNAL ASSERT|internal assert", "internal assert of torch", RE_EXPORT),
 )

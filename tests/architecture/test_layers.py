@@ -118,6 +118,7 @@ PURE_MODULES = (
     "successor.facts",
     "successor.judging",
     "successor.obstacles",
+    "successor.structure",
     "store.json",
     "tensors.decode",
     "tensors.outputs",

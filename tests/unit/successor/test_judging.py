@@ -15,6 +15,8 @@ from harness.errors import ExitCode
 from harness.successor.facts import Answers, Tried
 from harness.successor.judging import causes_of, compiler_trouble, counts_words, exit_code, judge
 from harness.successor.obstacles import obstacle
+from harness.successor.structure import with_tuples
+from harness.tensors.outputs import Outputs
 from harness.tensors.trees import Tree
 
 SETS = (InputSet(name="example"), InputSet(name="other"))
@@ -187,6 +189,22 @@ def test_another_structure_and_an_input_that_is_left_alone_are_other_answers() -
     in_place = judge(replace(READY, answers=(answers(comparison=changed(inputs_changed_old=("input[0]",))),)))
     assert in_place.outcome is Migrated.DIFFERS
     assert "changed in place" in in_place.reason
+
+
+def test_a_tuple_that_becomes_a_list_is_told_unless_what_is_in_it_differs_too() -> None:
+    found = judge(replace(READY, answers=(replace(answers(), lists=True),)))
+    assert (found.outcome, found.kind) == (Migrated.DIFFERS, "tuple becomes list")
+    off = replace(answers(comparison=changed(tensors=(OFF,))), lists=True)
+    assert judge(replace(READY, answers=(off,))).kind == "answers otherwise"
+
+
+def test_lists_are_compared_as_the_tuples_that_they_were() -> None:
+    leaf = ["int", 1]
+    golden = Outputs(calls={("example", 0): ["tuple", [leaf, ["dict", [[["str", "x"], ["tuple", [leaf]]]]]]]})
+    found = Outputs(calls={("example", 0): ["list", [leaf, ["dict", [[["str", "x"], ["list", [leaf]]]]]]]})
+    assert with_tuples(found, golden).calls == golden.calls
+    longer = Outputs(calls={("example", 0): ["list", [leaf]], ("other", 0): ["list", [leaf]]})
+    assert with_tuples(longer, golden) == longer
 
 
 GUARD = result(Outcome.RUNTIME_ERROR, "AssertionError: Guard failed: x.size()[0] == 4")
