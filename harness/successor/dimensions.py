@@ -86,6 +86,19 @@ def fixed_dimensions(
     return tuple(found)
 
 
+def varies(request: Tree, fixed: Sequence[Dimension]) -> bool:
+    """Return whether a request has another size or value somewhere than a program that holds these."""
+    leaves = dict(leaves_of(request))
+
+    def own(one: Dimension) -> str:
+        leaf = leaves.get(one.argument, one.taken)
+        if isinstance(leaf, str):
+            return leaf
+        return str(leaf[one.axis]) if one.axis is not None and one.axis < len(leaf) else one.taken
+
+    return any(own(one) != one.taken for one in fixed)
+
+
 def differing(example: Tree, other: Tree) -> tuple[Dimension, ...]:
     """Return every size in which a request differs from the one that a program was converted with."""
     ours, theirs = _sizes(dict(leaves_of(example))), _sizes(dict(leaves_of(other)))

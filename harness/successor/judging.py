@@ -12,7 +12,7 @@ from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.domain.text import PACKAGES, counted, error_line, first_few, prose
 from harness.errors import ExitCode
-from harness.successor.dimensions import differing, fixed_dimensions, taken
+from harness.successor.dimensions import differing, fixed_dimensions, taken, varies
 from harness.successor.facts import Answers, Tried
 from harness.successor.obstacles import obstacle
 from harness.tensors.decode import DecodeError
@@ -128,7 +128,9 @@ def _differs(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     first = tried.answers[0]
     if first.load.load_ns is None:
         return None
-    found = difference(first)
+    fixed = dimensions_of(tried)
+    others = [name for name in first.calls if not varies(tried.requests[name], fixed)]
+    found = difference(first, others)  # what a size or value that is held explains is told as that
     if found:
         if tried.in_torchscript:
             found += f"; TorchScript itself answers otherwise in {first.release} than the golden: compat judges that"
@@ -147,11 +149,17 @@ def _cure_of_change(found: str) -> str:
     return RESET_CURE.format("that keeps it") if "changed in place" in found else ""
 
 
-def difference(answers: Answers) -> str:
-    """Return in what the answers are others than the golden ones, empty where in nothing that counts."""
+def difference(answers: Answers, input_sets: Sequence[str] | None = None) -> str:
+    """Return in what the answers are others than the golden ones, empty where in nothing that counts.
+
+    Args:
+        input_sets: those that are looked at; None: all.
+    """
     if answers.comparison is None:
         return ""
-    findings = [one for one in output_findings(answers.comparison) if SEVERITY[one.kind] is Severity.FAIL]
+    calls = [call for call in answers.comparison.calls if input_sets is None or call.input_set in input_sets]
+    comparison = replace(answers.comparison, calls=tuple(calls))
+    findings = [one for one in output_findings(comparison) if SEVERITY[one.kind] is Severity.FAIL]
     return f"{findings[0].where + ': ' if findings[0].where else ''}{findings[0].message}" if findings else ""
 
 

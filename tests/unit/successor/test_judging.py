@@ -224,6 +224,22 @@ def test_a_size_that_is_refused_by_a_guard_alone_is_fixed_too() -> None:
     assert "dimension 0" in found.reason
 
 
+def test_a_request_that_is_answered_with_the_examples_value_is_told_as_that_value() -> None:
+    held = probe(result(), converted={"dimensions": [[["input", 0], [None, 3]], [["input", 1], None]], "bytes": 9})
+    requests = {
+        name: ["tuple", [["tensor", {"shape": [4, 3]}], ["int", size]]] for name, size in (("example", 4), ("other", 2))
+    }
+    wrong = CallComparison(input_set="other", call=0, tensors=(OFF,))
+    tried = replace(
+        READY, conversion=held, requests=requests, answers=(answers(comparison=replace(EQUAL, calls=(wrong,))),)
+    )
+    found = judge(tried)
+    assert (found.outcome, found.reason) == (Migrated.FIXED, "input[1] is the constant 4, and requests have 2 too")
+    elsewhere = replace(wrong, input_set="example")
+    other = replace(tried, answers=(answers(comparison=replace(EQUAL, calls=(wrong, elsewhere))),))
+    assert judge(other).outcome is Migrated.DIFFERS
+
+
 def test_an_error_that_no_size_explains_is_another_answer() -> None:
     broken = result(Outcome.RUNTIME_ERROR, "RuntimeError: mat1 and mat2 disagree")
     found = judge(replace(READY, answers=(answers(other=broken),)))
