@@ -378,7 +378,7 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
     if proof:
         evidence.append(("evidence", proof))
     return Cause(
-        id=re.sub(r"[^\w.:+]+", "-", f"{outcome.value}-{kind}", flags=re.ASCII).strip("-"),
+        id=re.sub(r"[^\w.:+]+", "-", title.replace(": ", "-"), flags=re.ASCII).strip("-"),
         kind=outcome.value,
         status=Status.INCONCLUSIVE if outcome is Migrated.UNDECIDED else Status.FAIL,
         title=_cut(title, TITLE_LIMIT),
