@@ -1,6 +1,7 @@
 """An exported program is read without torch: container, versions, operators, dtypes; what is damaged is one clear line."""
 
 import json
+import random
 
 import pytest
 
@@ -92,3 +93,18 @@ def test_a_program_beyond_the_limits_is_not_read() -> None:
     with pytest.raises(CannotRead) as raised:
         read_artifact(BytesSource(archive()), "net.pt2", Limits(program_bytes=100))
     assert raised.value.kind == "too_large"
+
+
+def test_mutilated_programs_are_read_or_refused_and_never_a_failure_of_ours() -> None:
+    draw, text = random.Random(3), json.dumps(PROGRAM)
+    refused = 0
+    for _ in range(300):
+        at = draw.randrange(len(text))
+        broken = text[:at] + draw.choice(["", "[", "}", '"', "9", "null", "\x00"]) + text[at + draw.randrange(4) :]
+        try:
+            schema = program_of(zipped({"n/archive_format": "pt2", "n/models/model.json": broken})).schema
+            assert all(type(number) is int for number in schema)
+        except CannotRead as error:
+            refused += 1
+            assert error.kind == "damaged"
+    assert 100 < refused < 300
