@@ -102,5 +102,4 @@ def plain_outcomes(folder: Path, release: str) -> dict[str, str]:
         check=True,
         timeout=ZOO_DEADLINE_S,
     )
-    outcomes: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return outcomes
+    return dict(json.loads(line) for line in done.stdout.splitlines())

@@ -2,8 +2,8 @@
 """What torch alone says of artifacts that ``migrate`` has judged: ``PYTHON oracle.py PROBES``, with torch's Python.
 
 For every archive in the folders of the probes it tries each request as the example of the conversion, saves and loads
-the program, and asks both every request. It prints JSON: name -> the best outcome that any example comes to. Nothing of
-the gate is used but the files that it has left.
+the program, and asks both every request. It prints a line of JSON for each: its name, and the best outcome that any
+example comes to. Nothing of the gate is used but the files that it has left.
 """
 
 import io
@@ -114,4 +114,5 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     with torch.no_grad():
         archives = sorted(path for path in Path(sys.argv[1]).glob("*/*.pt") if (path.parent / "inputs").is_dir())
-        print(json.dumps({path.stem: outcome_of(path) for path in archives}))
+        for path in archives:
+            print(json.dumps([path.stem, outcome_of(path)]), flush=True)
