@@ -1,11 +1,13 @@
 """Each planted obstacle on the way out of TorchScript is named, and its twin is ready; nothing known is run again."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.environments.builder import default_environment_root
 from tests.integration.gate import PROJECT, harness
 from tests.programs import cli
 
@@ -89,10 +91,6 @@ def test_plain_script_of_torch_alone_comes_to_the_same_outcome_for_every_model_o
 
 def plain_outcomes(folder: Path, release: str) -> dict[str, str]:
     """Return what the oracle, run with the interpreter of ``release``, says of every artifact in a folder of results."""
-    import subprocess
-
-    from harness.environments.builder import default_environment_root
-
     (python,) = default_environment_root(PROJECT).glob(f"torch-{release}-*/bin/python")
     oracle = PROJECT / "tests" / "integration" / "migrated" / "oracle.py"
     done = subprocess.run(
