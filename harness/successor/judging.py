@@ -172,11 +172,12 @@ def _set_of(answers: Answers, result: ModelResult) -> str:
 
 
 def _refuses_size(tried: Tried, result: ModelResult) -> bool:
-    """Whether a request was refused for a size: it has another one than the example, and torch says so."""
-    name = _set_of(tried.answers[0], result)
-    known = tried.requests[name], tried.requests[tried.example]
+    """Whether a request was refused for a size or value: it has another one than the program, and torch says so."""
+    request = tried.requests[_set_of(tried.answers[0], result)]
+    if varies(request, dimensions_of(tried)):
+        return True
     said = result.failure.message if result.failure is not None else ""
-    return bool(differing(known[1], known[0])) and (bool(REFUSES_SIZE.search(said)) or bool(dimensions_of(tried)))
+    return bool(REFUSES_SIZE.search(said)) and bool(differing(tried.requests[tried.example], request))
 
 
 def dimensions_of(tried: Tried) -> tuple[Dimension, ...]:

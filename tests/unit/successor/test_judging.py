@@ -235,6 +235,8 @@ def test_a_request_that_is_answered_with_the_examples_value_is_told_as_that_valu
     )
     found = judge(tried)
     assert (found.outcome, found.reason) == (Migrated.FIXED, "input[1] is the constant 4, and requests have 2 too")
+    guard = result(Outcome.RUNTIME_ERROR, "AssertionError: Guard failed: probes_1 == 4")
+    assert judge(replace(tried, answers=(answers(other=guard),))).reason == found.reason
     elsewhere = replace(wrong, input_set="example")
     other = replace(tried, answers=(answers(comparison=replace(EQUAL, calls=(wrong, elsewhere))),))
     assert judge(other).outcome is Migrated.DIFFERS
