@@ -100,6 +100,12 @@ def matrix(session: nox.Session) -> None:
 
 
 @nox.session
+def migrate(session: nox.Session) -> None:
+    """Say which artifacts can leave TorchScript: nox -s migrate -- --artifacts models/ --new 2.15.0."""
+    _harness(session, "migrate")
+
+
+@nox.session
 def first_bad(session: nox.Session) -> None:
     """Find the first torch release that breaks a model: nox -s first_bad -- --model dlrm --old 2.1.2 --new 2.6.0."""
     _harness(session, "first-bad")

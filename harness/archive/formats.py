@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from harness.archive.limits import CannotRead, Limits, Source
 from harness.archive.members import Directory, read_directory, read_member
 from harness.archive.pickle_facts import Built, Global, Pickled, PickledMapping, read_pickle
+from harness.archive.programs import COMPILED
 from harness.domain.archive import ArchiveFormat
 from harness.domain.golden import ARTIFACT, DESCRIPTION
 
@@ -77,7 +78,7 @@ def _zip(source: Source, directory: Directory, limits: Limits) -> ArchiveFormat:
         return ArchiveFormat.GOLDEN_BUNDLE
     if ".data/extern_modules" in names or ".data/python_version" in names:
         return ArchiveFormat.TORCH_PACKAGE
-    if any(name.endswith(PROGRAMS) for name in names):
+    if any(name.endswith(PROGRAMS) or COMPILED in f"{directory.root}/{name}" for name in names):
         return ArchiveFormat.EXPORTED_PROGRAM
     if "data.pkl" in names:
         content = read_member(source, directory.inside["data.pkl"], limits.pickle_bytes, limits)
@@ -118,7 +119,7 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.TAR_SAVE: ("tar archive", "if torch.save wrote it: " + SCRIPT_IT),
     ArchiveFormat.PICKLE: ("Python pickle", "do not unpickle what you do not trust; " + SCRIPT_IT),
     ArchiveFormat.TORCH_PACKAGE: ("torch.package", "load it with torch.package, script the model, and save that"),
-    ArchiveFormat.EXPORTED_PROGRAM: ("exported program (.pt2)", "torch.export has rules of its own: not judged here"),
+    ArchiveFormat.EXPORTED_PROGRAM: ("exported program (.pt2)", ""),
     ArchiveFormat.GOLDEN_BUNDLE: ("golden bundle", "judge it: python -m harness compat --artifacts FILE --new RELEASE"),
     ArchiveFormat.ONNX: ("ONNX model", "its runtime is another one: not judged here"),
     ArchiveFormat.SAFETENSORS: ("safetensors file", SCRIPT_IT),

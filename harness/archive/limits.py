@@ -34,6 +34,7 @@ class Limits:
         members: entries of the zip's directory, whose own size is bounded by ``directory_bytes``.
         code_bytes: of one code file, and ``total_code_bytes`` of all, unpacked; ``debug_bytes``: of what torch keeps
             about where they come from.
+        program_bytes: of the JSON of an exported program.
         ratio: unpacked to packed bytes of one member; deflate reaches 1032.
         pickle_bytes: of one pickle; ``pickle_steps``: opcodes in it.
         nesting: brackets within brackets in code.
@@ -47,6 +48,7 @@ class Limits:
     code_bytes: int = 8 << 20
     total_code_bytes: int = 16 << 20
     debug_bytes: int = 64 << 20
+    program_bytes: int = 64 << 20
     ratio: int = 200
     pickle_bytes: int = 32 << 20
     pickle_steps: int = 2_000_000

@@ -9,6 +9,7 @@ from harness.archive.grammar import unmet
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
 from harness.archive.members import SERIALIZATION_ID, STORED, Directory, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
+from harness.archive.programs import read_program
 from harness.archive.values import constant_misfits, declared_by, module_misfits
 from harness.domain.archive import (
     TORCHS_MODULES,
@@ -74,6 +75,9 @@ def read_artifact(source: Source, path: str, limits: Limits = LIMITS, memory: Co
     if directory is None:
         return facts
     facts = replace(facts, container="zip", members=directory.count, problems=directory.problems)
+    if found is ArchiveFormat.EXPORTED_PROGRAM:
+        program, problems = read_program(source, directory, limits)
+        return replace(facts, program=program, problems=(*facts.problems, *problems))
     if found not in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE):
         return facts
     return _with_code(facts, _Archive(source, directory, limits, memory or CodeMemory()))

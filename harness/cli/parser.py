@@ -26,6 +26,7 @@ COMMANDS = {
     "inspect": "say what files are and which release will load them; runs nothing",
     "pack": "write a golden bundle per model, for another team to judge by",
     "matrix": "load what every release exports in every other one",
+    "migrate": "say which artifacts can leave TorchScript, and what stands in the way",
     "first-bad": "find the first torch release that breaks a model",
     "golden": "propose, accept and list golden records",
     "gpu-record": "run everything on this machine's GPU, and write down what came of it",

@@ -126,9 +126,12 @@ def compare_model(
     name: str, directory: str, baseline: OldAnswers | None, facts: Provisioned
 ) -> OutputComparison | None:
     """Return the comparison of what a model alone left in ``directory`` with the golden of ``baseline``, if any."""
-    if baseline is None or baseline.golden is None:
-        return None
-    return _compare_outputs(name, "alone", legible_outputs(directory, name), baseline, facts)
+    return None if baseline is None else compare_answers(name, legible_outputs(directory, name), baseline, facts)
+
+
+def compare_answers(name: str, answers: Outputs, baseline: OldAnswers, facts: Provisioned) -> OutputComparison | None:
+    """Return the comparison of answers with the golden of ``baseline``, if any."""
+    return None if baseline.golden is None else _compare_outputs(name, "alone", answers, baseline, facts)
 
 
 def _compare_outputs(

@@ -101,6 +101,33 @@ class ArchiveProblem:
     text: str
 
 
+class ProgramContainer(StrEnum):
+    """How a .pt2 is packed: as a plain zip before 2.8, as an archive since, or as a package of compiled code."""
+
+    OLDER = "zip before 2.8"
+    ARCHIVE = "pt2 archive"
+    COMPILED = "AOTInductor package"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProgramFacts:
+    """What was read of an exported program.
+
+    Attributes:
+        archive_version: as the container says it.
+        schema: version of the program's schema, the major one first; empty where it does not say.
+        torch: the release that wrote it, empty where it does not say.
+        operators: ``"aten.add.Tensor"``, ...; ``dtypes``: of its tensors.
+    """
+
+    container: ProgramContainer
+    archive_version: str = ""
+    schema: tuple[int, ...] = ()
+    torch: str = ""
+    operators: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArchiveFacts:
     """What was read of one file.
@@ -121,6 +148,7 @@ class ArchiveFacts:
         devices: written as constants into the code.
         answers: operators, each with a type (without spaces) that the code expects of an answer.
         problems: what makes a prediction unsafe, or the reading incomplete.
+        program: of an exported program; None of anything else.
     """
 
     path: str
@@ -144,6 +172,12 @@ class ArchiveFacts:
     operators: tuple[OperatorUse, ...] = ()
     answers: tuple[tuple[str, str], ...] = ()
     problems: tuple[ArchiveProblem, ...] = ()
+    program: ProgramFacts | None = None
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a release may be said to load it or not."""
+        return self.has_code or self.program is not None
 
     @property
     def has_code(self) -> bool:
@@ -181,6 +215,19 @@ class Upgrader:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Programs:
+    """Which exported programs a release reads.
+
+    Attributes:
+        schema: the version that it writes, the major one first; empty where it has no torch.export.
+        archive: the version of archives that it reads and writes; empty where it knows only the older container.
+    """
+
+    schema: tuple[int, ...] = ()
+    archive: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class OperatorRegistry:
     """What a release accepts.
 
@@ -192,6 +239,7 @@ class OperatorRegistry:
         custom_classes: TorchBind classes, e.g. ``"quantized.LinearPackedParamsBase"``.
         library_operators: those of ``schemas`` that operator libraries have registered.
         dtypes: ``"float32"``, ...; ``type_names``: those of the types asked for that its parser knows.
+        programs: which exported programs it reads.
     """
 
     torch: str
@@ -202,3 +250,4 @@ class OperatorRegistry:
     dtypes: frozenset[str]
     type_names: frozenset[str]
     library_operators: frozenset[str] = frozenset()
+    programs: Programs = Programs()

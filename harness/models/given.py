@@ -104,7 +104,7 @@ def what_else(path: str) -> str:
     found = format_of(path)
     if found is None or found in MAY_LOAD:
         return ""
-    return f"is no TorchScript: {'; '.join(FORMATS[found])}"
+    return f"is no TorchScript: {'; '.join(filter(None, FORMATS[found]))}"
 
 
 def why_unreadable(path: str) -> str:

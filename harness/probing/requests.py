@@ -22,8 +22,10 @@ from harness.domain.probe import (
     RewriteOrder,
     Script,
     ServingProfile,
+    Step,
     TraceOrder,
     WorkerLimits,
+    copy_name,
 )
 from harness.store import codec
 from harness.worker import wire
@@ -39,6 +41,8 @@ LATER_SET_CALLS = 2
 FAST_FACTOR = 200.0
 # It is known that something is wrong: a hang is met again and again, and need not be waited out for a minute.
 IMPATIENT_FLOOR_S = 10.0
+# AOTInductor compiles C++; a small ranker took a minute on a busy machine.
+COMPILE_S = 900.0
 
 
 class Requests:
@@ -122,6 +126,35 @@ class Requests:
         """Return the request that rewrites ``artifact`` in the old release; nothing of it is called."""
         run = ModelRun(artifact=artifact, schedule=())
         return replace(self._request("rewrite", "old", deadline), runs=(run,), rewrite=order)
+
+    def convert(self, side: str, artifact: Artifact, example: str) -> ProbeRequest:
+        """Return the request that makes an exported program of ``artifact``, with that input set as its example."""
+        limit = self._plan.settings.deadlines.export_s
+        request = self._request("convert", side, Deadline(load_s=limit, call_s=limit, total_s=2 * limit))
+        return replace(request, runs=(ModelRun(artifact=artifact, schedule=((example, 1),)),))
+
+    def package(self, side: str, program: Artifact) -> ProbeRequest:
+        """Return the request that compiles an exported program with AOTInductor."""
+        deadline = Deadline(load_s=COMPILE_S, call_s=COMPILE_S, total_s=2 * COMPILE_S)
+        return replace(self._request("package", side, deadline), runs=(ModelRun(artifact=program, schedule=()),))
+
+    def run_exported(self, side: str, program: Artifact, deadline: Deadline, *, packaged: bool = False) -> ProbeRequest:
+        """Return the request that loads a program or package once, and calls each input set whatever becomes of others.
+
+        The model itself is loaded only; ``copy_name(model, n)`` shares it and answers the n-th input set, from 1 on.
+        """
+        name, calls = program.model, self.model_run(program).schedule
+        copies = {copy_name(name, index): call for index, call in enumerate(calls, start=1)}
+        runs = [ModelRun(artifact=replace(program, model=copy), schedule=(call,)) for copy, call in copies.items()]
+        steps: list[Step] = [("load", name)]
+        for copy in copies:
+            steps += [("share", copy, name), ("calls", copy)]
+        request = self._request("run_package" if packaged else "run_program", side, deadline)
+        return replace(
+            request,
+            runs=(ModelRun(artifact=program, schedule=()), *runs),
+            script=Script(threads=(tuple(steps),)),
+        )
 
     def with_reference(self, request: ProbeRequest) -> ProbeRequest:
         """Return ``request`` with the float64 run of its artifact after it, under the name ``MODEL@float64``.

@@ -139,6 +139,7 @@ class ZygoteRunner:
         self._lock = threading.Lock()
         self._starved = threading.Lock()
         self._closed = False
+        self._preloads: dict[str, tuple[str, ...]] = {}
         self._natives: set[Child] = set()
         self._batches = Batches(self._start_batch)
         self.native: dict[str, Path] = {}
@@ -295,6 +296,14 @@ class ZygoteRunner:
         if not all([zygote.close() for zygote in zygotes]):  # noqa: C419  every one is ended
             self.unreaped.append(f"zygote of {self._environments[side].name}")
 
+    def preload(self, side: str, modules: tuple[str, ...]) -> None:
+        """Let the processes of ``side`` find these modules of the worker imported, from its next zygote on.
+
+        Nothing of ``side`` may run meanwhile. For stages of which each probe would import for seconds.
+        """
+        self._preloads[side] = modules
+        self.release(side)
+
     def close(self) -> None:
         """End every zygote and child; never raises. Whatever could not be reaped is named in ``unreaped``."""
         with self._lock:
@@ -324,7 +333,12 @@ class ZygoteRunner:
                     zygote.close()
                 folder = emptied(self._folder / f"zygote-{side}-{next(self._started)}")
                 environment = self._environments[side]
-                order = {"protocol": wire.PROTOCOL, "verb": "serve", "libraries": environment.spec.libraries}
+                order = {
+                    "protocol": wire.PROTOCOL,
+                    "verb": "serve",
+                    "libraries": environment.spec.libraries,
+                    "preload": self._preloads.get(side, ()),
+                }
                 codec.write_atomically(folder / wire.REQUEST, codec.canonical(order))
                 zygote = Zygote(environment.interpreter, folder, profile.env, name=environment.name)
                 self._zygotes[slot] = zygote

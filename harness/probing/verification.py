@@ -22,6 +22,13 @@ from harness.worker import wire
 Pairs = list[tuple[str, str]]
 MARKS: Final[dict[str, Any]] = {
     "adopted": msgspec.defstruct("Adopted", [("input_sets", Pairs), ("inputs_note", str), ("given_up", Pairs, [])]),
+    "converted": msgspec.defstruct(
+        "Converted", [("dimensions", list[tuple[list[Any], list[int | None] | None]]), ("bytes", int)]
+    ),
+    "not_converted": msgspec.defstruct(
+        "NotConverted", [("kind", str), ("source", str), ("code", str), ("reason", str)]
+    ),
+    "packaged": msgspec.defstruct("Packaged", [("bytes", int)]),
     "extracted": msgspec.defstruct("Extracted", [("operators", list[str]), ("inputs", int), ("outputs", int)]),
     "exported": msgspec.defstruct("Exported", [("operators", list[str]), ("input_sets", Pairs)]),
     "switches": dict[str, dict[str, Any]],
@@ -34,8 +41,10 @@ MARKS: Final[dict[str, Any]] = {
     "intra_op_otherwise": dict[str, Any],
 }
 """Shapes of the marks that artifacts could forge, by name; what follows a colon in a name is a model or thread."""
-NEEDED: Final = {"extract": "extracted", "export": "exported"}
+NEEDED: Final = {"extract": "extracted", "export": "exported", "convert": "converted", "package": "packaged"}
 """Mark without which a verb has not completed."""
+RUNNING: Final = ("run", "run_package", "run_program")
+"""Verbs that leave answers."""
 
 
 def verified(request: ProbeRequest, result: ProbeResult) -> ProbeResult:
@@ -53,7 +62,7 @@ def verified(request: ProbeRequest, result: ProbeResult) -> ProbeResult:
         wrong.append(f"the mark {needed} is missing")
     if wrong:
         models = tuple(_failed(model, wrong) for model in models)
-    elif request.verb == "run":
+    elif request.verb in RUNNING:
         models = tuple(_with_legible_answers(model, result.directory) for model in models)
     else:
         models = tuple(_with_legible_inputs(model, result.directory) for model in models)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from harness.domain.diagnosis import Bisection
     from harness.domain.golden import GoldenStatus, Review
     from harness.domain.machine import Checkup
+    from harness.domain.migration import Migration
     from harness.domain.prediction import Inspection
     from harness.domain.releases import FirstBad, Matrix
     from harness.domain.report import GpuRecord, RunOutline, RunReport
@@ -166,6 +167,15 @@ MATRIX: Formats["Matrix"] = Formats(
         "console",
         lambda matrix, shown: _of("text.matrix").render_heat_map(
             matrix, _judged(matrix), width=shown.width, colour=shown.colour
+        ),
+    ),
+)
+MIGRATION: Formats["Migration"] = Formats(
+    Format("json", lambda found, _: _of("json.results").dump_migration(found), "migration.json"),
+    Format(
+        "console",
+        lambda found, shown: _of("text.migration").render_migration(
+            found, width=shown.width, colour=shown.colour, directory=shown.directory, verbose=shown.every_row
         ),
     ),
 )

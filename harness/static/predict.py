@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.domain.archive import TORCHS_MODULES, ArchiveFacts, ArchiveFormat, OperatorRegistry, OperatorUse, Schema
 from harness.domain.prediction import Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.errors import ExitCode
+from harness.static.predict_programs import program_findings
 from harness.static.schema_fit import Fit, covers, fit, may_answer, why_not
 from harness.static.semantics import changes_between
 
@@ -31,13 +32,17 @@ EXPORT_AGAIN = "export again in this release, or replace the operator and export
 
 
 def predict(facts: ArchiveFacts, registries: Mapping[str, OperatorRegistry]) -> dict[str, StaticVerdict]:
-    """Return a verdict per side (``"old"``, ``"new"``); none for a file without TorchScript code."""
-    if not facts.has_code:
+    """Return a verdict per side (``"old"``, ``"new"``); none for a file of another kind."""
+    if not facts.is_judged:
         return {}
     verdicts = {}
     for side, target in registries.items():
         other = next((registry for name, registry in registries.items() if name != side), None)
-        findings = tuple(_findings(facts, side, target, other))
+        findings = tuple(
+            _findings(facts, side, target, other)
+            if facts.program is None
+            else program_findings(facts, facts.program, target)
+        )
         weights = {finding.weight for finding in findings}
         prediction = (
             Prediction.FAILS
@@ -254,7 +259,7 @@ def exit_code(inspection: Inspection) -> ExitCode:
     verdicts = [verdict for file in inspection.files for verdict in file.verdicts.values()]
     if any(verdict.prediction is Prediction.FAILS for verdict in verdicts):
         return ExitCode.INCOMPATIBLE
-    unjudged = any(file.facts is None or not file.facts.has_code for file in inspection.files)
+    unjudged = any(file.facts is None or not file.facts.is_judged for file in inspection.files)
     if unjudged or any(verdict.prediction is Prediction.UNKNOWN for verdict in verdicts):
         return ExitCode.INCONCLUSIVE
     return ExitCode.COMPATIBLE

@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.archive.code import TYPE_WORDS
 from harness.archive.limits import CannotRead
 from harness.archive.schemas import parse_schema
-from harness.domain.archive import OperatorRegistry, Schema, Upgrader
+from harness.domain.archive import OperatorRegistry, Programs, Schema, Upgrader
 from harness.domain.environment import Environment
 from harness.environments.interpreters import inspect_interpreter
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
@@ -47,6 +47,7 @@ class Dump:
     dtypes: list[str]
     type_names: list[str]
     library_operators: list[str] = field(default_factory=list)
+    programs: Programs = field(default_factory=Programs)
 
 
 def registries_of(environments: Mapping[str, Environment], root: Path) -> dict[str, OperatorRegistry]:
@@ -125,6 +126,7 @@ def parsed(dump: Dump) -> OperatorRegistry:
         dtypes=frozenset(dump.dtypes),
         type_names=frozenset(dump.type_names),
         library_operators=frozenset(dump.library_operators),
+        programs=dump.programs,
     )
 
 

@@ -24,14 +24,18 @@ FATAL = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SI
 MODULES = {
     "adopt": "requests.adopting",
     "benchmark": "run.benchmark",
+    "convert": "successor.converting",
     "export": "export",
     "extract": "graph.extraction",
     "fingerprint": "fingerprint",
     "loaders": "run.loading",
+    "package": "successor.packaging",
     "registry": "operator_registry",
     "resave": "export",
     "rewrite": "rewrite.rewriting",
     "run": "run.script",
+    "run_package": "successor.programs",
+    "run_program": "successor.programs",
     "serve": "zygote",
     "trace": "graph.tracing",
 }

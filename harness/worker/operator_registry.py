@@ -21,6 +21,7 @@ def registry(request, run_dir, log):
         "library_operators": list(libraries.Loaded.operators),
         "custom_classes": sorted(custom_classes()),
         "dtypes": sorted(name for name in dir(torch) if isinstance(getattr(torch, name), torch.dtype)),
+        "programs": programs(),
         "type_names": [name for name in request["type_names"] if is_known(name)],
     }
     path = os.path.join(run_dir, wire.REGISTRY)
@@ -44,6 +45,24 @@ def custom_classes():
     for schema in torch._C._jit_get_custom_class_schemas():
         found.update(CUSTOM.findall(str(schema)))
     return found
+
+
+def programs():
+    """Return what torch.export.load reads: the schema version, and the version of archives, empty where it knows none.
+
+    Archives came with 2.8; before that an exported program was a zip of its own kind, which is read to this day.
+    """
+    schema, archive = [], ""
+    try:
+        from torch._export.serde.schema import SCHEMA_VERSION
+
+        schema = [SCHEMA_VERSION] if isinstance(SCHEMA_VERSION, int) else list(SCHEMA_VERSION)
+        from torch.export.pt2_archive.constants import ARCHIVE_VERSION_VALUE
+
+        archive = ARCHIVE_VERSION_VALUE
+    except ImportError:  # of an older release
+        pass
+    return {"schema": schema, "archive": archive}
 
 
 def is_known(name):

@@ -77,6 +77,16 @@ Mark of verb ``rewrite``:
                 asked for); of an order that rewrites nothing: fits ([rule, address]), refused, rules (name -> what,
                 needs), found
 
+Marks of verb ``convert``, which leaves ``MODEL.pt2`` in the directory:
+
+    converted       dimensions: per argument its path and the sizes that the program takes, null for a size that is
+                    free, and null in place of them all for what is no tensor and so a constant; bytes of the file
+    not_converted   the innermost node at which the converter raised: kind, source and code (its place and line in what
+                    was exported, empty where nobody knows), reason
+
+Verb ``package`` compiles such a file with AOTInductor and leaves ``MODEL.package.pt2``; its mark ``packaged`` has the
+bytes of that. Verbs ``run_program`` and ``run_package`` are ``run`` with these files in place of archives.
+
 A request of verb ``serve``, ``registry`` or ``benchmark`` has ``libraries``: operator libraries that are loaded first,
 each in a phase ``library`` after the mark ``library`` with its name. A name that ends in ``.py`` is a file of Python,
 any other with a slash or the end ``.so`` a shared object, the rest are importable modules. What cannot be loaded is an
@@ -86,6 +96,8 @@ with them, ``operators`` that they have registered, and ``threads`` before and a
 are those paths (none, if Python modules register all): it opens them, with ``companions`` before them where one cannot
 be opened alone. Its mark ``libraries`` tells ``not_opened`` (path -> why) and ``missing``: which of ``operators`` are
 not known then.
+
+A request of verb ``serve`` may have ``preload``: modules of the worker that are imported for all children.
 
 A request has ``device``, torch's name for where its models run, and ``capabilities``, what that device can do: any of
 ``streams``, ``events``, ``memory``, ``graphs`` and ``nvidia`` (``Device`` in ``harness/devices.py``); none on the CPU.
@@ -179,6 +191,8 @@ TENSORS_BIN = "tensors.bin"
 OUTPUTS = "outputs"
 REGISTRY = "registry.json"
 WORK = "work"
+PROGRAM = ".pt2"
+PACKAGE = ".package.pt2"  # AOTInductor insists on the ending
 TRACE = "trace"
 TRACE_TOO_LONG = "TraceTooLong"  # the type of the error of a trace whose description outgrows its limit
 
@@ -190,14 +204,18 @@ MOST_INDEX_BYTES = 16 << 20
 VERBS = (
     "adopt",
     "benchmark",
+    "convert",
     "export",
     "extract",
     "fingerprint",
     "loaders",
+    "package",
     "registry",
     "resave",
     "rewrite",
     "run",
+    "run_package",
+    "run_program",
     "serve",
     "trace",
 )

@@ -13,6 +13,7 @@ else that of the worker, which has ended. Where there is none any more, it is ``
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import selectors
@@ -38,6 +39,7 @@ def serve(request, run_dir, log):
     del run_dir
     libraries.load(request.get("libraries") or (), log)
     wake(log)
+    preload(request.get("preload") or (), log)
     Zygote(lifecycle.Answers.descriptor).run(log)
 
 
@@ -49,6 +51,15 @@ def wake(log):
         warmup.wake()
     except Exception as error:
         log.mark("not_woken", "%s: %s" % (type(error).__name__, error))
+
+
+def preload(names, log):
+    """Import modules of the worker once for all children; where one cannot be, its verb will say so."""
+    for name in names:
+        try:
+            importlib.import_module("gate_worker." + name)
+        except Exception as error:
+            log.mark("not_preloaded:" + name, "%s: %s" % (type(error).__name__, error))
 
 
 class BatchWorker:

@@ -17,6 +17,7 @@ SESSIONS = {
     "first_bad": "first-bad",
     "gate": "gate",
     "matrix": "matrix",
+    "migrate": "migrate",
     "mitigate": "mitigate",
     "pack": "pack",
 }

@@ -13,6 +13,7 @@ from harness.decision.gpu_record import reservations
 from harness.doctor.checks import exit_code as exit_code_of_checks
 from harness.domain.golden import GoldenStatus, Review
 from harness.domain.machine import Checkup
+from harness.domain.migration import Migration
 from harness.domain.prediction import Inspection
 from harness.domain.releases import Matrix
 from harness.domain.report import GpuRecord
@@ -22,6 +23,7 @@ from harness.report.json.text import json_text
 from harness.static.judging import confusion_by_direction
 from harness.static.predict import exit_code as exit_code_of_files
 from harness.store.json import JsonError, from_json
+from harness.successor.judging import exit_code as exit_code_of_migration
 
 SCHEMA_VERSION = 1
 T = TypeVar("T")
@@ -82,6 +84,15 @@ def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
         pairs=[{**msgspec.to_builtins(pair), "status": pair.status.value} for pair in verdict.pairs.values()],
         predictions=msgspec.to_builtins(confusion_by_direction(matrix.cells)),
         **msgspec.to_builtins(matrix),
+    )
+
+
+def dump_migration(migration: Migration) -> str:
+    """Return what became of each artifact outside of TorchScript, and how many have each outcome."""
+    return _dump(
+        exit_code=int(exit_code_of_migration(migration)),
+        counts={outcome.value: count for outcome, count in migration.counts.items()},
+        **msgspec.to_builtins(migration),
     )
 
 

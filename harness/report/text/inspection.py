@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.archive.formats import FORMATS
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, Reach
+from harness.domain.archive import ArchiveFacts, ArchiveFormat, ProgramFacts, Reach
 from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.domain.text import prose, visible
 from harness.report.text.grid import draw, filled, needed
@@ -49,7 +49,7 @@ def _table(inspection: Inspection, sides: Sequence[str], width: int) -> str:
     heads = [["file", "what it is", "operators", *named]]
     rows = []
     for file in inspection.files:
-        operators = len({use.name for use in file.facts.operators}) if file.facts and file.facts.has_code else None
+        operators = _operators(file.facts) if file.facts is not None and file.facts.is_judged else None
         cells = [str(file.verdicts[side].prediction) if side in file.verdicts else "-" for side in sides]
         rows.append([visible(file.path), _kind(file), "-" if operators is None else str(operators), *cells])
     if needed([*heads, *rows], gap=2) > width:
@@ -72,6 +72,10 @@ def _row(texts: Sequence[str], room: int, kind: int) -> Iterator[list[str]]:
         yield ["", line, *("" for _ in rest)]
 
 
+def _operators(facts: ArchiveFacts) -> int:
+    return len({use.name for use in facts.operators}) if facts.program is None else len(facts.program.operators)
+
+
 def _kind(file: InspectedFile) -> str:
     if file.facts is None:
         return "cannot be read"
@@ -85,11 +89,23 @@ def _file(file: InspectedFile, sides: Sequence[str]) -> Iterator[str]:
         yield f"  {file.failure.kind}: {_shown(file.failure.text)}"
     if file.advice:
         yield f"  do        {file.advice}"
-    if file.facts is not None and file.facts.has_code and not sides:
-        yield from _facts(file.facts)
+    if file.facts is not None and file.facts.is_judged and not sides:
+        yield from _facts(file.facts) if file.facts.program is None else _program(file.facts, file.facts.program)
     for side in sides:
         if side in file.verdicts:
             yield from _verdict(file.verdicts[side])
+
+
+def _program(facts: ArchiveFacts, program: ProgramFacts) -> Iterator[str]:
+    yield f"  size      {facts.size_bytes} bytes, {facts.members} members"
+    yield f"  container {program.container.value}, version {_shown(program.archive_version) or 'not told'}"
+    schema = ".".join(map(str, program.schema)) or "not told"
+    yield f"  schema    {schema}, written by torch {_shown(program.torch) or 'of a release that it does not tell'}"
+    for label, names in (("operators", program.operators), ("dtypes", program.dtypes)):
+        if names:
+            yield f"  {label:<9} {_shown(', '.join(names))}"
+    for problem in facts.problems:
+        yield f"  problem   {problem.kind}: {_shown(problem.text)}"
 
 
 def _facts(facts: ArchiveFacts) -> Iterator[str]:
@@ -141,7 +157,7 @@ def _summary(inspection: Inspection, sides: Sequence[str]) -> str:
         verdicts = [file.verdicts[side].prediction for file in inspection.files if side in file.verdicts]
         counts = ", ".join(f"{verdicts.count(item)} {item}" for item in Prediction if item in verdicts)
         lines.append(f"torch {inspection.releases[side]}: {counts or 'nothing to judge'}")
-    unread = sum(file.facts is None or not file.facts.has_code for file in inspection.files)
+    unread = sum(file.facts is None or not file.facts.is_judged for file in inspection.files)
     if unread:
         lines.append(f"not judged: {unread} of {len(inspection.files)} files")
     code = exit_code(inspection)

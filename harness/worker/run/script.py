@@ -296,15 +296,16 @@ def let_go():
     _kept_alive.clear()
 
 
-def run(request, run_dir, log):
+def run(request, run_dir, log, kind=serving.ServedModel):
+    """Do the request with models of that ``kind``."""
     try:
-        do(request, run_dir, log)
+        do(request, run_dir, log, kind)
     except BaseException as error:  # outside of every phase, so ours
         log.refuse("the request cannot be done: %s" % error, traceback.format_exc())
         os._exit(wire.EXIT_BROKEN)
 
 
-def do(request, run_dir, log):
+def do(request, run_dir, log, kind):
     log.mark("switches", settings.apply_process_wide(request))
     log.mark("numerics", settings.state(request))
     writer = trees.TensorWriter(os.path.join(run_dir, wire.OUTPUTS))
@@ -314,7 +315,7 @@ def do(request, run_dir, log):
         name = run["artifact"]["model"]
         try:
             with log.phase(wire.INPUTS, model=name):
-                models[name] = serving.ServedModel(run, runs_on, request["switches"], request["load"])
+                models[name] = kind(run, runs_on, request["switches"], request["load"])
         except events.PhaseFailed:
             pass
     perform(request, run_dir, models, writer, log)

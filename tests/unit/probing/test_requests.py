@@ -168,6 +168,23 @@ def test_benchmark_knows_every_input_set() -> None:
     assert asked.deadline == floor_deadline(Deadlines())
 
 
+def test_program_is_loaded_once_and_each_input_set_is_called_under_a_name_of_its_own() -> None:
+    sets = (InputSet(name="example"), InputSet(name="other"))
+    program = artifact(input_sets=sets, path="m.pt2")
+    request = requests(settings={"calls": 3}).run_exported("new", program, LIMIT)
+    assert request.script is not None
+    assert request.script.threads == (
+        (("load", "m"), ("share", "m#1", "m"), ("calls", "m#1"), ("share", "m#2", "m"), ("calls", "m#2")),
+    )
+    assert [(run.artifact.model, run.schedule) for run in request.runs] == [
+        ("m", ()),
+        ("m#1", (("example", 3),)),
+        ("m#2", (("other", 2),)),
+    ]
+    packaged = requests().run_exported("new", program, LIMIT, packaged=True)
+    assert (request.verb, packaged.verb) == ("run_program", "run_package")
+
+
 def test_export_goes_to_the_old_release_with_a_deadline_of_its_own() -> None:
     asked = requests(settings={"deadlines": DEADLINES}).export(declared())
     assert (asked.verb, asked.side, asked.declaration, asked.runs) == ("export", "old", declared(), ())

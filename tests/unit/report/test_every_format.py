@@ -42,7 +42,14 @@ from harness.report.ci.openmetrics import render_openmetrics
 from harness.report.ci.sarif import render_run_sarif, render_sarif
 from harness.report.ci.spreadsheet import render_csv
 from harness.report.json.report import dump_report
-from harness.report.json.results import dump_checkup, dump_inspection, dump_matrix, dump_review, dump_status
+from harness.report.json.results import (
+    dump_checkup,
+    dump_inspection,
+    dump_matrix,
+    dump_migration,
+    dump_review,
+    dump_status,
+)
 from harness.report.markdown.golden import render_review_markdown
 from harness.report.markdown.matrix import render_matrix_markdown
 from harness.report.markdown.report import render_markdown
@@ -54,10 +61,12 @@ from harness.report.text.first_bad import dump_first_bad, render_first_bad
 from harness.report.text.golden import render_review, render_status
 from harness.report.text.inspection import render_static
 from harness.report.text.matrix import render_heat_map
+from harness.report.text.migration import render_migration
 from harness.report.trace import render_trace
 from tests.unit.builders.reports import HOSTILE_NAMES, hostile
 from tests.unit.builders.golden_reviews import hostile_review, hostile_status
 from tests.unit.builders.matrices import hostile as hostile_matrix
+from tests.unit.builders.migrations import hostile as hostile_migration
 from tests.unit.builders.pages import span
 from tests.unit.builders.readers import openmetrics, runner_reads, valid
 
@@ -317,6 +326,8 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("matrix", "markdown"): Format(
         lambda: render_matrix_markdown(hostile_matrix(), judge_matrix(hostile_matrix())), _markdown
     ),
+    ("migrate", "console"): Format(lambda: render_migration(hostile_migration()), shown=()),
+    ("migrate", "json"): Format(lambda: dump_migration(hostile_migration()), _json_texts, raw=True),
     ("first-bad", "console"): Format(lambda: render_first_bad(search()), shown=()),
     ("first-bad", "json"): Format(lambda: dump_first_bad(search()), _json_texts, raw=True),
     ("golden diff", "console"): Format(lambda: render_review(hostile_review()), shown=()),

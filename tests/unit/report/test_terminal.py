@@ -31,10 +31,11 @@ from harness.report.text.first_bad import render_first_bad
 from harness.report.text.golden import render_left_over, render_review, render_status
 from harness.report.text.inspection import render_static
 from harness.report.text.matrix import render_heat_map
+from harness.report.text.migration import render_migration
 from harness.report.text.models import render_models
 from harness.report.text.so_far import render_so_far
 from harness.report.text.waivers import render_waivers
-from tests.unit.builders import golden_reviews as goldens
+from tests.unit.builders import golden_reviews as goldens, migrations
 from tests.unit.report.text import (
     test_bisection as test_divergence_text,
     test_cures,
@@ -170,6 +171,11 @@ TEXTS: Mapping[str, Mapping[str, Text]] = {
     },
     "render_curing": _of(_curing),
     "render_first_bad": _of(_first_bad, ("numpy 1.26.4 -> 2.0.2", *HOSTILE_NAMES)),
+    "render_migration": {
+        "mixed": lambda: render_migration(migrations.MIXED, width=WIDTH, directory=_paths("matrix")),
+        "many": lambda: render_migration(migrations.many(), width=WIDTH),
+        "hostile": lambda: render_migration(migrations.hostile(), width=WIDTH, verbose=True),
+    },
     "render_heat_map": {
         "mixed": lambda: render_heat_map(mixed(), judge_matrix(mixed()), width=WIDTH),
         "hostile": lambda: render_heat_map(hostile_matrix(), judge_matrix(hostile_matrix()), width=WIDTH),

@@ -1,0 +1,120 @@
+"""Leaving TorchScript: what became of each artifact on its way to an exported program and a package of AOTInductor."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from harness.domain.outcome import Outcome
+from harness.domain.verdict import Cause
+
+
+class Migrated(StrEnum):
+    """What an artifact's way out of TorchScript comes to; each has exactly one, the first of these that holds."""
+
+    UNDECIDED = "undecided"
+    NOT_CONVERTIBLE = "not convertible"
+    DIFFERS = "answers otherwise"
+    FIXED = "dimensions fixed"
+    NOT_LOADABLE = "not loadable"
+    NOT_PACKAGEABLE = "not packageable"
+    READY = "ready"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dimension:
+    """One size or value of a request that the exported program takes in part.
+
+    Attributes:
+        argument: path, e.g. ``input[0]``.
+        axis: of a tensor; None where the argument is a plain value.
+        taken: the size or value that it was converted with.
+        asked: the others that requests have.
+    """
+
+    argument: str
+    axis: int | None
+    taken: str
+    asked: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One probe of the way.
+
+    Attributes:
+        name: ``convert``, ``run``, ``package`` or ``run package``; ``release``: where.
+        outcome: what happened; of ``run`` the worst over all input sets.
+        seconds: of the conversion or compilation, or of the load; None where it did not end.
+        size_bytes: of what it has written, None where it has written nothing.
+        reason: why it did not complete, or that its answers are others; empty otherwise.
+        evidence: the probe's folder, relative to that of the results.
+    """
+
+    name: str
+    release: str
+    outcome: Outcome
+    seconds: float | None = None
+    size_bytes: int | None = None
+    reason: str = ""
+    evidence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MigratedModel:
+    """One artifact.
+
+    Attributes:
+        reason: why it is not ready, in one line; ``cure``: what to do instead, empty where nothing is known.
+        kind: stable word for what stands in the way, such as ``prim::If``; what causes are grouped by.
+        source: ``file:line`` of the exported code, of the node that is not convertible; ``code``: that line.
+        example: the input set that it was converted with.
+        dimensions: of requests, that the program takes in part.
+        steps: what was tried, in order.
+    """
+
+    model: str
+    outcome: Migrated
+    reason: str = ""
+    cure: str = ""
+    kind: str = ""
+    source: str = ""
+    code: str = ""
+    example: str = ""
+    dimensions: tuple[Dimension, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Migration:
+    """What ``migrate`` found.
+
+    Attributes:
+        old: name of the release whose TorchScript answers are the golden ones; ``new``: where artifacts are converted.
+        releases: name -> torch of every release that was asked, ``old`` and ``new`` among them.
+        loaders: names of those in which the programs were loaded, ``new`` first.
+        packaged: whether packages of AOTInductor were asked for.
+        models: in the order of declaration.
+        causes: of what is not ready, the worst first; each model belongs to one.
+        asked, known: results that it is made of, and how many of them were known before.
+        notes: what a reader must know.
+    """
+
+    device: str
+    profile: str
+    old: str
+    new: str
+    releases: Mapping[str, str]
+    loaders: tuple[str, ...]
+    packaged: bool = False
+    models: tuple[MigratedModel, ...]
+    causes: tuple[Cause, ...] = ()
+    asked: int = 0
+    known: int = 0
+    wall_s: float = 0.0
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def counts(self) -> dict[Migrated, int]:
+        """How many models have each outcome, those that none has left out."""
+        outcomes = [model.outcome for model in self.models]
+        return {outcome: outcomes.count(outcome) for outcome in Migrated if outcome in outcomes}

@@ -1,0 +1,113 @@
+"""What ``migrate`` found, on a terminal: a table, the causes, how many models have which outcome."""
+
+from collections.abc import Callable, Iterator
+
+from harness.domain.migration import Migrated, MigratedModel, Migration, Step
+from harness.domain.outcome import Outcome, Status
+from harness.domain.text import counted, visible
+from harness.report.text.causes import cause_block, cause_blocks, short_lines
+from harness.report.text.grid import draw
+from harness.report.words.phrases import exit_words, seconds, shorten, size
+from harness.successor.judging import counts_words, exit_code
+
+LEAST_WIDTH = 80
+MOST_LINES = 60
+MOST_ROWS = 12
+"""Of the table; those that are not ready come first."""
+LONGEST_NAME = 32
+MOST_NOTES = 3
+COLOURS = {Status.FAIL.value: "31", Status.INCONCLUSIVE.value: "33", Migrated.READY.value: "32"}
+
+
+def render_migration(
+    migration: Migration, *, width: int = 100, colour: bool = False, directory: str = "", verbose: bool = False
+) -> str:
+    """Return the whole text, ending with the counts and a newline; at most ``MOST_LINES`` lines.
+
+    Args:
+        width: columns, fewer than 80 count as 80.
+        colour: ANSI colour on status words.
+        directory: where the results lie, as the reader would type it.
+        verbose: every model and every cause, however many lines that takes.
+    """
+    width = max(width, LEAST_WIDTH)
+
+    def paint(word: str) -> str:
+        return f"\x1b[{COLOURS[word]}m{word}\x1b[0m" if colour and word in COLOURS else word
+
+    head, foot = list(_head(migration, width)), list(_foot(migration, directory, width, verbose=verbose))
+    table = _table(migration, width, paint, most=len(migration.models) if verbose else MOST_ROWS)
+    room = MOST_LINES - sum(len(block) + 1 for block in (head, table, foot))
+    more = "the same command with --verbose"
+    causes = (
+        [cause_block(cause, width, paint) for cause in migration.causes]
+        if verbose
+        else cause_blocks(migration.causes, width=width, room=room, more=more, paint=paint)
+    )
+    return "\n\n".join("\n".join(block) for block in (head, table, *causes, foot) if block) + "\n"
+
+
+def _head(migration: Migration, width: int) -> Iterator[str]:
+    old, new = (_named(name, migration) for name in (migration.old, migration.new))
+    text = f"TorchScript as torch {old} answers -> torch.export in {new}, {migration.device}, {migration.profile}"
+    yield from short_lines("migrate", text, width)
+    if len(migration.loaders) > 1:
+        yield from short_lines("loaded in", ", ".join(_named(name, migration) for name in migration.loaders), width)
+
+
+def _named(name: str, migration: Migration) -> str:
+    torch = migration.releases.get(name, "")
+    return visible(name if torch == name or not torch else f"{name} ({torch})")
+
+
+def _table(migration: Migration, width: int, paint: Callable[[str], str], *, most: int) -> list[str]:
+    """Return the rows that a reader needs first, and what the others are."""
+    models = sorted(migration.models, key=lambda model: model.outcome is Migrated.READY)
+    shown = models if len(models) <= most + 1 else models[:most]
+    if not shown:
+        return []
+    heads = ["model", "convert", *(f"in {shorten(visible(name), 14)}" for name in migration.loaders)]
+    heads += ["package"] * migration.packaged + ["outcome"]
+    rows = [_row(model, migration) for model in shown]
+    lines = draw([heads, *rows], heads=1, gap=2, right=(), paint=paint).splitlines()
+    if len(shown) < len(models):
+        lines.append(f"and {counted(len(models) - len(shown), 'more model')}: --verbose")
+    return [line[:width] if not line.startswith("\x1b") else line for line in lines]
+
+
+def _row(model: MigratedModel, migration: Migration) -> list[str]:
+    steps = {(step.name, step.release): step for step in model.steps}
+    run = [_cell(steps.get(("run", name))) for name in migration.loaders]
+    package = []
+    if migration.packaged:
+        packaged = steps.get(("run package", migration.new)) or steps.get(("package", migration.new))
+        package = [_cell(packaged)]
+    convert = next((step for step in model.steps if step.name == "convert"), None)
+    return [shorten(visible(model.model), LONGEST_NAME), _cell(convert), *run, *package, model.outcome.value]
+
+
+def _cell(step: Step | None) -> str:
+    if step is None:
+        return "-"
+    if step.outcome is not Outcome.COMPLETED:
+        return step.outcome.value.replace("_", " ").replace("export error", "error")
+    return "other answers" if step.reason else seconds(step.seconds) if step.seconds is not None else "ok"
+
+
+def _foot(migration: Migration, directory: str, width: int, *, verbose: bool) -> Iterator[str]:
+    notes = migration.notes if verbose else migration.notes[:MOST_NOTES]
+    for note in notes:
+        yield from short_lines("note", note, width)
+    if len(notes) < len(migration.notes):
+        yield from short_lines("note", f"and {len(migration.notes) - len(notes)} more: --verbose", width)
+    sizes = [step.size_bytes for model in migration.models for step in model.steps if step.name == "package"]
+    written = sum(found for found in sizes if found is not None)
+    if written:
+        yield from short_lines("packages", size(written), width)
+    known = f"{migration.known} of {counted(migration.asked, 'result')} were known already; {seconds(migration.wall_s)}"
+    yield from short_lines("results", known, width)
+    if directory:
+        yield f"{'reports':<10}{visible(directory)}/migration.json"
+    yield from short_lines("models", counts_words(migration), width)
+    code = int(exit_code(migration))
+    yield f"exit code {code}: {exit_words(code)}"

@@ -1,0 +1,402 @@
+"""What was tried on an artifact -> exactly one outcome with its reason, and the causes of those not ready. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from harness.correctness.judging import output_findings
+from harness.domain.findings import SEVERITY, Severity
+from harness.domain.migration import Dimension, Migrated, MigratedModel, Migration, Step
+from harness.domain.outcome import UNCLEAR, Outcome, Status
+from harness.domain.probe import ModelResult, ProbeResult
+from harness.domain.text import PACKAGES, counted, error_line, first_few, prose
+from harness.domain.verdict import Cause
+from harness.errors import ExitCode
+from harness.successor.dimensions import differing, fixed_dimensions, taken, varies
+from harness.successor.facts import Answers, Tried
+from harness.successor.obstacles import obstacle
+from harness.tensors.decode import DecodeError
+from harness.worker import wire
+
+LONGEST_REASON = 400
+TITLE_LIMIT = 80
+NAMED = 3
+STOPPED: Mapping[str, tuple[str, str]] = {
+    "not_exported": ("there is no artifact: {}", ""),
+    "no_requests": (
+        "no requests, and nothing can be converted without an example: {}",
+        "place requests beside the file, or describe them in a models.toml (docs/guide/own-models.md)",
+    ),
+    "fails_before": ("as TorchScript it fails in the old release already: {}", "see it with compat"),
+}
+METHOD_CURE = "a module whose forward is that method, saved as an archive of its own"
+TUPLE_CURE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
+RESET_CURE = "take the state as an input of forward and return it, in place of the method {}"
+# What torch.export raises where a request has a size that the program does not take.
+REFUSES_SIZE = re.compile(r"Guard failed|Expected input|to be equal to|to be [<>]=|expected .* but got")
+WORST_FIRST = (
+    Migrated.NOT_CONVERTIBLE,
+    Migrated.DIFFERS,
+    Migrated.FIXED,
+    Migrated.NOT_LOADABLE,
+    Migrated.NOT_PACKAGEABLE,
+    Migrated.UNDECIDED,
+)
+
+
+def judge(tried: Tried) -> MigratedModel:
+    """Return the one outcome of an artifact: that of the first step that did not come through."""
+    model = MigratedModel(model=tried.model, outcome=Migrated.READY, example=tried.example, steps=tuple(_steps(tried)))
+    for found in (_stopped, _not_convertible, _differs, _fixed, _not_loadable, _not_packageable, _lists):
+        judged = found(tried, model)
+        if judged is not None:
+            return replace(judged, reason=_cut(judged.reason, LONGEST_REASON))
+    return model
+
+
+def exit_code(migration: Migration) -> ExitCode:
+    """Return 0 where every model is ready, 1 where one is not, 4 where one is undecided or there is none."""
+    counts = migration.counts
+    if set(counts) - {Migrated.READY, Migrated.UNDECIDED}:
+        return ExitCode.INCOMPATIBLE
+    return ExitCode.COMPATIBLE if set(counts) == {Migrated.READY} else ExitCode.INCONCLUSIVE
+
+
+def _stopped(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    kind, said = tried.stopped
+    if kind:
+        words, cure = STOPPED[kind]
+        return replace(model, outcome=Migrated.UNDECIDED, kind=kind, reason=words.format(said), cure=cure)
+    probe = tried.conversion
+    if probe is not None and probe.outcomes & UNCLEAR:
+        return _unclear(model, "the conversion", probe)
+    return None
+
+
+def _unclear(model: MigratedModel, what: str, probe: ProbeResult) -> MigratedModel:
+    """Return the model undecided by a probe that says nothing: a busy machine, or a failure of ours."""
+    outcome = next(iter(sorted(probe.outcomes & UNCLEAR)))
+    said = probe.models[0].failure or probe.failure
+    reason = f"{what} could not be judged: {outcome.value}{f': {said.first_line}' if said is not None else ''}"
+    return replace(model, outcome=Migrated.UNDECIDED, kind=outcome.value, reason=reason, cure="run it again")
+
+
+def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    model = replace(model, outcome=Migrated.NOT_CONVERTIBLE)
+    others = [item.method for item in tried.input_sets if item.method != "forward"]
+    if others:
+        reason = f"requests call {first_few(sorted(set(others)), NAMED)}, and forward alone can be converted"
+        return replace(model, kind="several methods", reason=reason, cure=METHOD_CURE)
+    if tried.reset is not None:
+        reason = f"it keeps state, which {tried.reset} takes back before each request; only forward can be converted"
+        return replace(model, kind="state", reason=reason, cure=RESET_CURE.format(tried.reset))
+    probe = tried.conversion
+    assert probe is not None, tried.model  # else it was stopped
+    result = probe.models[0]
+    if result.outcome is Outcome.COMPLETED:
+        lost = replace(
+            model, outcome=Migrated.UNDECIDED, kind="nothing written", reason="what was converted is not there"
+        )
+        return None if tried.answers else lost
+    node = tried.mark("not_converted")
+    if result.phase == wire.LOAD:
+        reason = f"as TorchScript it does not load in the new release: {failure_words(result, probe)}"
+        return replace(model, kind="load_error", reason=reason, cure="judge the upgrade first: compat")
+    if result.failure is None:
+        kind = result.outcome.value
+        return replace(model, kind=kind, reason=f"the conversion ends in a {kind}: {failure_words(result, probe)}")
+    said = str(node["reason"]) if node else f"{result.failure.type}: {result.failure.message}"
+    source = PACKAGES.sub("", str(node.get("source", "")))
+    kind, cure = obstacle(str(node.get("kind", "")), said, source)
+    place = f"{node['kind']} at {source or 'an unknown place'}: " if node else f"{result.phase}: "
+    return replace(
+        model,
+        kind=kind,
+        reason=place + prose(_telling(said)),
+        cure=cure,
+        source=source,
+        code=str(node.get("code", "")),
+    )
+
+
+def _telling(said: str) -> str:
+    """Return the lines of an error up to the first empty one: what follows is advice to its developer."""
+    return said.strip().split("\n\n")[0]
+
+
+def _differs(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    first = tried.answers[0]
+    if first.load.load_ns is None:
+        return None
+    fixed = dimensions_of(tried)
+    others = [name for name in first.calls if not varies(tried.requests[name], fixed)]
+    found = difference(first, others)  # what a size or value that is held explains is told as that
+    if found:
+        if tried.in_torchscript:
+            found += f"; TorchScript itself answers otherwise in {first.release} than the golden: compat judges that"
+        return replace(
+            model, outcome=Migrated.DIFFERS, kind="answers otherwise", reason=found, cure=_cure_of_change(found)
+        )
+    refused = [result for result in _failing(first) if not _refuses_size(tried, result)]
+    if refused:
+        said = failure_words(refused[0], first.probe)
+        sets = first_few([_set_of(first, result) for result in refused], NAMED)
+        return replace(model, outcome=Migrated.DIFFERS, kind="call error", reason=f"{sets}: does not answer: {said}")
+    return None
+
+
+def _cure_of_change(found: str) -> str:
+    return RESET_CURE.format("that keeps it") if "changed in place" in found else ""
+
+
+def difference(answers: Answers, input_sets: Sequence[str] | None = None) -> str:
+    """Return in what the answers are others than the golden ones, empty where in nothing that counts.
+
+    Args:
+        input_sets: those that are looked at; None: all.
+    """
+    if answers.comparison is None:
+        return ""
+    calls = [call for call in answers.comparison.calls if input_sets is None or call.input_set in input_sets]
+    comparison = replace(answers.comparison, calls=tuple(calls))
+    findings = [one for one in output_findings(comparison) if SEVERITY[one.kind] is Severity.FAIL]
+    return f"{findings[0].where + ': ' if findings[0].where else ''}{findings[0].message}" if findings else ""
+
+
+def _failing(answers: Answers) -> list[ModelResult]:
+    return [result for result in answers.calls.values() if result.failed]
+
+
+def _set_of(answers: Answers, result: ModelResult) -> str:
+    return next(name for name, other in answers.calls.items() if other is result)
+
+
+def _refuses_size(tried: Tried, result: ModelResult) -> bool:
+    """Whether a request was refused for a size or value: it has another one than the program, and torch says so."""
+    request = tried.requests[_set_of(tried.answers[0], result)]
+    if varies(request, dimensions_of(tried)):
+        return True
+    said = result.failure.message if result.failure is not None else ""
+    return bool(REFUSES_SIZE.search(said)) and bool(differing(tried.requests[tried.example], request))
+
+
+def dimensions_of(tried: Tried) -> tuple[Dimension, ...]:
+    """Return the sizes and values that the program holds constant and that requests vary."""
+    mark = tried.mark("converted")
+    try:
+        return fixed_dimensions(taken(mark["dimensions"]), tried.example, tried.requests) if mark else ()
+    except (DecodeError, KeyError, IndexError):  # a hostile artifact has written it
+        return ()
+
+
+def _fixed(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    first = tried.answers[0]
+    refused = [_set_of(first, result) for result in _failing(first)]
+    fixed = dimensions_of(tried)
+    if not fixed and refused:
+        fixed = differing(tried.requests[tried.example], tried.requests[refused[0]])
+    if not fixed:
+        return None
+    return replace(
+        model,
+        outcome=Migrated.FIXED,
+        kind="dimensions fixed",
+        reason=f"{first_few([dimension_words(one) for one in fixed], NAMED, '; ')}",
+        cure=dimension_cure(fixed),
+        dimensions=fixed,
+    )
+
+
+def dimension_words(one: Dimension) -> str:
+    """Return ``input[0] has size 4 in dimension 0, and requests have 1 and 7 too``."""
+    asked = first_few(one.asked, NAMED)
+    if one.axis is None:
+        return f"{one.argument} is the constant {one.taken}, and requests have {asked} too"
+    return f"{one.argument} is fixed at {one.taken} in dimension {one.axis}, and requests have {asked} too"
+
+
+def dimension_cure(fixed: Sequence[Dimension]) -> str:
+    """Return how to keep a size open."""
+    if all(one.axis is None for one in fixed):
+        return "make it a tensor: plain values of the example become constants; or one program for each value"
+    if all(one.taken in ("0", "1") for one in fixed if one.axis is not None):
+        return "give a request with 2 or more there as well: a size of 1 in the example becomes a constant"
+    one = next(one for one in fixed if one.axis is not None)
+    return (
+        "convert in a release that keeps sizes open (2.15.0 does), or torch.export.export(module, args, dynamic_shapes="
+        f"...) with {{{one.axis}: torch.export.Dim('batch')}} for {one.argument}"
+    )
+
+
+def _not_loadable(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    reasons, undecided = [], None
+    for answers in tried.answers:
+        if answers.probe.outcomes & UNCLEAR:
+            undecided = undecided or _unclear(model, f"the program in {answers.release}", answers.probe)
+        elif answers.load.load_ns is None:
+            reasons.append(
+                (answers.release, f"does not load in {answers.release}: {failure_words(answers.load, answers.probe)}")
+            )
+        elif answers is not tried.answers[0] and (said := difference(answers) or _call_failure(answers)):
+            reasons.append((answers.release, f"loads in {answers.release} and answers otherwise: {said}"))
+    if not reasons:
+        return undecided
+    named = [release for release, _ in reasons]
+    return replace(
+        model,
+        outcome=Migrated.NOT_LOADABLE,
+        kind=f"in {', '.join(named)}",
+        reason="; ".join(reason for _, reason in reasons),
+        cure=f"convert in the oldest release that must load it: --new {named[-1]}",
+    )
+
+
+def _call_failure(answers: Answers) -> str:
+    failing = _failing(answers)
+    return f"{_set_of(answers, failing[0])}: {failure_words(failing[0], answers.probe)}" if failing else ""
+
+
+def _not_packageable(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    probe = tried.package
+    if probe is None:
+        return None
+    model = replace(model, outcome=Migrated.NOT_PACKAGEABLE, kind="not packageable")
+    if probe.outcomes & UNCLEAR:
+        return _unclear(model, "the package", probe)
+    result = probe.models[0]
+    if result.outcome is not Outcome.COMPLETED:
+        kind, cure = compiler_trouble(f"{said.type}: {said.message}" if (said := result.failure) is not None else "")
+        return replace(model, kind=kind or model.kind, reason=failure_words(result, probe), cure=cure)
+    packaged = tried.packaged
+    if packaged is None:
+        return replace(model, reason="nothing was written")
+    if packaged.load.load_ns is None:
+        return replace(model, reason=f"the package does not load: {failure_words(packaged.load, packaged.probe)}")
+    otherwise = difference(packaged) or _call_failure(packaged)
+    return replace(model, reason=f"the package answers otherwise: {otherwise}") if otherwise else None
+
+
+def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    """Tell last that tuples became lists: whatever else there is weighs more, and most callers unpack them anyway."""
+    if not tried.answers[0].lists:
+        return None
+    reason = "answers with a list where TorchScript answers with a tuple; what is in it is the same"
+    return replace(model, outcome=Migrated.DIFFERS, kind="tuple becomes list", reason=reason, cure=TUPLE_CURE)
+
+
+# By what a failed compilation says: a stable word, and what to do.
+COMPILER: Sequence[tuple[re.Pattern[str], str, str]] = (
+    (
+        re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler|No such file or directory: '?(?:g\+\+|clang)"),
+        "no compiler",
+        "install a C++ compiler, such as Debian's g++, or name one in CXX",
+    ),
+    (
+        re.compile(r"Python\.h"),
+        "no Python headers",
+        "install the headers of the Python under test, such as Debian's python3-dev",
+    ),
+    (
+        re.compile(r"LoweringException|MissingOperator|no lowering|not supported by Inductor", re.IGNORECASE),
+        "operator without lowering",
+        "write the operator in others, or register a lowering for it",
+    ),
+)
+
+
+def compiler_trouble(said: str) -> tuple[str, str]:
+    """Return (stable word, what to do) of a compilation that failed; both empty where nothing is known of it."""
+    return next(((kind, cure) for pattern, kind, cure in COMPILER if pattern.search(said)), ("", ""))
+
+
+def failure_words(result: ModelResult, probe: ProbeResult) -> str:
+    """Return what one model failed with, in one line."""
+    if result.failure is None:
+        return prose(f"{result.outcome.value} in {result.phase or 'an unknown phase'} {probe.exit_detail}")
+    text = error_line(result.failure) or result.failure.first_line
+    return prose(f"{result.failure.type}: {text}")
+
+
+def _steps(tried: Tried) -> Iterator[Step]:
+    """Yield what was tried, in order."""
+    if tried.conversion is not None:
+        yield _making(tried, "convert", tried.conversion, mark="converted", evidence=tried.evidence)
+    for answers in tried.answers:
+        yield _running("run", answers)
+    if tried.package is not None:
+        yield _making(tried, "package", tried.package, mark="packaged", evidence=tried.package_evidence)
+    if tried.packaged is not None:
+        yield _running("run package", tried.packaged)
+
+
+def _making(tried: Tried, name: str, probe: ProbeResult, *, mark: str, evidence: str) -> Step:
+    result = probe.models[0]
+    spent = [span.end_ns - span.begin_ns for span in probe.spans if span.phase == wire.CONVERT and span.finished]
+    size = probe.data.get(mark, {}).get("bytes")
+    return Step(
+        name=name,
+        release=tried.release,
+        outcome=result.outcome,
+        seconds=spent[0] * 1e-9 if spent else None,
+        size_bytes=size if isinstance(size, int) else None,
+        reason="" if result.outcome is Outcome.COMPLETED else _cut(failure_words(result, probe), LONGEST_REASON),
+        evidence=evidence,
+    )
+
+
+def _running(name: str, answers: Answers) -> Step:
+    failing = [answers.load, *answers.calls.values()]
+    worst = next((result for result in failing if result.failed), None)
+    outcome = worst.outcome if worst is not None else answers.probe.outcome
+    reason = difference(answers) if worst is None else failure_words(worst, answers.probe)
+    return Step(
+        name=name,
+        release=answers.release,
+        outcome=outcome,
+        seconds=answers.load.load_ns * 1e-9 if answers.load.load_ns is not None else None,
+        reason=_cut(reason, LONGEST_REASON),
+        evidence=answers.evidence,
+    )
+
+
+def causes_of(models: Sequence[MigratedModel]) -> tuple[Cause, ...]:
+    """Return the models that are not ready, grouped by what stands in their way, the worst outcome first."""
+    groups: dict[tuple[Migrated, str], list[MigratedModel]] = {}
+    for model in models:
+        if model.outcome is not Migrated.READY:
+            groups.setdefault((model.outcome, model.kind), []).append(model)
+    order = sorted(groups, key=lambda key: (WORST_FIRST.index(key[0]), -len(groups[key]), key[1]))
+    return tuple(_cause(outcome, kind, groups[outcome, kind]) for outcome, kind in order)
+
+
+def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cause:
+    first = models[0]
+    title = outcome.value if kind == outcome.value else f"{outcome.value}: {kind}"
+    evidence = [("what", first.reason)]
+    if first.source:
+        evidence.append(("source", f"{first.source}{f': {prose(first.code)}' if first.code else ''}"))
+    proof = next((step.evidence for step in first.steps if step.reason and step.evidence), "")
+    if proof:
+        evidence.append(("evidence", proof))
+    return Cause(
+        id=re.sub(r"[^\w.:+]+", "-", title.replace(": ", "-"), flags=re.ASCII).strip("-"),
+        kind=outcome.value,
+        status=Status.INCONCLUSIVE if outcome is Migrated.UNDECIDED else Status.FAIL,
+        title=_cut(title, TITLE_LIMIT),
+        cells=tuple(model.model for model in models),
+        models=tuple(model.model for model in models),
+        evidence=tuple(evidence),
+        cure=first.cure,
+    )
+
+
+def counts_words(migration: Migration) -> str:
+    """Return ``65 models: 40 ready, 12 not convertible``."""
+    counts = migration.counts
+    parts = [f"{counts[outcome]} {outcome.value}" for outcome in (Migrated.READY, *WORST_FIRST) if outcome in counts]
+    return f"{counted(len(migration.models), 'model')}{': ' if parts else ''}{', '.join(parts)}"
+
+
+def _cut(text: str, limit: int) -> str:
+    text = prose(text)
+    return text if len(text) <= limit else f"{text[: limit - 3].rstrip()}..."

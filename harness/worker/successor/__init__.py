@@ -1,0 +1,1 @@
+"""What TorchScript is left for: torch.export, its .pt2 files, and packages of AOTInductor."""

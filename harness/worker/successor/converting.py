@@ -1,0 +1,113 @@
+"""Verb ``convert``: make an ExportedProgram of an artifact by torch's own converter, and save it as .pt2."""
+
+import contextlib
+import os
+import warnings
+
+import torch
+
+from gate_worker import settings, wire
+from gate_worker.graph import node_facts
+from gate_worker.values import trees
+
+try:
+    from torch._export import converter
+except ImportError:  # of an older release
+    converter = None
+
+
+class NoConverter(Exception):
+    """This release has no converter."""
+
+
+def convert(request, run_dir, log):
+    (run,) = request["runs"]
+    artifact, ((example, _),) = run["artifact"], run["schedule"]
+    name = artifact["model"]
+    log.mark("switches", settings.apply_process_wide(request))
+    with log.phase(wire.INPUTS, model=name):
+        reader = trees.TensorReader(artifact["inputs_dir"], request["device"])
+        (tree,) = [entry["tree"] for entry in reader.index(artifact["inputs_dir"]) if entry["set"] == example]
+        arguments = reader.value(tree)
+    with log.phase(wire.LOAD, model=name):
+        module = torch.jit.load(artifact["path"], map_location=request["device"])
+        module.eval()
+    with warnings.catch_warnings(), log.phase(wire.CONVERT, model=name):
+        warnings.simplefilter("ignore")
+        program = converted(module, arguments, log)
+    with warnings.catch_warnings(), log.phase(wire.SAVE, model=name):
+        warnings.simplefilter("ignore")
+        path = os.path.join(run_dir, name + wire.PROGRAM)
+        torch.export.save(program, path)
+        log.mark("converted", {"dimensions": dimensions(program, arguments), "bytes": os.path.getsize(path)})
+    log.emit("ready", model=name, thread=0)
+
+
+def converted(module, arguments, log):
+    """Return the program; the mark ``not_converted`` tells at which node of the graph the converter has given up."""
+    if converter is None:
+        raise NoConverter("torch %s has no torch._export.converter.TS2EPConverter" % torch.__version__)
+    with torch.no_grad(), telling_where(converter.TS2FXGraphConverter, log):
+        return converter.TS2EPConverter(module, arguments).convert()
+
+
+@contextlib.contextmanager
+def telling_where(kind, log):
+    """Mark the innermost node at which the converter of a graph raises; its own error names the kind alone."""
+    convert_node = kind.convert_node
+    told = []
+
+    def told_node(self, node):
+        try:
+            return convert_node(self, node)
+        except Exception as error:
+            if not told:
+                told.append(node)
+                reason = error.__cause__ or error
+                facts = node_facts.facts_of(node, ())
+                log.mark(
+                    "not_converted",
+                    {
+                        "kind": node.kind(),
+                        "source": facts["source"],
+                        "code": facts["code"],
+                        "reason": ("%s: %s" % (type(reason).__name__, reason))[:2000],
+                    },
+                )
+            raise
+
+    kind.convert_node = told_node
+    try:
+        yield
+    finally:
+        kind.convert_node = convert_node
+
+
+def dimensions(program, arguments):
+    """Return per argument of the program its path and what it holds open: sizes of a tensor, None where free.
+
+    What is no tensor has no sizes: ``[path, null]``. It is a constant of the program.
+    """
+    from torch.utils import _pytree as pytree
+
+    paths = [path for path, _ in pytree.tree_flatten_with_path(tuple(arguments))[0]]
+    kinds = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    found = []
+    for path, spec in zip(paths, kinds):
+        value = values.get(getattr(spec.arg, "name", ""))
+        sizes = None
+        if isinstance(value, torch.Tensor):
+            sizes = [size if isinstance(size, int) else None for size in value.shape]
+        found.append([["input"] + [step_of(key) for key in path], sizes])
+    return found
+
+
+def step_of(key):
+    """Return a key of a pytree as a step of a path (see ``wire``)."""
+    for name in ("idx", "name"):
+        if hasattr(key, name):
+            return getattr(key, name)
+    key = key.key
+    kind = next((kind for kind in (bool, int, str) if isinstance(key, kind)), None)
+    return [kind.__name__, key] if kind is not None else ["object", type(key).__name__]

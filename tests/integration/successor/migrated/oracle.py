@@ -1,0 +1,118 @@
+# mypy: ignore-errors
+"""What torch alone says of artifacts that ``migrate`` has judged: ``PYTHON oracle.py PROBES``, with torch's Python.
+
+For every archive in the folders of the probes it tries each request as the example of the conversion, saves and loads
+the program, and asks both every request. It prints a line of JSON for each: its name, and the best outcome that any
+example comes to. Nothing of the gate is used but the files that it has left.
+"""
+
+import io
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from torch._export.converter import TS2EPConverter
+
+BEST_FIRST = ("ready", "dimensions fixed", "answers otherwise", "not convertible")
+TOLERANCE = 1e-4
+"""Looser than the gate's: an answer that is another one is far beyond it."""
+
+
+def requests_of(folder):
+    data = bytearray((folder / "tensors.bin").read_bytes())
+
+    def value(tree):
+        kind, content = tree
+        if kind == "tensor":
+            dtype = getattr(torch, content["dtype"])
+            if not content["nbytes"]:
+                return torch.empty(content["shape"], dtype=dtype)
+            count = content["nbytes"] // torch.empty(0, dtype=dtype).element_size()
+            flat = torch.frombuffer(data, dtype=dtype, count=count, offset=content["offset"])
+            return flat.reshape(content["shape"]).clone()
+        if kind in ("tuple", "list"):
+            return (tuple if kind == "tuple" else list)(map(value, content))
+        if kind == "namedtuple":
+            return tuple(value(item) for _, item in content[1])
+        if kind == "dict":
+            return {value(key): value(item) for key, item in content}
+        return float(content) if kind == "float" else content
+
+    lines = [json.loads(line) for line in (folder / "tensors.jsonl").read_text().splitlines()]
+    return [(line.get("method", "forward"), lambda line=line: value(line["tree"])) for line in lines]
+
+
+def same(one, other):
+    if isinstance(one, torch.Tensor):
+        if not isinstance(other, torch.Tensor) or one.dtype != other.dtype or one.shape != other.shape:
+            return False
+        if one.is_quantized:
+            return torch.equal(one.int_repr(), other.int_repr())
+        if one.layout != torch.strided:
+            one, other = one.to_dense(), other.to_dense()
+        if not one.is_floating_point() and not one.is_complex():
+            return torch.equal(one, other)
+        largest = one[torch.isfinite(one)].abs().max().item() if torch.isfinite(one).any() else 0.0
+        return torch.allclose(one, other, rtol=0, atol=TOLERANCE * largest, equal_nan=True)
+    if isinstance(one, tuple | list):
+        return isinstance(other, tuple | list) and len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return isinstance(other, dict) and one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return one == other
+
+
+def tuples_are_lists(one, other):
+    if isinstance(one, tuple) and isinstance(other, list):
+        return True
+    if isinstance(one, tuple | list):
+        return any(map(tuples_are_lists, one, other))
+    return isinstance(one, dict) and any(tuples_are_lists(one[key], other[key]) for key in one)
+
+
+def outcome_with(path, requests, example):
+    module = torch.jit.load(path).eval()
+    try:
+        program = TS2EPConverter(module, example()).convert()
+        buffer = io.BytesIO()
+        torch.export.save(program, buffer)
+    except Exception:
+        return "not convertible"
+    buffer.seek(0)
+    loaded = torch.export.load(buffer).module()
+    refused = lists = False
+    for _, request in requests:
+        torch.manual_seed(0)
+        expected = torch.jit.load(path).eval()(*request())
+        torch.manual_seed(0)
+        try:
+            answered = loaded(*request())
+        except Exception:
+            refused = True
+            continue
+        if not same(expected, answered):
+            return "answers otherwise"
+        lists = lists or tuples_are_lists(expected, answered)
+    return "dimensions fixed" if refused else "answers otherwise" if lists else "ready"
+
+
+def outcome_of(path):
+    requests = requests_of(path.parent / "inputs")
+    module = torch.jit.load(path)
+    if any(method != "forward" for method, _ in requests) or hasattr(module, "reset"):
+        return "not convertible"
+    found = set()
+    for _, example in requests:
+        found.add(outcome_with(path, requests, example))
+        if "ready" in found:
+            break
+    return min(found, key=BEST_FIRST.index)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    with torch.no_grad():
+        archives = sorted(path for path in Path(sys.argv[1]).glob("*/*.pt") if (path.parent / "inputs").is_dir())
+        for path in archives:
+            print(json.dumps([path.stem, outcome_of(path)]), flush=True)

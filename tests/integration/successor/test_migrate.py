@@ -1,0 +1,103 @@
+"""Each planted obstacle on the way out of TorchScript is named, and its twin is ready; nothing known is run again."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.environments.builder import default_environment_root
+from tests.integration.gate import PROJECT, harness
+from tests.programs import cli
+
+pytestmark = pytest.mark.integration
+PLANTED = "tests/integration/successor/migrated"
+ZOO_DEADLINE_S = 3600
+
+
+def found(folder: Path) -> dict[str, Any]:
+    migration = json.loads((folder / "migration.json").read_text())
+    return {"models": {model["model"]: model for model in migration.pop("models")}, **migration}
+
+
+@pytest.mark.usefixtures("new_python")
+def test_obstacles_are_named_their_twins_are_ready_and_a_second_run_starts_nothing(tmp_path: Path) -> None:
+    sides = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path))
+    first = harness(*sides, "-k", "branch_on_data or choice_of_values or size")
+    assert first.returncode == 1, first.stderr
+    migration, before = found(tmp_path), cli.stored_results(tmp_path)
+    outcomes = {name: model["outcome"] for name, model in migration["models"].items()}
+    assert outcomes == {
+        "branch_on_data": "not convertible",
+        "choice_of_values": "ready",
+        "size_as_number": "dimensions fixed",
+        "size_never_varied": "ready",
+    }
+    branch = migration["models"]["branch_on_data"]
+    assert branch["kind"] == "prim::If"
+    assert f"{PLANTED}/models.py:" in branch["source"]
+    assert "torch.where" in branch["cure"]
+    assert migration["models"]["size_as_number"]["dimensions"] == [
+        {"argument": "input[1]", "axis": None, "taken": "4", "asked": ["2"]}
+    ]
+    assert "FAIL  branch_on_data: not convertible: prim::If" in first.stdout
+    assert len(first.stdout.splitlines()) <= 60
+    again = harness(*sides, "-k", "branch_on_data or choice_of_values or size")
+    assert (again.returncode, cli.stored_results(tmp_path)) == (1, before)
+    assert f"{migration['asked']} of {migration['asked']} results were known already" in again.stdout
+
+
+@pytest.mark.slow
+def test_a_release_without_a_converter_says_so(tmp_path: Path) -> None:
+    done = harness(
+        *("migrate", "--old", "2.1.2", "--new", "2.1.2", "--fixtures", PLANTED, "-k", "choice_of_values"),
+        *("--out", str(tmp_path)),
+    )
+    assert done.returncode == 1, done.stderr
+    assert found(tmp_path)["models"]["choice_of_values"]["kind"] == "no converter"
+    assert "--new 2.6.0 or later" in done.stdout
+
+
+@pytest.mark.slow
+def test_newest_release_keeps_sizes_open_and_the_older_one_does_not_load_what_it_writes(tmp_path: Path) -> None:
+    done = harness(
+        *("migrate", "--old", "2.6.0", "--new", "2.15.0", "--releases", "2.6.0", "--fixtures", PLANTED),
+        *("--out", str(tmp_path)),
+    )
+    assert done.returncode == 1, done.stderr
+    models = found(tmp_path)["models"]
+    assert models["number_beyond_int32"]["outcome"] == "answers otherwise"
+    assert (models["two_methods"]["outcome"], models["two_methods"]["kind"]) == ("not convertible", "several methods")
+    assert models["batch_of_one_first"]["example"] != "single"
+    for name in ("choice_of_values", "size_never_varied", "number_within_int32", "batch_of_one_first"):
+        assert (models[name]["outcome"], models[name]["kind"]) == ("not loadable", "in 2.6.0"), name
+    program = next(tmp_path.glob("probes/*/choice_of_values.pt2"))
+    read = harness("inspect", str(program), "--old", "2.6.0", "--new", "2.15.0")
+    assert read.returncode == 1, read.stdout
+    assert "container_unknown" in read.stdout and "1 will load" in read.stdout
+
+
+@pytest.mark.slow
+def test_plain_script_of_torch_alone_comes_to_the_same_outcome_for_every_model_of_the_zoo(tmp_path: Path) -> None:
+    sides = ("--old", "2.6.0", "--new", "2.15.0", "--out", str(tmp_path))
+    harness("migrate", *sides, timeout_s=ZOO_DEADLINE_S)
+    migration = found(tmp_path)
+    assert len(migration["models"]) >= 65
+    told = plain_outcomes(tmp_path, "2.15.0")
+    for name, model in migration["models"].items():
+        assert told[name] == model["outcome"], (name, model["reason"])
+
+
+def plain_outcomes(folder: Path, release: str) -> dict[str, str]:
+    """Return what the oracle, run with the interpreter of ``release``, says of every artifact in a folder of results."""
+    (python,) = default_environment_root(PROJECT).glob(f"torch-{release}-*/bin/python")
+    oracle = PROJECT / "tests" / "integration" / "migrated" / "oracle.py"
+    done = subprocess.run(
+        [str(python), str(oracle), str(folder / "probes")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=ZOO_DEADLINE_S,
+    )
+    return dict(json.loads(line) for line in done.stdout.splitlines())

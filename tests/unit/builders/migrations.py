@@ -1,0 +1,101 @@
+"""What ``migrate`` finds: one model of each kind, many of one, and hostile names."""
+
+from harness.domain.migration import Dimension, Migrated, MigratedModel, Migration, Step
+from harness.domain.outcome import Outcome
+from harness.successor.judging import causes_of
+from tests.unit.builders.reports import HOSTILE_NAMES
+
+CONVERTED = Step(name="convert", release="2.15.0", outcome=Outcome.COMPLETED, seconds=1.24, size_bytes=70_000)
+RAN = Step(name="run", release="2.15.0", outcome=Outcome.COMPLETED, seconds=0.012)
+REFUSED = Step(
+    name="run",
+    release="2.6.0",
+    outcome=Outcome.LOAD_ERROR,
+    reason="KeyError: no item named 'version' in the archive",
+    evidence="probes/0c94cbeff122afac",
+)
+
+
+def ready(name: str = "ranker") -> MigratedModel:
+    """Return a model that came through."""
+    return MigratedModel(model=name, outcome=Migrated.READY, example="example", steps=(CONVERTED, RAN))
+
+
+def blocked(name: str = "tagger", text: str = "ValueError: two shapes") -> MigratedModel:
+    """Return a model that stops at a node."""
+    step = Step(name="convert", release="2.15.0", outcome=Outcome.EXPORT_ERROR, reason=text, evidence="probes/e5004cd2")
+    return MigratedModel(
+        model=name,
+        outcome=Migrated.NOT_CONVERTIBLE,
+        reason=f"prim::If at models/tagger.py:12: {text}",
+        cure="torch.where(condition, a, b) for values",
+        kind="prim::If",
+        source="models/tagger.py:12",
+        code="if bool(x.sum() > 0):",
+        example="example",
+        steps=(step,),
+    )
+
+
+FIXED = MigratedModel(
+    model="encoder",
+    outcome=Migrated.FIXED,
+    reason="input[0] is fixed at 4 in dimension 0, and requests have 7 too",
+    cure="give a request with 2 or more there as well",
+    kind="dimensions fixed",
+    example="example",
+    dimensions=(Dimension(argument="input[0]", axis=0, taken="4", asked=("7",)),),
+    steps=(CONVERTED, RAN),
+)
+LOST = MigratedModel(
+    model="ranker_traced",
+    outcome=Migrated.NOT_LOADABLE,
+    reason="does not load in 2.6.0: KeyError: no item named 'version' in the archive",
+    cure="convert in the oldest release that must load it: --new 2.6.0",
+    kind="in 2.6.0",
+    steps=(CONVERTED, RAN, REFUSED),
+)
+UNASKED = MigratedModel(
+    model="silent",
+    outcome=Migrated.UNDECIDED,
+    reason="no requests",
+    cure="place requests beside it",
+    kind="no_requests",
+)
+
+
+def migration(*models: MigratedModel, notes: tuple[str, ...] = (), packaged: bool = False) -> Migration:
+    """Return what was found of these models in 2.15.0, loaded in 2.6.0 too."""
+    return Migration(
+        device="cpu",
+        profile="default",
+        old="2.6.0",
+        new="2.15.0",
+        releases={"2.6.0": "2.6.0+cpu", "2.15.0": "2.15.0+cpu"},
+        loaders=("2.15.0", "2.6.0"),
+        packaged=packaged,
+        models=models,
+        causes=causes_of(models),
+        asked=12,
+        known=4,
+        wall_s=83.0,
+        notes=notes,
+    )
+
+
+MIXED = migration(ready(), blocked(), FIXED, LOST, UNASKED)
+
+
+def many(count: int = 200) -> Migration:
+    """Return so many models, each with an obstacle of its own."""
+    return migration(
+        *(
+            MigratedModel(model=f"m{index}", outcome=Migrated.NOT_CONVERTIBLE, kind=f"aten::f{index}", reason="no")
+            for index in range(count)
+        )
+    )
+
+
+def hostile() -> Migration:
+    """Return what was found of models whose names and texts try to break out of their format."""
+    return migration(*(blocked(name, f"{name} ]]> --> | </failure>") for name in HOSTILE_NAMES), notes=HOSTILE_NAMES)

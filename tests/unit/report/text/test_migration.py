@@ -1,0 +1,50 @@
+"""What ``migrate`` says on a terminal: what stands in the way once, in at most 60 lines, and the exit code last."""
+
+from harness.report.text.migration import render_migration
+from tests.unit.builders.migrations import CONVERTED, MIXED, many, migration, ready
+
+
+def test_each_obstacle_is_told_with_its_line_and_what_to_write() -> None:
+    text = render_migration(MIXED, directory="reports/matrix")
+    assert "FAIL  tagger: not convertible: prim::If" in text
+    assert "models/tagger.py:12: if bool(x.sum() > 0):" in text
+    assert "torch.where(condition, a, b)" in text
+    assert "reports/matrix/migration.json" in text
+    assert "5 models: 1 ready, 1 not convertible, 1 dimensions fixed, 1 not loadable, 1 undecided" in text
+    assert text.endswith("exit code 1: incompatible\n")
+
+
+def test_a_step_shows_its_time_or_its_failure() -> None:
+    lines = render_migration(MIXED).splitlines()
+    (traced,) = [line for line in lines if line.startswith("ranker_traced")]
+    assert traced.split("  ")[-1] == "not loadable"
+    assert "1.24 s" in traced and "12.0 ms" in traced and "load error" in traced
+
+
+def test_however_many_obstacles_there_are_a_terminal_shows_60_lines_and_the_rest_on_request() -> None:
+    assert len(render_migration(many()).splitlines()) <= 60
+    assert "more causes: the same command with --verbose" in render_migration(many())
+    assert "aten::f199" in render_migration(many(), verbose=True)
+
+
+def test_all_ready_is_green_and_has_no_cause() -> None:
+    text = render_migration(migration(ready(), ready("other")))
+    assert "FAIL" not in text
+    assert text.endswith("exit code 0: compatible\n")
+
+
+def test_packages_have_a_column_and_their_size() -> None:
+    package = type(CONVERTED)(
+        name="package", release="2.15.0", outcome=CONVERTED.outcome, seconds=54.0, size_bytes=2_500_000
+    )
+    model = type(ready())(model="m", outcome=ready().outcome, steps=(*ready().steps, package))
+    text = render_migration(migration(model, packaged=True))
+    (head,) = [line for line in text.splitlines() if line.startswith("model ")]
+    assert "package" in head
+    assert "54.0 s" in text
+    assert "2.38 MiB" in text
+
+
+def test_nothing_tested_is_said() -> None:
+    assert "0 models" in render_migration(migration())
+    assert "exit code 4" in render_migration(migration())
