@@ -138,9 +138,9 @@ def _standing(
 def _whole(artifact: FleetArtifact, own: FleetResult, stands: tuple[str, FleetResult | None] | None) -> FleetResult:
     """Return the result of an artifact under its name; what it was not asked itself, its program answers."""
     own = renamed(own, artifact.name)
-    if own.examination is Examination.FULL or stands is None or stands[1] is None:
+    name, full = stands or ("", None)
+    if own.examination is Examination.FULL or full is None:
         return own
-    name, full = stands
     other = renamed(full, artifact.name)
     asked = {cell.scenario for cell in own.row.cells}
     note = f"seen on {name}, which has the same program"
