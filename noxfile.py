@@ -181,7 +181,7 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure: nox -s bench -- bisect | environments | faults | hand | init | inspect | page | servers."""
+    """Measure: nox -s bench -- bisect | environments | faults | fleet | hand | init | inspect | page | servers."""
     _prepare(session, "test")
     _find_chromium(session)
     session.run("python", "-m", "tests.bench", *session.posargs)

@@ -28,6 +28,7 @@ COMMANDS = {
     "matrix": "load what every release exports in every other one",
     "migrate": "say which artifacts can leave TorchScript, and what stands in the way",
     "first-bad": "find the first torch release that breaks a model",
+    "fleet": "plan, run and merge a whole store of artifacts, on one machine or many",
     "golden": "propose, accept and list golden records",
     "gpu-record": "run everything on this machine's GPU, and write down what came of it",
     "completion": "write what a shell needs to complete torchscript-gate",

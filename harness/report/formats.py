@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from harness.domain.diagnosis import Bisection
+    from harness.domain.fleet import FleetPlan, FleetReport
     from harness.domain.golden import GoldenStatus, Review
     from harness.domain.machine import Checkup
     from harness.domain.migration import Migration
@@ -99,6 +100,15 @@ class ShownBisection:
     stored: Callable[[], str]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShownFleetPlan:
+    """A fleet's plan with (machines, seconds) that it takes, and the command that runs it."""
+
+    plan: "FleetPlan"
+    times: tuple[tuple[int, float], ...]
+    command: str
+
+
 def _of(module: str) -> Any:
     """Return a module of this room."""
     return import_module(f"{__package__}.{module}")
@@ -176,6 +186,24 @@ MIGRATION: Formats["Migration"] = Formats(
         "console",
         lambda found, shown: _of("text.migration").render_migration(
             found, width=shown.width, colour=shown.colour, directory=shown.directory, verbose=shown.every_row
+        ),
+    ),
+)
+FLEET_PLAN: Formats[ShownFleetPlan] = Formats(
+    Format("json", lambda one, _: _of("json.results").dump_fleet(one.plan)),
+    Format(
+        "text",
+        lambda one, shown: _of("text.fleet").render_plan(one.plan, one.times, command=one.command, width=shown.width),
+    ),
+)
+FLEET: Formats["FleetReport"] = Formats(
+    Format("json", lambda report, _: _of("json.results").dump_fleet(report), "fleet.json"),
+    Format("markdown", lambda report, _: _of("markdown.fleet").render_fleet_markdown(report), "fleet.md"),
+    Format("csv", lambda report, _: _of("ci.spreadsheet").render_owners_csv(report), "owners.csv"),
+    Format(
+        "text",
+        lambda report, shown: _of("text.fleet").render_answer(
+            report, more=f"{shown.directory} --format markdown", width=shown.width
         ),
     ),
 )

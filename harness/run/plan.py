@@ -14,6 +14,7 @@ from harness.environments.sides import direction_of, env_spec, env_specs
 from harness.errors import ConfigError, EnvironmentUnavailable, SelectionError
 from harness.models import fixture_folders
 from harness.models.file_copies import planned
+from harness.models.given import GivenModels
 from harness.run.golden.source import golden_source
 from harness.run.options import (
     CONFIG,
@@ -29,15 +30,18 @@ from harness.startup.groups import assign_groups
 ROOT = Path("/")
 
 
-def make_plan(options: Options) -> Plan:
+def make_plan(options: Options, given: GivenModels | None = None) -> Plan:
     """Return the plan of a new run; nothing has been built or started yet.
+
+    Args:
+        given: the models, where something else than the command line and the configuration says which.
 
     Raises:
         ConfigError: the configuration, a name or a file is wrong.
         EnvironmentUnavailable: a device was asked for that this machine does not show.
     """
     table, settings = settings_of(options)
-    known = known_models(options, settings)
+    known = given if given is not None else known_models(options, settings)
     models = tuple(map(planned, select(known.models, options.expression)))
     check_computes_in(options, settings, known)
     device = chosen_device(settings)

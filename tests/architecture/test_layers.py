@@ -12,6 +12,7 @@ HARNESS = PROJECT / "harness"
 LAYERS = (
     ("__main__",),
     ("cli", "plugin"),
+    ("fleet",),
     ("run",),
     ("report",),
     ("diagnosis", "releases", "doctor"),
@@ -80,6 +81,10 @@ PURE_MODULES = (
     "environments.libraries",
     "environments.pythons",
     "environments.sides",
+    "fleet.faults",
+    "fleet.planning",
+    "fleet.triton",
+    "fleet.waves",
     "hang.readings",
     "hang.stack_formats",
     "hang.stack_words",
@@ -142,7 +147,7 @@ READS_AND_WRITES = {
 ENTRY_POINT = "cli.__init__"
 READS_ITS_OWN_TEMPLATES = "report.page.engine"
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-MOST_IN_A_FOLDER = 22
+MOST_IN_A_FOLDER = 24
 
 
 @functools.cache

@@ -3,12 +3,13 @@
 import argparse
 import sys
 
-from tests.bench import bisect, environments, faults, hand, init, inspect, page, servers
+from tests.bench import bisect, environments, faults, fleet, hand, init, inspect, page, servers
 
 BENCHMARKS = {
     "bisect": bisect.main,
     "environments": environments.main,
     "faults": faults.main,
+    "fleet": fleet.main,
     "hand": hand.main,
     "init": init.main,
     "inspect": inspect.main,

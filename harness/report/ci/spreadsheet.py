@@ -1,15 +1,20 @@
-"""The report as CSV, one row per cell, for a spreadsheet or a data frame. ``docs/formats/cells.md`` documents it."""
+"""The report as CSV, for a spreadsheet or a data frame: one row per cell, of a fleet one per artifact.
+
+``docs/formats/cells.md`` and ``docs/formats/fleet.md`` document them.
+"""
 
 import csv
 import io
 from collections.abc import Sequence
 
 from harness.decision.commands import rerun_command
+from harness.domain.fleet import FleetReport
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
 from harness.domain.verdict import CellVerdict
 from harness.report.excess import ModelExcess, OverLimit, by_excess
+from harness.report.words.fleet import numbered, wave_words
 from harness.report.words.phrases import shorten
 from harness.report.words.red_cells import finding_words
 
@@ -62,6 +67,33 @@ def _times(latency: LatencyMeasurement | None) -> tuple[str, ...]:
     times = (latency.call_s if latency is not None else None) or (None, None)
     bounds = (steady.ratio, steady.low, steady.high) if steady is not None else (None, None, None)
     return tuple(_number(value) for value in (*times, *bounds))
+
+
+OWNERS_COLUMNS = ("owner", "artifact", "tier", "path", "status", "wave", "upgrade", "cause", "reason", "program")
+
+
+def render_owners_csv(report: FleetReport) -> str:
+    """Return a head and one line per artifact of a fleet, by owner, what needs somebody first."""
+    wave_of = {name: (number, wave_words(wave)) for number, wave in numbered(report) for name in wave.artifacts}
+    place = {name: at for at, (_, wave) in enumerate(reversed(numbered(report))) for name in wave.artifacts}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(OWNERS_COLUMNS)
+    for row in sorted(report.rows, key=lambda row: (row.owner, place.get(row.name, 0), row.name)):
+        status = row.status.value if row.status is not None else ""
+        texts = (
+            row.owner,
+            row.name,
+            row.tier,
+            row.path,
+            status,
+            *wave_of[row.name],
+            row.cause,
+            row.reason,
+            row.program,
+        )
+        writer.writerow(_inert(shorten(prose(one), _TEXT_LIMIT)) for one in texts)
+    return text.getvalue()
 
 
 def _number(value: float | None) -> str:

@@ -1,6 +1,6 @@
 """What other commands than a run found, as JSON: all of it, and the exit code where there is one.
 
-``docs/guide/doctor.md`` and, of golden records, inspections and matrices, ``docs/formats/`` document it.
+``docs/guide/doctor.md`` and, of golden records, inspections, matrices and fleets, ``docs/formats/`` document it.
 """
 
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from harness import __version__
 from harness.decision.gpu_record import exit_code as exit_code_of_record
 from harness.decision.gpu_record import reservations
 from harness.doctor.checks import exit_code as exit_code_of_checks
+from harness.domain.fleet import FleetPlan, FleetReport
 from harness.domain.golden import GoldenStatus, Review
 from harness.domain.machine import Checkup
 from harness.domain.migration import Migration
@@ -113,3 +114,8 @@ def _loaded(data: bytes, kind: type[T], *, file: str, what: str, again: str) -> 
         return msgspec.convert(plain, kind)
     except (JsonError, msgspec.ValidationError) as error:
         raise RunDirError(f"{file} is damaged: {error}", again) from error
+
+
+def dump_fleet(found: FleetPlan | FleetReport) -> str:
+    """Return a fleet's plan, or its merged answer, which say their versions themselves."""
+    return json_text(msgspec.to_builtins(found))

@@ -40,16 +40,18 @@ from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
 from harness.report.ci.sarif import render_run_sarif, render_sarif
-from harness.report.ci.spreadsheet import render_csv
+from harness.report.ci.spreadsheet import render_csv, render_owners_csv
 from harness.report.json.report import dump_report
 from harness.report.json.results import (
     dump_checkup,
+    dump_fleet,
     dump_inspection,
     dump_matrix,
     dump_migration,
     dump_review,
     dump_status,
 )
+from harness.report.markdown.fleet import render_fleet_markdown
 from harness.report.markdown.golden import render_review_markdown
 from harness.report.markdown.matrix import render_matrix_markdown
 from harness.report.markdown.report import render_markdown
@@ -58,11 +60,13 @@ from harness.report.page.html import render_html
 from harness.report.text.console import render_console
 from harness.report.text.doctor import render_checkup
 from harness.report.text.first_bad import dump_first_bad, render_first_bad
+from harness.report.text.fleet import render_answer, render_plan
 from harness.report.text.golden import render_review, render_status
 from harness.report.text.inspection import render_static
 from harness.report.text.matrix import render_heat_map
 from harness.report.text.migration import render_migration
 from harness.report.trace import render_trace
+from tests.unit.builders.fleets import fleet_answer, fleet_plan
 from tests.unit.builders.reports import HOSTILE_NAMES, hostile
 from tests.unit.builders.golden_reviews import hostile_review, hostile_status
 from tests.unit.builders.matrices import hostile as hostile_matrix
@@ -330,6 +334,12 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("migrate", "json"): Format(lambda: dump_migration(hostile_migration()), _json_texts, raw=True),
     ("first-bad", "console"): Format(lambda: render_first_bad(search()), shown=()),
     ("first-bad", "json"): Format(lambda: dump_first_bad(search()), _json_texts, raw=True),
+    ("fleet plan", "json"): Format(lambda: dump_fleet(fleet_plan(HOSTILE_NAMES)), _json_texts, raw=True),
+    ("fleet plan", "text"): Format(lambda: render_plan(fleet_plan(HOSTILE_NAMES), (), command="run"), shown=()),
+    ("fleet report", "csv"): Format(lambda: render_owners_csv(fleet_answer(HOSTILE_NAMES)), _csv),
+    ("fleet report", "json"): Format(lambda: dump_fleet(fleet_answer(HOSTILE_NAMES)), _json_texts, raw=True),
+    ("fleet report", "markdown"): Format(lambda: render_fleet_markdown(fleet_answer(HOSTILE_NAMES)), _markdown, ()),
+    ("fleet report", "text"): Format(lambda: render_answer(fleet_answer(HOSTILE_NAMES), more="more"), shown=()),
     ("golden diff", "console"): Format(lambda: render_review(hostile_review()), shown=()),
     ("golden diff", "html"): Format(lambda: render_review_html(hostile_review()), _page),
     ("golden diff", "json"): Format(lambda: dump_review(hostile_review()), _json_texts, raw=True),
@@ -338,7 +348,7 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("golden status", "json"): Format(lambda: dump_status(hostile_status()), _json_texts, raw=True),
 }
 # What these offer is written by the renderers above.
-SAME_AS = {"bisect": "first-bad", "gate": "report"}
+SAME_AS = {"bisect": "first-bad", "fleet merge": "fleet report", "gate": "report"}
 IDS = [f"{verb}-{name}" for verb, name in FORMATS]
 
 

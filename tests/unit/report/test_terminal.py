@@ -28,6 +28,7 @@ from harness.report.text.console import render_console
 from harness.report.text.cures import render_curing
 from harness.report.text.doctor import render_checkup
 from harness.report.text.first_bad import render_first_bad
+from harness.report.text.fleet import render_answer, render_kept, render_plan, render_shard
 from harness.report.text.golden import render_left_over, render_review, render_status
 from harness.report.text.inspection import render_static
 from harness.report.text.matrix import render_heat_map
@@ -35,7 +36,7 @@ from harness.report.text.migration import render_migration
 from harness.report.text.models import render_models
 from harness.report.text.so_far import render_so_far
 from harness.report.text.waivers import render_waivers
-from tests.unit.builders import golden_reviews as goldens, migrations
+from tests.unit.builders import fleets, golden_reviews as goldens, migrations
 from tests.unit.report.text import (
     test_bisection as test_divergence_text,
     test_cures,
@@ -159,7 +160,22 @@ def _of(render: Callable[[str], str], names: Iterable[str] = HOSTILE_NAMES) -> d
     return {name: partial(render, name) for name in names}
 
 
+def _fleet_plan(names: tuple[str, ...]) -> str:
+    return render_plan(
+        fleets.fleet_plan(names), ((1, 9000.0), (4, 2400.0)), command="python -m harness fleet", width=WIDTH
+    )
+
+
+def _fleet_answer(names: tuple[str, ...]) -> str:
+    return render_answer(fleets.fleet_answer(names), more="python -m harness fleet report fleet", width=WIDTH)
+
+
+MANY = tuple(f"model_{at}" for at in range(90))
 TEXTS: Mapping[str, Mapping[str, Text]] = {
+    "render_answer": {"many": partial(_fleet_answer, MANY), "hostile": partial(_fleet_answer, HOSTILE_NAMES)},
+    "render_kept": {"much": lambda: render_kept(fleets.store_status(), width=WIDTH)},
+    "render_plan": {"many": partial(_fleet_plan, MANY), "hostile": partial(_fleet_plan, HOSTILE_NAMES)},
+    "render_shard": {"faults": lambda: render_shard(fleets.shard_done(), again="python -m harness x", width=WIDTH)},
     "render_bisection": _of(_bisection),
     "render_checkup": {
         "sick": lambda: render_checkup(test_checkup.checkup(sick=True)),

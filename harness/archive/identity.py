@@ -1,0 +1,85 @@
+"""What of an archive is its program, and what are its weights: a digest of each, for fleets of retrained models."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from harness.archive.limits import LIMITS, CannotRead, Limits, Source
+from harness.archive.members import LOCAL_BYTES, STORED, Directory, Member, read_directory, read_member
+
+CODE = ("code/", ".py")
+# The versions decide which operators are replaced by older ones while the code is loaded.
+PICKLES = ("version", ".data/version", "data.pkl", "constants.pkl")
+TENSORS = ("data/", "constants/", "tensors/")
+CHUNK_BYTES = 1 << 20
+# Torch numbers classes of one name by how many the exporting process had seen: it says nothing about the program.
+MANGLED = re.compile(rb"___torch_mangle_(\d+)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identity:
+    """Two sha256: over code, structure and what is no tensor; and over the bytes of all tensors."""
+
+    program: str
+    weights: str
+
+
+def identity_of(source: Source, limits: Limits = LIMITS) -> Identity:
+    """Return what tells programs and weights apart; archives of equal identity are the same to a loader.
+
+    Raises:
+        CannotRead: damaged, or beyond a limit.
+    """
+    directory = read_directory(source, limits)
+    return Identity(program=_program(source, directory, limits), weights=_weights(source, directory))
+
+
+def _program(source: Source, directory: Directory, limits: Limits) -> str:
+    """Return the digest of pickles and code, classes numbered in the order in which they are met."""
+    inside = directory.inside
+    begun = [name for name in PICKLES if name in inside]
+    code = sorted(name for name in inside if name.startswith(CODE[0]) and name.endswith(CODE[1]))
+    numbered = {found[1]: name for name in code for found in MANGLED.finditer(name.encode())}
+    waiting = [*begun, *(name for name in code if not MANGLED.search(name.encode()))]
+    numbers: dict[bytes, int] = {}
+    digest, seen = hashlib.sha256(), set(waiting)
+
+    def number(found: re.Match[bytes]) -> bytes:
+        name = numbered.get(found[1])
+        if name is not None and name not in seen:
+            seen.add(name)
+            waiting.append(name)
+        return b"___torch_mangle_%d" % numbers.setdefault(found[1], len(numbers))
+
+    left = limits.total_code_bytes + len(PICKLES) * limits.pickle_bytes
+    while waiting:
+        name = waiting.pop(0)
+        content = MANGLED.sub(number, read_member(source, inside[name], left, limits))
+        left -= len(content)
+        digest.update(b"%b %d " % (MANGLED.sub(number, name.encode("utf-8", "surrogateescape")), len(content)))
+        digest.update(content)
+    for name in sorted(set(code) - seen):  # of classes that nothing names
+        content = read_member(source, inside[name], left, limits)
+        digest.update(b"%b %d " % (name.encode("utf-8", "surrogateescape"), len(content)) + content)
+    return digest.hexdigest()
+
+
+def _weights(source: Source, directory: Directory) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(name for name in directory.inside if name.startswith(TENSORS)):
+        member = directory.inside[name]
+        digest.update(b"%b %d " % (name.encode("utf-8", "surrogateescape"), member.size))
+        _add(digest, source, member)
+    return digest.hexdigest()
+
+
+def _add(digest: "hashlib._Hash", source: Source, member: Member) -> None:
+    """Add the bytes of a tensor as they lie in the archive: torch stores them as they are."""
+    if member.method != STORED:
+        raise CannotRead("foreign_zip", f"{member.name!r} is packed, as torch packs no tensor")
+    head = source.read(member.offset, LOCAL_BYTES)
+    if len(head) < LOCAL_BYTES:
+        raise CannotRead("damaged", f"{member.name!r} is not where the directory says")
+    begin = member.offset + LOCAL_BYTES + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+    for offset in range(begin, begin + member.size, CHUNK_BYTES):
+        digest.update(source.read(offset, min(CHUNK_BYTES, begin + member.size - offset)))

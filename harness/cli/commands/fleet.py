@@ -1,0 +1,153 @@
+"""``fleet``: a whole store of artifacts, planned, run in shards, merged into one answer and an upgrade plan."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.cli.help import CommandHelp
+from harness.cli.options import add_library, add_policy, add_running, add_sides, options_of
+from harness.cli.terminal import say, shown, width
+from harness.errors import ConfigError, ExitCode
+from harness.report.formats import FLEET, FLEET_PLAN
+
+FOLDER = "fleet"
+LEAST_DAYS = 1
+
+HELP = CommandHelp(
+    "Judge a store of artifacts: read all of them without torch, run each content once, a program in full once, on one "
+    "machine or in shards on many, and merge it into causes with their owners and an upgrade plan in waves.",
+    (
+        ("plan models/ --old 2.1.2 --new 2.6.0", "what will run, how long it takes, what reading predicts already"),
+        ("plan s3://bucket --old 2.1.2 --new 2.6.0 --within 8h", "of an object store, and on how many machines"),
+        ("run fleet", "all of it here; what is known is not run again"),
+        ("run fleet --shard 2/8", "the second of eight machines' parts"),
+        ("merge fleet elsewhere/fleet", "take over what other machines have found, then report"),
+        ("report fleet", "causes, owners, waves; --format markdown, json or csv"),
+        ("store status fleet", "what is kept, and how much it takes; gc removes what was not used"),
+    ),
+    "0 compatible, or everything of the shard has a result, 1 incompatible, 3 environment not provisioned, "
+    "4 inconclusive, or something has no result",
+    "guide/fleet.md",
+)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the actions on a fleet."""
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+    plan = actions.add_parser("plan", help="read a store and say what will run; loads nothing")
+    plan.add_argument("store", metavar="STORE", help="a folder, a Triton model repository, or s3://, gs://, https://")
+    add_sides(plan)
+    plan.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter")
+    plan.add_argument(
+        "--manifest", metavar="FILE", help="owners, tiers and requests (default: fleet.toml of the store)"
+    )
+    plan.add_argument("--into", default=FOLDER, metavar="DIR", help="where plan, results and runs lie (default: fleet)")
+    plan.add_argument("--within", metavar="TIME", help="how long all may take, such as 8h: on how many machines?")
+    plan.add_argument("--latency", choices=("off", "quick", "thorough"), help="of each program that is timed")
+    add_running(plan, "--device", "--jobs", "--profile", "--deadline")
+    add_library(plan)
+    plan.add_argument(
+        "--set", dest="assignments", action="append", default=[], metavar="KEY=VALUE", help="a key of [tool.compat]"
+    )
+    plan.add_argument("--format", choices=FLEET_PLAN.names, default="text", help="json: the plan itself")
+    run = actions.add_parser("run", help="run what is not known yet of a plan, or of one machine's part")
+    run.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
+    run.add_argument("--shard", default="1/1", metavar="I/N", help="the I-th of N machines' parts")
+    for name, text in (
+        ("merge", "take over what other folders know, and report"),
+        ("report", "causes, owners and waves, as far as known"),
+    ):
+        action = actions.add_parser(name, help=text)
+        action.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
+        if name == "merge":
+            action.add_argument("others", nargs="+", metavar="DIR", help="folders of other machines")
+        action.add_argument("--format", choices=FLEET.names, default="text", help="csv: a line per artifact")
+        add_policy(action)
+    store = actions.add_parser("store", help="what is kept, and how much it takes")
+    store.add_argument("what", choices=("status", "gc"), help="say what is kept; remove what was not used")
+    store.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
+    store.add_argument("--days", type=int, default=90, metavar="N", help="gc: what was not used for N days (90)")
+    store.add_argument("--yes", action="store_true", help="gc: remove; without it, only say what would go")
+
+
+def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Plan, run, merge or show a fleet."""
+    return ACTIONS[parsed.action](parsed, arguments)
+
+
+def _plan(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    from harness.config.durations import seconds_of
+    from harness.fleet.plan import plan_fleet
+    from harness.fleet.planning import times_of
+    from harness.report.formats import ShownFleetPlan
+    from harness.run.options import own_command, shown_path
+    from harness.system.progress import Progress
+
+    within_s = seconds_of(parsed.within, "--within") if parsed.within is not None else None
+    planned = plan_fleet(
+        options_of(parsed, arguments),
+        parsed.store,
+        into=Path(parsed.into).absolute(),
+        manifest=parsed.manifest,
+        within_s=within_s,
+        progress=Progress(),
+    )
+    command = f"{own_command()} fleet run {shown_path(planned.folder)}"
+    one = ShownFleetPlan(plan=planned.plan, times=times_of(planned.plan), command=command)
+    say(FLEET_PLAN.render(parsed.format, one, shown()))
+    return ExitCode.COMPATIBLE
+
+
+def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    from harness.fleet.plan import load_plan
+    from harness.fleet.planning import read_shard
+    from harness.fleet.shard import run_shard
+    from harness.report.text.fleet import render_shard
+    from harness.run.options import own_command, shown_path
+    from harness.system.progress import Progress
+
+    shard = read_shard(parsed.shard)
+    planned = load_plan(parsed.plan, to_run=True)
+    done = run_shard(options_of(parsed, arguments), planned, shard=shard, progress=Progress())
+    again = f"{own_command()} fleet report {shown_path(planned.folder)}"
+    say(render_shard(done, again=again, width=width()))
+    return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
+
+
+def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    from harness.fleet.merge import merge
+    from harness.fleet.plan import load_plan
+    from harness.run.options import own_command, shown_path
+    from harness.store.codec import write_atomically
+    from harness.system.progress import Progress
+
+    planned = load_plan(parsed.plan)
+    others = getattr(parsed, "others", ())
+    merged, taken = merge(planned, options_of(parsed, arguments), others)
+    if others:
+        Progress().note(f"{taken} results taken over")
+    where = f"{own_command()} fleet report {shown_path(planned.folder)}"
+    for name, text in FLEET.rendered_files(merged.answer, shown(where)):
+        write_atomically(planned.folder / name, text)
+    say(FLEET.render(parsed.format, merged.answer, shown(where)))
+    return merged.answer.exit_code
+
+
+def _store(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
+    from harness.fleet.keeping import collect, status
+    from harness.fleet.plan import load_plan
+
+    planned = load_plan(parsed.plan)
+    if parsed.days < LEAST_DAYS:
+        raise ConfigError(f"--days {parsed.days}: expected a number of days from {LEAST_DAYS}", "such as 90")
+    say(status(planned) if parsed.what == "status" else collect(planned, parsed.days, remove=parsed.yes))
+    return ExitCode.COMPATIBLE
+
+
+ACTIONS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
+    "plan": _plan,
+    "run": _run,
+    "merge": _report,
+    "report": _report,
+    "store": _store,
+}

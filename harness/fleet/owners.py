@@ -1,0 +1,97 @@
+"""A fleet's manifest, ``fleet.toml``: whose artifacts these are, how much they matter, and how they are asked. Pure.
+
+Each ``[[artifacts]]`` table is about the paths that its ``match`` means; a later table wins over an earlier one, key by
+key. What it says of requests and tolerances has the keys of ``models.toml``.
+"""
+
+import fnmatch
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from harness.config.schema import TEXT, Kind, Table, read
+from harness.errors import FixtureError
+from harness.models.manifest import MODEL, MOST_BYTES
+from harness.models.requests import read_requests
+
+MANIFEST: Final = "fleet.toml"
+OF_MODELS: Final = (*("inputs", "requests", "methods", "tolerance", "reset", "tags", "seed", "timed", "unordered"),)
+ENTRY: Final = Table({"match": TEXT, "owner": TEXT, "tier": TEXT, **{key: MODEL.keys[key] for key in OF_MODELS}})
+TOP: Final = Table(
+    {
+        "tiers": Kind('a list of words such as ["batch", "online"]', tuple[str, ...]),
+        "artifacts": Kind("[[artifacts]] tables", tuple[dict[str, Any], ...]),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetManifest:
+    """What a manifest says.
+
+    Attributes:
+        tiers: in the order in which they are upgraded.
+        entries: (pattern, what it says), in the order of the file.
+    """
+
+    tiers: tuple[str, ...] = ()
+    entries: tuple[tuple[str, Mapping[str, Any]], ...] = field(default=())
+
+    def of(self, path: str) -> dict[str, Any]:
+        """Return what the manifest says of the artifact at ``path`` in the store; empty where nothing matches."""
+        said: dict[str, Any] = {}
+        for pattern, values in self.entries:
+            if fnmatch.fnmatchcase(path, pattern):
+                said.update(values)
+        return said
+
+    def idle(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return a note for each pattern that matches none of ``paths``: a typing error looks like that."""
+        known = list(paths)
+        return tuple(
+            f"{MANIFEST}: match = {pattern!r} means none of {len(known)} artifacts"
+            for pattern, _ in self.entries
+            if not any(fnmatch.fnmatchcase(path, pattern) for path in known)
+        )
+
+
+def read_fleet_manifest(text: str, *, file: str) -> FleetManifest:
+    """Return what a manifest says.
+
+    Raises:
+        FixtureError: names the file, the table and the key; what was expected and what was found.
+    """
+    if len(text) > MOST_BYTES:
+        raise FixtureError(f"{file}: is no manifest: {len(text):,} characters", f"at most {MOST_BYTES:,}")
+    try:
+        parsed = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FixtureError(f"{file}: not valid TOML: {error}", "mend the file") from error
+    top = read(parsed, TOP, f"{file}: top level", error=FixtureError)
+    tiers = tuple(top.get("tiers", ()))
+    entries = [_entry(table, f"{file}: artifacts, number {at}") for at, table in enumerate(top.get("artifacts", ()), 1)]
+    _check_tiers(tiers, entries, file)
+    return FleetManifest(tiers=tiers, entries=tuple(entries))
+
+
+def _entry(table: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]]:
+    values = read(table, ENTRY, where, error=FixtureError)
+    pattern = values.pop("match", None)
+    if not pattern or not values:
+        what = "lacks match" if not pattern else "says nothing of what it matches"
+        raise FixtureError(f"{where}: {what}", 'write match = "ads/*" and owner, tier, tags or requests')
+    if "inputs" in values and "requests" in values:
+        raise FixtureError(f"{where}.requests: requests are given twice, here and by inputs", "keep one of the two")
+    if "requests" in values:
+        methods = values.get("methods", ()) or ("forward",)
+        values["requests"] = read_requests(values["requests"], methods, f"{where}.requests")
+    return pattern, values
+
+
+def _check_tiers(tiers: Sequence[str], entries: Sequence[tuple[str, Mapping[str, Any]]], file: str) -> None:
+    used = dict.fromkeys(values["tier"] for _, values in entries if "tier" in values)
+    missing = [tier for tier in used if tiers and tier not in tiers]
+    if missing:
+        hint = "write it into tiers, which are in the order in which they are upgraded"
+        raise FixtureError(f"{file}: tiers does not have {missing[0]!r}, which an artifact has", hint)

@@ -1,0 +1,238 @@
+"""``fleet plan``: a store, two releases -> what will run, how long it takes on how many machines, what is known."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness import __version__
+from harness.domain.archive import OperatorRegistry
+from harness.domain.environment import Environment
+from harness.domain.fleet import PLAN_SCHEMA, FleetPlan
+from harness.domain.plan import PolicySettings, Settings
+from harness.environments.interpreters import inspect_interpreter
+from harness.environments.sides import env_specs
+from harness.errors import ConfigError, FixtureError, RunDirError
+from harness.fleet.owners import MANIFEST, FleetManifest, read_fleet_manifest
+from harness.fleet.planning import RUN_S, Content, examined, machines_for, units_of
+from harness.fleet.reading import read_store
+from harness.fleet.results import FleetResults
+from harness.fleet.sources import CACHE_BYTES, Store, open_store
+from harness.probing import loaded_libraries
+from harness.probing.provision import build_environments
+from harness.probing.runner import worker_digest
+from harness.report.json.results import dump_fleet
+from harness.run.options import CONFIG, Options, builder_for, settings_of
+from harness.run.plan import chosen_device
+from harness.static.registries import registries_of
+from harness.store import codec
+from harness.store.run_folder import require_own
+from harness.system.progress import Progress
+from harness.worker import wire
+
+PLAN = "plan.json"
+STORE, RUNS, CACHE, UNPACKED = "store", "runs", "cache", "unpacked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedFleet:
+    """A plan and the folder that it and everything after it lies in."""
+
+    plan: FleetPlan
+    folder: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """What a plan depends on, beside its artifacts, on this machine."""
+
+    settings: Settings
+    device: str
+    environments: Mapping[str, Environment]
+    registries: Mapping[str, OperatorRegistry]
+    releases: Mapping[str, str]
+
+
+def plan_fleet(
+    options: Options,
+    store_name: str,
+    *,
+    into: Path,
+    manifest: str | None,
+    within_s: float | None,
+    progress: Progress,
+    cache_bytes: int = CACHE_BYTES,
+) -> PlannedFleet:
+    """Write the plan of a store into a folder, and return it; no artifact is loaded.
+
+    Args:
+        into: where the plan, results and runs of this fleet lie; results of earlier plans there are known.
+        manifest: a ``fleet.toml``; without one, the store's own if it has one.
+        within_s: how long all may take: the plan says on how many machines.
+
+    Raises:
+        SelectionError: there is no such store, or nothing in it.
+        ConfigError: the configuration, a release or a manifest is wrong.
+        EnvironmentUnavailable: a release could not be provisioned or asked.
+    """
+    store = store_of(store_name, into, cache_bytes)
+    said = _manifest(manifest, store)
+    sides = sides_of(options, progress)
+    found = read_store(store, said, sides.registries, scratch=into / CACHE / UNPACKED, progress=progress)
+    common = content_common(sides, found.profiles)
+    artifacts = examined(found.artifacts, common, said.tiers)
+    with FleetResults(into / STORE) as results:
+        costs = results.costs()
+        units = units_of(artifacts, costs, results.known([item.key for item in artifacts if item.key]))
+    machines = 1 if within_s is None else machines_for(units, RUN_S, within_s)
+    tiers = (*said.tiers, *sorted({item.tier for item in artifacts} - {*said.tiers}))
+    plan = FleetPlan(
+        harness_version=__version__,
+        store=store.name,
+        old=sides.settings.old,
+        new=sides.settings.new,
+        releases=sides.releases,
+        options=_options(options),
+        settings=common.settings,
+        device=sides.device,
+        profiles=found.profiles,
+        tiers=tiers,
+        artifacts=artifacts,
+        units=units,
+        run_s=RUN_S,
+        measured=costs.measured,
+        within_s=within_s,
+        machines=machines,
+        notes=found.notes,
+    )
+    codec.write_atomically(into / PLAN, dump_fleet(plan).encode(), parents=True)
+    return PlannedFleet(plan=plan, folder=into)
+
+
+def store_of(name: str, folder: Path, cache_bytes: int = CACHE_BYTES) -> Store:
+    """Return the store of that name, for the fleet whose files lie in ``folder``."""
+    return open_store(name, folder / CACHE, leave_out=(folder,), limit_bytes=cache_bytes)
+
+
+def load_plan(name: str, *, to_run: bool = False) -> PlannedFleet:
+    """Return the plan in a file, or in a folder.
+
+    Args:
+        to_run: what it names will be executed: it must be this user's.
+
+    Raises:
+        RunDirError: there is none, it is damaged, of another version, or somebody else's.
+    """
+    path = Path(name)
+    path = (path / PLAN if path.is_dir() else path).absolute()
+    if not path.is_file():
+        raise RunDirError(
+            f"there is no plan {name}", "make one: python -m harness fleet plan STORE --old OLD --new NEW"
+        )
+    if to_run:
+        require_own(path, hint="plan again: what a plan names is executed")
+    version = codec.read_json(path, dict[str, Any]).get("schema_version")
+    if version != PLAN_SCHEMA:
+        raise RunDirError(f"{path} is no plan of a fleet of this version (schema_version {version!r})", "plan again")
+    return PlannedFleet(plan=codec.read_json(path, FleetPlan), folder=path.parent)
+
+
+def options_again(plan: FleetPlan, options: Options, assignments: tuple[str, ...] = ()) -> Options:
+    """Return the options of a run of the plan: what was said when it was planned, in the project of today."""
+    said = plan.options
+    return replace(
+        options,
+        overrides=said["overrides"],
+        assignments=(*said["assignments"], *assignments),
+        environments=tuple(said["environments"]),
+        libraries=tuple(said["libraries"]),
+        arguments=("fleet", "run"),
+    )
+
+
+def _options(options: Options) -> dict[str, Any]:
+    return {
+        "overrides": dict(options.overrides),
+        "assignments": list(options.assignments),
+        "environments": list(options.environments),
+        "libraries": list(options.libraries),
+    }
+
+
+def sides_of(options: Options, progress: Progress) -> Sides:
+    """Return both releases on this machine, built if need be, with what each accepts."""
+    table, settings = settings_of(options)
+    old, new = env_specs(
+        table, settings, options.environments, file=CONFIG, libraries=options.libraries, project=options.project
+    )
+    builder = builder_for(options, progress)
+    progress.stage("environments")
+    environments = build_environments({"old": old, "new": new}, builder)
+    progress.stage("operators")
+    registries = registries_of(environments, builder.root)
+    releases = {side: _release(environments[side], registries[side]) for side in environments}
+    return Sides(
+        settings=settings,
+        device=chosen_device(settings).name,
+        environments=environments,
+        registries=registries,
+        releases=releases,
+    )
+
+
+def _release(environment: Environment, registry: OperatorRegistry) -> str:
+    """Return what results of an environment are kept under: what it has installed, and nothing of where it lies."""
+    spec = environment.spec
+    python, beside = spec.python or "", [*sorted(spec.extras), *spec.exact]
+    if spec.release is None:
+        facts = inspect_interpreter(environment.interpreter)
+        python, beside = facts.python, list(facts.installed)
+    libraries = loaded_libraries.identity(environment) if spec.libraries else []
+    more = codec.digest([beside, libraries])[:8] if beside or libraries else ""
+    return " ".join(filter(None, (f"torch {registry.torch}", f"python {python}" if python else "", more)))
+
+
+def content_common(sides: Sides, profiles: Mapping[str, tuple[str, ...]]) -> Content:
+    """Return what every result depends on beside its artifact."""
+    return Content(
+        protocol=codec.digest([__version__, wire.PROTOCOL, worker_digest()])[:16],
+        releases=sides.releases,
+        device=sides.device,
+        settings=settings_digest(sides.settings),
+        profiles=profiles,
+    )
+
+
+def settings_digest(settings: Settings) -> str:
+    """Return a digest of what is configured and may change a result: not what is tested, nor the policy."""
+    limits = settings.limits
+    plain = replace(
+        settings,
+        old="",
+        new="",
+        device="",
+        jobs=0,
+        explain=0.0,
+        fixtures="",
+        artifacts=(),
+        groups={},
+        policy=PolicySettings(accepted_mitigations=settings.policy.accepted_mitigations),
+        policy_file="",
+        limits=replace(limits, memory_gb=None) if limits.memory_is_derived else limits,
+    )
+    return codec.digest(plain)[:16]
+
+
+def _manifest(name: str | None, store: Store) -> FleetManifest:
+    path = Path(name) if name is not None else None
+    if path is None:
+        listed = next((item for item in store.files() if item.path == MANIFEST), None)
+        path = store.local(listed) if listed is not None else None
+    if path is None:
+        return FleetManifest()
+    try:
+        return read_fleet_manifest(path.read_text(encoding="utf-8"), file=name or f"{store.name}/{MANIFEST}")
+    except OSError as error:
+        raise ConfigError(f"--manifest {name}: {error.strerror}", "name a fleet.toml") from error
+    except UnicodeDecodeError as error:
+        raise FixtureError(f"{path} cannot be read: {error}", "save it as UTF-8 text") from error

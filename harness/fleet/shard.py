@@ -1,0 +1,272 @@
+"""``fleet run``: the part of a plan that one machine does. Each of its runs is an ordinary one; results are kept."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.archive.limits import CannotRead
+from harness.domain.fleet import Examination, Fault, FleetResult, FleetUnit, ShardDone, StoreKind
+from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.domain.plan import Plan
+from harness.domain.report import RunReport
+from harness.errors import ConfigError, RunDirError
+from harness.fleet.faults import FULL, blind, label_of
+from harness.fleet.plan import (
+    CACHE,
+    RUNS,
+    STORE,
+    UNPACKED,
+    PlannedFleet,
+    content_common,
+    options_again,
+    sides_of,
+    store_of,
+)
+from harness.fleet.planning import content_of, runs_of, shard_of
+from harness.fleet.reading import sha256_of, unpacked
+from harness.fleet.results import FleetResults
+from harness.fleet.sources import Listed, SourceFault, Store
+from harness.models.given import GivenModels, source_digest
+from harness.run.execute import execute
+from harness.run.files import stored_report
+from harness.run.options import Options
+from harness.run.plan import make_plan
+from harness.store import codec
+from harness.store.run_folder import PLAN as RUN_PLAN
+from harness.store.run_folder import REPORT, RunDir
+from harness.system import clock
+from harness.system.progress import Progress
+
+# What failed for a reason of the machine is tried once more at once, and again whenever the command is repeated.
+TRIES = 2
+KEPT = "kept"
+"""A file in the folder of a run whose results are kept: what it left without one is tried in another run."""
+
+
+class _Ready(NamedTuple):
+    """A unit whose artifact lies on this machine as it was planned."""
+
+    unit: FleetUnit
+    declaration: ModelDeclaration
+
+
+def run_shard(
+    options: Options,
+    planned: PlannedFleet,
+    *,
+    shard: tuple[int, int] = (1, 1),
+    progress: Progress,
+) -> ShardDone:
+    """Run what is not known of one machine's part, and keep its results; a part that is known starts nothing.
+
+    Args:
+        shard: (index from 1, count).
+
+    Raises:
+        ConfigError: the configuration or a release is another one than when it was planned.
+        EnvironmentUnavailable: a release could not be provisioned.
+        RunDirError: another process does this part, or a folder cannot be written.
+    """
+    plan, folder = planned.plan, planned.folder
+    mine = shard_of(plan.units, *shard)
+    with FleetResults(folder / STORE) as results:
+        known = results.known([unit.key for unit in mine])
+        open_units = [unit for unit in mine if unit.key not in known]
+        if not open_units:
+            return ShardDone(units=len(mine), known=len(known), made=0)
+        runner = _Shard(options, planned, results, progress)
+        for _ in range(TRIES):
+            open_units = runner.run(open_units)
+        faults = tuple(found for unit in open_units if (found := results.fault(unit.key)) is not None)
+        made = len(mine) - len(known) - len(open_units)
+        return ShardDone(units=len(mine), known=len(known), made=made, faults=faults, runs=tuple(runner.runs))
+
+
+class _Shard:
+    def __init__(self, options: Options, planned: PlannedFleet, results: FleetResults, progress: Progress) -> None:
+        self._options, self._plan, self._folder = options, planned.plan, planned.folder
+        self._results, self._progress = results, progress
+        self._artifacts = {artifact.name: artifact for artifact in planned.plan.artifacts}
+        self._store = store_of(planned.plan.store, planned.folder)
+        sides = sides_of(options_again(planned.plan, options), progress)
+        self._common = content_common(sides, {name: tuple(said) for name, said in planned.plan.profiles.items()})
+        self._memory_is_derived = sides.settings.limits.memory_is_derived
+        for what, then, now in (
+            ("the old release", planned.plan.releases["old"], sides.releases["old"]),
+            ("the new release", planned.plan.releases["new"], sides.releases["new"]),
+            ("the device", planned.plan.device, sides.device),
+            ("the configuration", planned.plan.settings, self._common.settings),
+        ):
+            if then != now:
+                raise ConfigError(f"{what} is another one than when this was planned: {then}, now {now}", "plan again")
+        self.runs: list[str] = []
+
+    def run(self, units: Sequence[FleetUnit]) -> list[FleetUnit]:
+        """Run units and return those that have no result, each with a fault that says why."""
+        listed = {item.path: item for item in self._store.files()} if units else {}
+        left: list[FleetUnit] = []
+        for group in runs_of(units):
+            ready = []
+            for unit in group:
+                try:
+                    ready.append(_Ready(unit, self._declaration(unit, listed)))
+                except SourceFault as fault:
+                    left.append(self._faulty(unit, fault.label, fault.text))
+            if ready:
+                left += self._run(ready)
+        return left
+
+    def _faulty(self, unit: FleetUnit, label: str, text: str) -> FleetUnit:
+        self._results.add_fault(Fault(key=unit.key, label=label, text=text))
+        return unit
+
+    def _declaration(self, unit: FleetUnit, listed: Mapping[str, Listed]) -> ModelDeclaration:
+        """Return the model of a unit, its files fetched; they are those that were planned.
+
+        Raises:
+            SourceFault: they are not there, or others.
+        """
+        artifact = self._artifacts[unit.artifact]
+        asked = artifact.serving
+        path = _fetched(self._store, listed, artifact.path)
+        inputs = _fetched(self._store, listed, asked.inputs) if asked.inputs else None
+        try:
+            if artifact.kind is StoreKind.TORCHSERVE:
+                path = unpacked(path, artifact.member, self._folder / CACHE / UNPACKED)
+            found = sha256_of(path), sha256_of(inputs) if inputs is not None else ""
+        except (CannotRead, OSError) as error:
+            raise SourceFault("spurious-vanished", f"{artifact.path}: {error}") from None
+        if found != (artifact.sha256, artifact.inputs_sha256):
+            text = f"{artifact.path} has changed since it was planned ({artifact.sha256[:12]}, now {found[0][:12]})"
+            raise SourceFault("spurious-changed", f"{text}: plan again")
+        declaration = ModelDeclaration(
+            name=artifact.name,
+            package_root=str(path.parent),
+            source=path.name,
+            how="file",
+            tags=artifact.tags,
+            tolerance=asked.tolerance,
+            reset=asked.reset,
+            seed=asked.seed,
+            unordered=tuple(asked.unordered),
+            timed=asked.timed and unit.examination is Examination.FULL,
+            given=GivenArtifact(
+                path=str(path),
+                inputs=str(inputs) if inputs is not None else "",
+                requests=tuple(asked.requests),
+                methods=tuple(asked.methods),
+            ),
+        )
+        return replace(declaration, source_digest=source_digest(declaration))
+
+    def _run(self, ready: Sequence[_Ready]) -> list[FleetUnit]:
+        """Run units in one run, or go on with the one that was interrupted; return those that have no result."""
+        profile = ready[0].unit.profile
+        title = f"fleet-{codec.digest([(item.unit.key, item.unit.artifact) for item in ready])[:12]}"
+        runs = self._folder / RUNS
+        try:
+            with self._run_dir(runs, title) as run_dir:
+                self.runs.append(str(run_dir.path))
+                if (run_dir.path / REPORT).is_file():  # ended before its results were kept
+                    report = stored_report(run_dir.path)
+                else:
+                    if (run_dir.path / RUN_PLAN).is_file():
+                        plan = run_dir.load_plan()
+                    else:
+                        plan = self._plan_of(ready, profile)
+                        run_dir.save_plan(plan)
+                    options = replace(options_again(self._plan, self._options), out=str(runs))
+                    report = execute(plan, run_dir, options, self._progress).report
+                left = self._keep(ready, report)
+                run_dir.write(KEPT, b"")
+        except RunDirError as error:
+            if FULL not in error.message:
+                raise
+            return [self._faulty(item.unit, "spurious-disk", error.message) for item in ready]
+        return left
+
+    def _run_dir(self, runs: Path, title: str) -> RunDir:
+        """Return the folder of a new run, or of one of these units whose results are not kept yet."""
+        for path in sorted(runs.glob(f"*-{title}*")):
+            if (path / RUN_PLAN).is_file() and not (path / KEPT).exists():
+                return RunDir.open(runs, str(path))
+        return RunDir.create(runs, title, clock.utc_now())
+
+    def _plan_of(self, ready: Sequence[_Ready], profile: str) -> Plan:
+        options = options_again(self._plan, self._options, tuple(self._plan.profiles[profile]))
+        plan = make_plan(options, GivenModels(models=tuple(item.declaration for item in ready)))
+        settings = replace(plan.settings, rollback="off")  # which no answer over a fleet is made of
+        if profile:
+            settings = replace(settings, profile=replace(settings.profile, name=profile))
+        if not any(item.declaration.timed for item in ready):
+            settings = replace(settings, latency=replace(settings.latency, budget="off"))
+        full = [item.unit.artifact for item in ready if item.unit.examination is Examination.FULL]
+        return replace(plan, settings=settings, groups={name: (name,) for name in full})
+
+    def _keep(self, ready: Sequence[_Ready], report: RunReport) -> list[FleetUnit]:
+        """Keep what a run has found; return the units of which it found nothing that can be used."""
+        why_blind = blind(report.judgement)
+        if why_blind:
+            return [self._faulty(item.unit, "spurious-gate", why_blind) for item in ready]
+        frame = frame_of(report)
+        frame_key = codec.digest(frame)
+        rows = {row.model: row for row in report.judgement.rows}
+        facts = {model.model: model for model in report.models}
+        left = []
+        for unit, declaration in ready:
+            name = declaration.name
+            label, why = label_of(rows[name], memory_is_derived=self._memory_is_derived)
+            if label:
+                left.append(self._faulty(unit, label, why))
+                continue
+            artifact = self._artifacts[name]
+            result = FleetResult(
+                key=unit.key,
+                content=content_of(artifact, unit.examination, self._common),
+                name=name,
+                examination=unit.examination,
+                frame=frame_key,
+                row=rows[name],
+                facts=facts[name],
+                scenarios=tuple(item for item in report.scenarios if item.group == name),
+                explained=tuple(item for item in report.explained if item.model == name),
+                seconds=round(
+                    sum(value for cell, value in report.durations_s.items() if cell.split("/")[0] == name), 3
+                ),
+            )
+            self._results.save(result, frame)
+        return left
+
+
+def _fetched(store: Store, listed: Mapping[str, Listed], path: str) -> Path:
+    if path not in listed:
+        raise SourceFault("spurious-vanished", f"{path} is no longer in the store")
+    return store.local(listed[path])
+
+
+def frame_of(report: RunReport) -> RunReport:
+    """Return what a run's report says of the run and not of its models, and not of when it was made."""
+    return replace(
+        report,
+        run="",
+        started_at="",
+        wall_s=0.0,
+        judgement=replace(report.judgement, rows=(), reason="", mitigation=""),
+        models=(),
+        scenarios=(),
+        time_shares_s={},
+        notes=(),
+        rerun={},
+        arguments=(),
+        rollback=None,
+        explained=(),
+        timelines=(),
+        baseline=None,
+        during_run=None,
+        waivers=(),
+        trust=(),
+        causes=(),
+        common=None,
+        durations_s={},
+    )

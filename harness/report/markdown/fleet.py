@@ -1,0 +1,77 @@
+"""The merged answer of a fleet as markdown, for the people who decide on the upgrade and for owners."""
+
+from collections.abc import Iterator
+
+from harness.domain.fleet import FleetReport
+from harness.domain.text import counted, prose
+from harness.report.markdown.text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
+from harness.report.words.fleet import numbered, owners_words, store_words, wave_words
+from harness.report.words.phrases import exit_words
+
+MOST_NAMED = 400
+
+
+def render_fleet_markdown(report: FleetReport) -> str:
+    """Return the whole answer as GitHub-flavoured markdown, ending with a newline."""
+    lines = [
+        f"# Upgrade plan: {escape(report.old)} to {escape(report.new)}",
+        "",
+        f"**{report.decision.value}** (exit code {report.exit_code}: {exit_words(report.exit_code)})"
+        + (f": {escape(report.reason)}" if report.reason else ""),
+        "",
+        f"- {code(report.store)}, {escape(report.device)}: {store_words(report)}",
+        *(f"- {escape(note)}" for note in report.notes),
+        "",
+        *_waves(report),
+        *_causes(report),
+        *_faults(report),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _waves(report: FleetReport) -> Iterator[str]:
+    yield "## Waves"
+    yield ""
+    yield table_line(("wave", "artifacts", "upgrade", "owners"))
+    yield table_line(("---", "---:", "---", "---"))
+    for number, wave in numbered(report):
+        words = (
+            number,
+            str(len(wave.artifacts)),
+            escape(wave_words(wave), CELL_LIMIT),
+            escape(owners_words(wave.owners)),
+        )
+        yield table_line(words)
+    for number, wave in numbered(report):
+        names = [f"- {code(name)}" for name in wave.artifacts[:MOST_NAMED]]
+        left = len(wave.artifacts) - MOST_NAMED
+        names += [f"- and {left} more"] if left > 0 else []
+        head = f"{number if number != '-' else 'stays'}: {prose(wave_words(wave))} ({len(wave.artifacts)})"
+        yield folded(head, names)
+
+
+def _causes(report: FleetReport) -> Iterator[str]:
+    if report.causes:
+        yield ""
+        yield "## Causes"
+    for item in report.causes:
+        cause = item.cause
+        many = f"{counted(len(cause.models), 'artifact')}, {counted(item.programs, 'program')}"
+        yield ""
+        yield f"### {cause.status.value}: {escape(cause.title)}"
+        yield ""
+        pairs = [("artifacts", many), ("owners", owners_words(item.owners, len(item.owners))), *cause.evidence]
+        yield from bullets([*pairs, *([("cure", cause.cure)] if cause.cure else [])])
+        for _, command in cause.commands:
+            yield ""
+            yield from command_block(command)
+
+
+def _faults(report: FleetReport) -> Iterator[str]:
+    if report.faults:
+        yield ""
+        yield "## Without a verdict"
+        yield ""
+        yield from bullets(
+            [(item.label, f"{item.text} (tried {item.tries} times)") for item in report.faults[:MOST_NAMED]]
+        )

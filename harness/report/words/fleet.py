@@ -1,0 +1,71 @@
+"""The words of a fleet: what a wave waits for, whose it is, what a plan will do."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from harness.domain.fleet import Examination, FleetPlan, FleetReport, Wave, WaveKind
+from harness.domain.prediction import Prediction
+from harness.domain.text import counted, first_few, joined
+
+OWNERS_NAMED = 3
+
+
+def owners_words(owners: Mapping[str, int], most: int = OWNERS_NAMED) -> str:
+    """Return whose artifacts these are and how many: ``"ads 5, search 2 and 3 more"``."""
+    return first_few([f"{owner} {count}" for owner, count in owners.items()], most)
+
+
+def wave_words(wave: Wave) -> str:
+    """Return what a wave is, in words."""
+    if wave.kind is WaveKind.READY:
+        return f"ready now, tier {wave.needs}" if wave.needs else "ready now"
+    if wave.kind is WaveKind.SWITCH:
+        where = f" (profile {wave.profile})" if wave.profile else ""
+        return f"ready with {wave.needs}{where}: {wave.cost}"
+    return f"blocked by {wave.needs}" if wave.kind is WaveKind.BLOCKED else f"unknown: {wave.needs}"
+
+
+def numbered(report: FleetReport) -> list[tuple[str, Wave]]:
+    """Return the waves with their numbers; what cannot move has none."""
+    movable, made = 0, []
+    for wave in report.waves:
+        moves = wave.kind in (WaveKind.READY, WaveKind.SWITCH)
+        movable += moves
+        made.append((str(movable) if moves else "-", wave))
+    return made
+
+
+def store_words(report: FleetReport) -> str:
+    """Return what the answer is about."""
+    total, known = len(report.rows), sum(row.status is not None for row in report.rows)
+    return f"{known} of {counted(total, 'artifact')} have a result"
+
+
+def plan_facts(plan: FleetPlan) -> list[tuple[str, str]]:
+    """Return (label, text) of what a plan says in numbers."""
+    usable = [item for item in plan.artifacts if not item.left_out]
+    programs = len({item.program for item in usable})
+    same = len(usable) - len({item.key for item in usable})
+    predicted = Counter(item.predictions.get("new", Prediction.UNKNOWN) for item in usable)
+    full = sum(unit.examination is Examination.FULL for unit in plan.units)
+    known = sum(unit.known for unit in plan.units)
+    left = len(plan.artifacts) - len(usable)
+    return [
+        (
+            "artifacts",
+            joined(
+                f"{len(usable)} to judge, {counted(programs, 'program')}, {same} are copies of others",
+                f"{left} left out" if left else "",
+            ),
+        ),
+        (
+            "reading",
+            "torch of the new release: "
+            + ", ".join(f"{predicted[item]} {item.value}" for item in Prediction if predicted[item]),
+        ),
+        (
+            "to run",
+            f"{len(plan.units)} units: {full} in full, once per program; {len(plan.units) - full} loaded and compared",
+        ),
+        ("known", f"{known} of {len(plan.units)} have a result already"),
+    ]

@@ -1,0 +1,148 @@
+"""The merged answer: one row per artifact, what a program showed held for all its weights, and never green on gaps."""
+
+from dataclasses import replace
+
+from harness.decision.causes import causes_of
+from harness.domain.fleet import Examination, Fault, WaveKind
+from harness.domain.measurement import RatioEstimate
+from harness.domain.outcome import Decision, Status
+from harness.domain.verdict import Mitigation
+from harness.fleet.merge import renamed
+from harness.store import codec
+from tests.unit.builders.planted_causes import hang, red, refused
+from tests.unit.builders.reports import cell_id
+from tests.unit.fleet.answers import answer, artifact, plan_of, result_of, statuses
+
+
+def test_a_copy_has_the_result_of_its_content_under_its_own_name() -> None:
+    planned = plan_of(artifact("a", weights="W"), artifact("b", weights="W", owner="search"))
+    cell, facts = refused("a", "prim::is_ort")
+    made = answer(planned, result_of(planned, "a", cell, facts=facts))
+    assert statuses(made) == {"a": Status.FAIL, "b": Status.FAIL}
+    assert made.report is not None
+    assert [cell.cell for cell in made.report.judgement.rows[1].cells] == [
+        cell_id("b", "alone"),
+        cell_id("b", "concurrent"),
+    ]
+    (cause,) = made.answer.causes
+    assert cause.owners == {"ads": 1, "search": 1} and cause.programs == 1
+    assert cause.cause.models == ("a", "b")
+
+
+def test_a_name_that_begins_like_another_is_another() -> None:
+    planned = plan_of(artifact("net"))
+    cell = red("net", "values", "net_large is not renamed")
+    found = renamed(result_of(planned, "net", cell), "ranker")
+    assert found.name == found.row.model == found.facts.model == "ranker"
+    assert found.row.cells[0].cell == cell_id("ranker", "alone")
+    assert found.row.cells[0].findings[0].message == "net_large is not renamed"
+
+
+def test_what_fails_while_a_server_starts_blocks_every_artifact_of_the_program() -> None:
+    planned = plan_of(artifact("a"), artifact("b"), artifact("c", program="Q"))
+    assert [item.examination for item in planned.plan.artifacts] == ["full", "weights", "full"]
+    frames = "thread 1, unchanged: pthread_mutex_lock < load"
+    made = answer(planned, result_of(planned, "a", hang("a", frames)), result_of(planned, "b"), result_of(planned, "c"))
+    assert statuses(made) == {"a": Status.FAIL, "b": Status.FAIL, "c": Status.PASS}
+    rows = {row.name: row for row in made.answer.rows}
+    assert rows["b"].judged_with == "a" and rows["a"].judged_with == rows["c"].judged_with == ""
+    (cause,) = made.answer.causes
+    assert cause.cause.models == ("a", "b") and cause.programs == 1
+    assert made.answer.decision is Decision.BLOCKED
+
+
+def test_weights_that_pass_are_not_green_before_their_program_was_examined() -> None:
+    planned = plan_of(artifact("a"), artifact("b"))
+    made = answer(planned, result_of(planned, "b"))
+    assert statuses(made) == {"a": None, "b": None}
+    assert "a has no result" in next(row.reason for row in made.answer.rows if row.name == "b")
+    assert (made.answer.decision, made.answer.exit_code) == (Decision.INCONCLUSIVE, 4)
+
+
+def test_a_green_answer_needs_every_result() -> None:
+    planned = plan_of(artifact("a"), artifact("b"))
+    everything = result_of(planned, "a"), result_of(planned, "b")
+    assert answer(planned, *everything).answer.decision is Decision.UPGRADE_OK
+    assert answer(planned, everything[0]).answer.decision is Decision.INCONCLUSIVE
+    nothing = answer(planned)
+    assert (nothing.answer.decision, nothing.report) == (Decision.NOTHING_TESTED, None)
+
+
+def test_a_fault_is_told_as_such_and_makes_no_cause() -> None:
+    planned = plan_of(artifact("a"), artifact("b", program="Q"))
+    key = next(item.key for item in planned.plan.artifacts if item.name == "b")
+    made = answer(planned, result_of(planned, "a"), faults=(Fault(key=key, label="spurious-vanished", text="b.pt"),))
+    assert made.answer.causes == ()
+    assert next(row.reason for row in made.answer.rows if row.name == "b").startswith("spurious-vanished: ")
+    assert [wave.kind for wave in made.answer.waves] == [WaveKind.READY, WaveKind.UNKNOWN]
+    assert made.answer.waves[1].needs == "spurious-vanished"
+
+
+def test_waves_are_ready_by_tier_then_with_a_switch_then_blocked() -> None:
+    names = ("a", "b", "c", "d", "e")
+    tiers = ("batch", "online")
+    planned = plan_of(*(artifact(name, program=name, tier=tiers[name in "ab"]) for name in names), tiers=tiers)
+    price = RatioEstimate(ratio=1.01, low=0.99, high=1.03, pairs=4, detectable=1.02)
+    cure = Mitigation(
+        cell=cell_id("c", "alone"),
+        model="c",
+        name="profiling off",
+        switches={"profiling": False},
+        cures=True,
+        price=price,
+    )
+    cell, facts = refused("d", "prim::is_ort")
+    same = replace(red("e", "values", "differs"), status=Status.SAME_FAIL)
+    made = answer(
+        planned,
+        result_of(planned, "a"),
+        result_of(planned, "b"),
+        result_of(planned, "c", red("c", "values", "differs"), mitigations=(cure,)),
+        result_of(planned, "d", cell, facts=facts),
+        result_of(planned, "e", same),
+    )
+    waves = [(wave.kind, wave.artifacts) for wave in made.answer.waves]
+    assert waves == [
+        (WaveKind.READY, ("a", "b")),
+        (WaveKind.SWITCH, ("c",)),
+        (WaveKind.BLOCKED, ("d",)),
+        (WaveKind.UNKNOWN, ("e",)),
+    ]
+    assert made.answer.waves[1].needs == "profiling off" and "+1.0 %" in made.answer.waves[1].cost
+    assert made.answer.waves[2].cause == "operator-prim::is_ort"
+
+
+def test_ready_artifacts_move_in_the_order_of_the_tiers() -> None:
+    tiers = ("batch", "online")
+    planned = plan_of(
+        artifact("a", "A", tier="online"), artifact("b", "B", tier="batch"), artifact("c", "C"), tiers=tiers
+    )
+    made = answer(planned, *(result_of(planned, name) for name in "abc"))
+    assert [wave.needs for wave in made.answer.waves] == ["", "batch", "online"]
+
+
+def test_the_answer_does_not_depend_on_the_order_in_which_results_came() -> None:
+    planned = plan_of(*(artifact(name, program=name[0]) for name in ("a1", "a2", "b1", "b2")))
+    found = [result_of(planned, item.name) for item in planned.plan.artifacts]
+    assert codec.canonical(answer(planned, *found)) == codec.canonical(answer(planned, *reversed(found)))
+
+
+def test_causes_of_the_fleet_are_those_of_one_run_of_all() -> None:
+    planned = plan_of(artifact("a", "A"), artifact("b", "B"), artifact("c", "C"))
+    cells = {name: refused(name, "prim::is_ort") for name in "ab"}
+    made = answer(
+        planned,
+        *(result_of(planned, name, cell, facts=facts) for name, (cell, facts) in cells.items()),
+        result_of(planned, "c"),
+    )
+    assert made.report is not None
+    assert [item.cause.id for item in made.answer.causes] == [cause.id for cause in causes_of(made.report)]
+    assert made.answer.causes[0].cause.models == ("a", "b") and made.answer.causes[0].programs == 2
+
+
+def test_only_the_full_examination_stands_for_a_program() -> None:
+    planned = plan_of(artifact("a"), artifact("b"))
+    assert {unit.artifact: unit.examination for unit in planned.plan.units} == {
+        "a": Examination.FULL,
+        "b": Examination.WEIGHTS,
+    }

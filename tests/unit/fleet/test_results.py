@@ -1,0 +1,126 @@
+"""Results are files that never change; the index can be lost, and another version or a damaged file is never believed."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from harness.domain.fleet import Examination, Fault
+from harness.errors import RunDirError
+from harness.fleet.results import INDEX, FleetResults
+from harness.fleet.planning import FULL_S
+from tests.unit.fleet.answers import FRAME, artifact, plan_of, result_of
+
+PLANNED = plan_of(artifact("a"), artifact("b"), artifact("c", program="Q"))
+FOUND = {name: result_of(PLANNED, name) for name in "abc"}
+KEYS = [item.key for item in FOUND.values()]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    with FleetResults(tmp_path / "store") as results:
+        for item in FOUND.values():
+            results.save(item, FRAME)
+    return tmp_path / "store"
+
+
+def test_what_is_kept_is_known_and_reads_back(kept: Path) -> None:
+    with FleetResults(kept) as results:
+        assert results.known([*KEYS, "0" * 64]) == set(KEYS)
+        assert results.read(KEYS[0]) == FOUND["a"]
+        assert results.frame(FOUND["a"].frame) == FRAME
+
+
+def test_a_result_is_never_changed(kept: Path) -> None:
+    with FleetResults(kept) as results:
+        before = results.path(KEYS[0]).read_bytes()
+        results.save(result_of(PLANNED, "a"), FRAME)
+        assert results.path(KEYS[0]).read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["gone", "garbage", "empty"])
+def test_the_index_is_made_again_of_the_files(kept: Path, damage: str) -> None:
+    for path in kept.glob(f"{INDEX}*"):
+        path.unlink()
+    if damage != "gone":
+        (kept / INDEX).write_bytes(b"no database" * 100 if damage == "garbage" else b"")
+    with FleetResults(kept) as results:
+        assert results.known(KEYS) == set(KEYS)
+        assert results.status().results == 3
+
+
+def test_a_result_whose_process_was_ended_before_it_could_list_it_is_known(kept: Path) -> None:
+    with sqlite3.connect(kept / INDEX) as index:
+        index.execute("DELETE FROM results WHERE key = ?", [KEYS[1]])
+    with FleetResults(kept) as results:
+        assert results.known(KEYS) == set(KEYS)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"[1]"])
+def test_a_damaged_result_is_made_anew(kept: Path, content: bytes) -> None:
+    with FleetResults(kept) as results:
+        results.path(KEYS[0]).write_bytes(content)
+        assert results.read(KEYS[0]) is None
+        assert results.known(KEYS) == {*KEYS[1:]}
+
+
+def test_a_result_under_another_key_is_not_believed(kept: Path) -> None:
+    with FleetResults(kept) as results:
+        results.path(KEYS[0]).write_bytes(results.path(KEYS[1]).read_bytes())
+        assert results.read(KEYS[0]) is None
+
+
+def test_a_folder_of_another_version_is_refused_and_left_as_it_is(kept: Path) -> None:
+    (kept / "store.json").write_text('{"version": 99}')
+    with pytest.raises(RunDirError, match=r"another version of the gate \(99"):
+        FleetResults(kept)
+    assert len(list(kept.glob("results/*/*.json"))) == 3
+
+
+def test_another_machine_s_results_are_taken_over_once(kept: Path, tmp_path: Path) -> None:
+    with FleetResults(tmp_path / "mine") as mine:
+        mine.save(FOUND["a"], FRAME)
+        assert mine.absorb(kept) == 2
+        assert mine.absorb(kept) == 0
+        assert mine.known(KEYS) == set(KEYS)
+
+
+def test_what_is_no_folder_of_results_is_refused(tmp_path: Path) -> None:
+    with FleetResults(tmp_path / "mine") as mine, pytest.raises(RunDirError, match="holds no results"):
+        mine.absorb(tmp_path)
+
+
+def test_two_processes_of_one_machine_write_at_once(kept: Path) -> None:
+    with FleetResults(kept) as one, FleetResults(kept) as other:
+        other.path(KEYS[2]).unlink()
+        one.save(FOUND["c"], FRAME)
+        assert other.known(KEYS) == set(KEYS)
+
+
+def test_faults_count_tries_and_end_with_a_result(tmp_path: Path) -> None:
+    with FleetResults(tmp_path) as results:
+        fault = Fault(key=KEYS[0], label="spurious-memory", text="no memory")
+        assert [results.add_fault(fault).tries for _ in range(3)] == [1, 2, 3]
+        results.save(FOUND["a"], FRAME)
+        assert results.fault(KEYS[0]) is None
+
+
+def test_costs_follow_from_what_was_kept(kept: Path, tmp_path: Path) -> None:
+    with FleetResults(tmp_path / "empty") as results:
+        assert results.costs().measured == 0
+        assert results.costs().seconds[Examination.FULL] == FULL_S
+    with FleetResults(kept) as results:
+        assert results.costs().measured == 3
+        assert results.costs().seconds == {Examination.FULL: 2.0, Examination.WEIGHTS: 2.0}
+
+
+def test_what_was_not_used_goes_but_for_what_the_plan_needs(kept: Path) -> None:
+    with FleetResults(kept) as results:
+        assert results.collect(30, keep=(), remove=True) == (0, 0)
+        with sqlite3.connect(kept / INDEX) as index:
+            index.execute("UPDATE results SET used = '2020-01-01'")
+        assert results.collect(30, keep={KEYS[0]}, remove=False)[0] == 2
+        assert results.known(KEYS[:1]) == {KEYS[0]} and results.path(KEYS[1]).exists()
+        assert results.collect(30, keep={KEYS[0]}, remove=True)[0] == 2
+        assert results.known(KEYS) == {KEYS[0]}
+        assert results.frame(FRAME_KEY := FOUND["a"].frame) is not None and FRAME_KEY

@@ -1,0 +1,155 @@
+"""Stores: a folder as it lies, an address through fsspec's own file systems; what fails is tried again and labelled."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from harness.errors import ConfigError, SelectionError
+from harness.fleet.sources import TRIES, FolderStore, Listed, RemoteStore, SourceFault, open_store
+
+CONTENT = bytes(range(256)) * 64
+
+
+class Flaky:
+    """A file system of fsspec that breaks off each read, a given number of times."""
+
+    def __init__(self, inner: Any, breaks: int, error: Exception) -> None:
+        self._inner, self.breaks, self._error = inner, breaks, error
+        self.offsets: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def open(self, path: str, mode: str) -> Any:
+        opened = self._inner.open(path, mode)
+        inner_read, seen = opened.read, self
+
+        def read(length: int) -> bytes:
+            if seen.breaks and opened.tell() >= 4096 * (1 + len(seen.offsets)):
+                seen.breaks -= 1
+                seen.offsets.append(opened.tell())
+                raise seen._error
+            return bytes(inner_read(min(length, 1024)))
+
+        opened.read = read
+        return opened
+
+
+@pytest.fixture
+def memory() -> Any:
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    with system.open("/bucket/ads/a.pt", "wb") as stream:
+        stream.write(CONTENT)
+    with system.open("/bucket/b.pt", "wb") as stream:
+        stream.write(b"b")
+    return system
+
+
+def remote(system: Any, cache: Path, **more: Any) -> RemoteStore:
+    return RemoteStore("memory://bucket", system, cache, wait=lambda _: None, **more)
+
+
+def test_an_address_lists_and_gives_what_lies_there(memory: Any, tmp_path: Path) -> None:
+    store = open_store("memory://bucket", tmp_path)
+    listed = {item.path: item for item in store.files()}
+    assert {name: item.size for name, item in listed.items()} == {"ads/a.pt": len(CONTENT), "b.pt": 1}
+    assert store.local(listed["ads/a.pt"]).read_bytes() == CONTENT
+    assert store.local(listed["ads/a.pt"]).suffix == ".pt"
+
+
+def test_a_read_that_breaks_off_goes_on_where_it_was(memory: Any, tmp_path: Path) -> None:
+    system = Flaky(memory, TRIES - 1, OSError("reset by peer"))
+    path = remote(system, tmp_path).local(Listed("ads/a.pt", len(CONTENT)))
+    assert path.read_bytes() == CONTENT
+    assert system.breaks == 0 and system.offsets == sorted(set(system.offsets))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("error", "label"),
+    [
+        (OSError("reset by peer"), "spurious-unreachable"),
+        (RuntimeError("of a driver"), "spurious-unreachable"),
+        (PermissionError("ExpiredToken"), "spurious-forbidden"),
+    ],
+)
+def test_what_does_not_come_is_labelled_and_leaves_nothing(
+    memory: Any, tmp_path: Path, error: Exception, label: str
+) -> None:
+    with pytest.raises(SourceFault) as fault:
+        remote(Flaky(memory, 99, error), tmp_path).local(Listed("ads/a.pt", len(CONTENT)))
+    assert fault.value.label == label
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_gone_or_has_changed_is_labelled(memory: Any, tmp_path: Path) -> None:
+    with pytest.raises(SourceFault) as fault:
+        remote(memory, tmp_path).local(Listed("gone.pt", 4))
+    assert fault.value.label == "spurious-vanished"
+    with pytest.raises(SourceFault) as fault:
+        remote(memory, tmp_path).local(Listed("b.pt", 4))
+    assert fault.value.label == "spurious-changed"
+
+
+def test_an_object_that_is_written_anew_is_fetched_anew(memory: Any, tmp_path: Path) -> None:
+    store = remote(memory, tmp_path)
+    first = store.local(Listed("b.pt", 1, "etag 1"))
+    with memory.open("/bucket/b.pt", "wb") as stream:
+        stream.write(b"c")
+    assert store.local(Listed("b.pt", 1, "etag 1")) == first
+    assert store.local(Listed("b.pt", 1, "etag 2")).read_bytes() == b"c"
+
+
+def test_the_cache_keeps_to_its_bound_and_to_what_was_used_last(memory: Any, tmp_path: Path) -> None:
+    store = remote(memory, tmp_path, limit_bytes=len(CONTENT) + 1)
+    small = store.local(Listed("b.pt", 1))
+    first = store.local(Listed("ads/a.pt", len(CONTENT), "1"))
+    os.utime(first, (1, 1))
+    second = store.local(Listed("ads/a.pt", len(CONTENT), "2"))
+    assert second.exists() and small.exists() and not first.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("s3://key:secret@bucket/models", "holds a password"),
+        ("nosuch://bucket", "nosuch"),
+        ("s3://bucket/models", "s3fs"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_one_line_without_secrets(name: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        open_store(name, tmp_path)
+    assert said in str(error.value) and "secret" not in str(error.value)
+
+
+def test_an_empty_address_is_refused(memory: Any, tmp_path: Path) -> None:
+    with pytest.raises(SelectionError):
+        open_store("memory://nothing", tmp_path).files()
+
+
+def test_a_folder_leaves_out_dots_runs_and_its_own_fleet(tmp_path: Path) -> None:
+    for path in ("a.pt", ".cache/b.pt", "run/plan.json", "run/probes/c.pt", "run/d.pt", "fleet/e.pt", "x/f.pt"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(b"x")
+    store = FolderStore(tmp_path, [tmp_path / "fleet"])
+    assert [item.path for item in store.files()] == ["a.pt", "x/f.pt"]
+
+
+def test_no_link_is_followed_out_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "secret.pt").write_bytes(b"x")
+    (tmp_path / "store" / "link.pt").symlink_to(tmp_path / "secret.pt")
+    store = FolderStore(tmp_path / "store")
+    with pytest.raises(SourceFault) as fault:
+        store.local(store.files()[0])
+    assert fault.value.label == "spurious-link"
+
+
+def test_a_folder_that_vanishes_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SelectionError, match="no such folder"):
+        FolderStore(tmp_path / "gone").files()
