@@ -147,7 +147,7 @@ READS_AND_WRITES = {
 ENTRY_POINT = "cli.__init__"
 READS_ITS_OWN_TEMPLATES = "report.page.engine"
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-MOST_IN_A_FOLDER = 24
+MOST_IN_A_FOLDER = 22
 
 
 @functools.cache

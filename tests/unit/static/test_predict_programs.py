@@ -10,7 +10,7 @@ from harness.domain.prediction import Inspection, InspectedFile, Prediction
 from harness.errors import ExitCode
 from harness.report.text.inspection import render_static
 from harness.static.predict import exit_code, predict
-from tests.unit.builders.predictions import registry
+from tests.unit.builders.archives import registry
 
 RELU = "aten::relu(Tensor self) -> Tensor"
 OLD = replace(registry("2.6.0", RELU), programs=Programs(schema=(8, 2)))
