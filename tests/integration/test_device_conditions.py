@@ -1,0 +1,101 @@
+"""How much of what is decided by a device has run without a GPU: in the controller, and in both workers.
+
+The list of conditions comes from the source. Unit tests and whole runs are made by Pythons that note which of them ran,
+and with which outcome; of the C++ worker gcov counts the branches. What was found is printed.
+"""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness.decision.gpu_record import JUDGED
+from harness.environments.builder import ROOT_VARIABLE, default_environment_root
+from tests.accelerator import native_conditions
+from tests.accelerator.build import build
+from tests.accelerator.conditions import all_conditions, measured
+from tests.accelerator.native_conditions import Branches
+from tests.integration.gate import PROJECT
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+LEAST = 0.9
+HARNESS = PROJECT / "harness"
+UNIT_TESTS = ("-m", "not integration and not slow and not gpu and not browser", "tests/unit", "tests/worker")
+ALL = ("streams", "events", "memory", "graphs", "contexts", "cpp")
+SMALL = ("--fixtures", "fixtures/zoo", "-k", "two_tower and not served")
+SERVED = ("--fixtures", "fixtures/zoo", "-k", "served_two_tower", "--scenario", "alone", "--latency", "quick")
+# Device, what it can do, and further words.
+RUNS = (
+    ("cpu", (), ("--runtime", "both", "--scenario", "concurrent", "--latency", "off", *SMALL)),
+    ("fakedev", ALL, ("--runtime", "both", "--scenario", "cuda_graphs", "--latency", "off", *SMALL)),
+    ("fakedev", ALL, SERVED),
+    ("fakedev", (), SERVED),
+)
+
+
+def test_nine_of_ten_branches_on_a_device_have_run(
+    old_python: str, new_python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = tmp_path / "notes"
+    sides = {"old": old_python, "new": new_python}
+    libraries = {
+        side: build(sides[side], default_environment_root(PROJECT) / "native") / "fakedev.py" for side in sides
+    }
+    pythons = {side: measured(sides[side], tmp_path / side, HARNESS, notes) for side in sides}
+    gate = measured(sys.executable, tmp_path / "gate", HARNESS, notes)
+    subprocess.run([gate, "-m", "pytest", "-q", "-n", "auto", *UNIT_TESTS], cwd=PROJECT, check=True)
+    compiler = native_conditions.counting_compiler(tmp_path)
+    env = {**os.environ, "CXX": str(compiler), ROOT_VARIABLE: str(tmp_path / "environments")}
+    for device, can, words in RUNS:
+        given = [word for side in sides for word in ("--env", f"{side}={pythons[side]}")]
+        given += [word for name in can for word in ("--set", f"devices.{device}.{name}=true")]
+        if device != "cpu":
+            given += [word for side in sides for word in ("--library", f"{side}={libraries[side]}")]
+            given += [] if can else ["--set", f"devices.{device}.streams=false"]  # named, and without anything
+        line = [gate, "-m", "harness", "compat", "--device", device, *given, *words, "--out", str(tmp_path / "reports")]
+        done = subprocess.run(line, cwd=PROJECT, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode in JUDGED, done.stdout + done.stderr  # times of the fake device mean nothing
+    rooms = {
+        "controller": python_branches(notes, of_worker=False),
+        "Python worker": python_branches(notes, of_worker=True),
+        "C++ worker": native_conditions.branches(HARNESS / "native", tmp_path / "environments"),
+    }
+    with capsys.disabled():
+        print("\n" + "\n".join(described(name, found) for name, found in rooms.items()))
+    everything = {place: found for room in rooms.values() for place, found in room.items()}
+    assert share(everything) >= LEAST
+    assert share(rooms["controller"]) >= LEAST
+    assert share(rooms["Python worker"]) >= LEAST
+    assert share({place: found for place, found in rooms["C++ worker"].items() if found.compiled}) >= LEAST
+
+
+def python_branches(notes: Path, *, of_worker: bool) -> dict[str, Branches]:
+    """Return what has run of the controller's conditions on a device, or of the Python worker's."""
+    ran = Counter(line.split(" ")[0] for line in set(notes.read_text().splitlines()))
+    found = all_conditions(HARNESS)
+    return {
+        place: Branches(text, 2, ran[place], compiled=True)
+        for place, text in found.items()
+        if place.startswith("worker/") is of_worker
+    }
+
+
+def share(found: dict[str, Branches]) -> float:
+    assert found
+    return sum(one.run for one in found.values()) / sum(one.there for one in found.values())
+
+
+def described(room: str, found: dict[str, Branches]) -> str:
+    """Return how much of a room has run, and a line for each condition that did not run both ways."""
+    there, run = sum(one.there for one in found.values()), sum(one.run for one in found.values())
+    title = f"{room}: {run} of {there} branches on a device ran ({run / there:.1%}), of {len(found)} conditions"
+    missing = [
+        f"  {place}: {one.run} of {one.there}{'' if one.compiled else ', only compiled with CUDA'}: {one.text}"
+        for place, one in found.items()
+        if one.run < one.there
+    ]
+    return "\n".join([title, *missing])
