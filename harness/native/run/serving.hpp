@@ -119,7 +119,7 @@ class ServedModel {
     if (has_state()) method(artifact_["reset"].str())({});
     const auto seed = static_cast<std::uint64_t>(artifact_["seed"].integer);
     at::manual_seed(seed);
-    // Releases up to 2.6, at least, leave out devices that are none of torch's.
+    // In 2.1.2 and 2.6.0 that leaves out devices that are none of torch's; in 2.15.0 it does not.
     if (device_.type() != c10::DeviceType::PrivateUse1) return;
     at::Generator own = generator_of_device();
     const std::lock_guard<std::mutex> only_one(own.mutex());
