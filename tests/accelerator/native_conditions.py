@@ -29,7 +29,7 @@ esac
 
 @dataclass(frozen=True)
 class Branches:
-    """What is known of one line: how many branches it has, how many ran, and whether it was compiled at all."""
+    """What is known of one condition, or line of C++: its branches, how many of them ran, whether it was compiled."""
 
     text: str
     there: int
@@ -57,9 +57,15 @@ def lines_on_devices(sources: Path) -> dict[str, str]:
     return found
 
 
+def decisions(line: str) -> int:
+    """Return how many conditions a line has, each operand of ``&&`` and ``||`` by itself."""
+    return len(DECIDES.findall(COMMENT.sub("", line)))
+
+
 def branches(sources: Path, builds: Path) -> dict[str, Branches]:
     """Return what has run of the lines that decide by a device, in all workers built below ``builds``."""
     counts: dict[str, list[int]] = {}
+    lines = lines_on_devices(sources)
     for data in sorted(builds.rglob("*worker.gcda")):
         command = ["gcov", "--json-format", "--stdout", "--branch-probabilities", str(data)]
         done = subprocess.run(command, capture_output=True, check=True)
@@ -69,14 +75,18 @@ def branches(sources: Path, builds: Path) -> dict[str, Branches]:
                 continue
             for line in file["lines"]:
                 place = f"{path.relative_to(sources)}:{line['line_number']}"
-                own = [branch["count"] for branch in line["branches"] if not branch["throw"]]
+                # What a line decides comes before the branches by which it then destroys what it has made.
+                decided = 2 * decisions(lines.get(place, ""))
+                own = [branch["count"] for branch in line["branches"] if not branch["throw"]][:decided]
                 known = counts.setdefault(place, own)
                 if known is not own:  # of another function that is made of the same line, or of another build
                     counts[place] = [sum(pair) for pair in zip(known, own, strict=False)]
-    found = {}
-    for place, text in lines_on_devices(sources).items():
-        taken = counts.get(place)
-        compiled = bool(taken)
-        there = len(taken) if taken else 2 * len(DECIDES.findall(COMMENT.sub("", text)))
-        found[place] = Branches(text, there, sum(count > 0 for count in taken or ()), compiled)
-    return found
+    return {
+        place: Branches(
+            text,
+            there=2 * decisions(text),
+            run=sum(count > 0 for count in counts.get(place, ())),
+            compiled=bool(counts.get(place)),
+        )
+        for place, text in lines.items()
+    }

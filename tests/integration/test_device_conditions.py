@@ -19,6 +19,7 @@ from tests.accelerator.build import build
 from tests.accelerator.conditions import all_conditions, measured
 from tests.accelerator.native_conditions import Branches
 from tests.integration.gate import PROJECT
+from tests.integration.test_device_faults import PROGRAM
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -27,11 +28,36 @@ HARNESS = PROJECT / "harness"
 UNIT_TESTS = ("-m", "not integration and not slow and not gpu and not browser", "tests/unit", "tests/worker")
 ALL = ("streams", "events", "memory", "graphs", "contexts", "cpp")
 SMALL = ("--fixtures", "fixtures/zoo", "-k", "two_tower and not served")
+# A value that names a device, and numbers that are drawn there.
+PLACING = """
+import torch
+from torch import nn
+
+from fixtures.declare import Sample, model
+
+
+class Placing(nn.Module):
+    def forward(self, x, where: torch.device):
+        return torch.rand_like(x).to(where) + x.to(where), where
+
+
+@model("placing", timed=False)
+def placing():
+    where = torch.device("cpu")
+    return Sample(Placing(), example=(torch.randn(2, 3), where), other_values=(torch.randn(2, 3), where))
+"""
 SERVED = ("--fixtures", "fixtures/zoo", "-k", "served_two_tower", "--scenario", "alone", "--latency", "quick")
 # Device, what it can do, and further words.
 RUNS = (
-    ("cpu", (), ("--runtime", "both", "--scenario", "concurrent", "--latency", "off", *SMALL)),
-    ("fakedev", ALL, ("--runtime", "both", "--scenario", "cuda_graphs", "--latency", "off", *SMALL)),
+    ("cpu", (), ("--runtime", "both", "--scenario", "reinit", "--latency", "off", *SMALL)),
+    (
+        "fakedev",
+        ALL,
+        ("--runtime", "both", "--scenario", "reinit", "--scenario", "cuda_graphs", "--latency", "off", *SMALL),
+    ),
+    ("cpu", (), ("--runtime", "libtorch", "--scenario", "sequential", "--latency", "off", "--fixtures", "{folder}")),
+    ("cpu", (), ("--artifacts", "{folder}/mixing_00.pt", "--scenario", "alone", "--latency", "off")),
+    ("fakedev", ALL, ("--artifacts", "{folder}/mixing_00.pt", "--scenario", "alone", "--latency", "off")),
     ("fakedev", ALL, SERVED),
     ("fakedev", (), SERVED),
 )
@@ -42,21 +68,35 @@ def test_nine_of_ten_branches_on_a_device_have_run(
 ) -> None:
     notes = tmp_path / "notes"
     sides = {"old": old_python, "new": new_python}
-    libraries = {
-        side: build(sides[side], default_environment_root(PROJECT) / "native") / "fakedev.py" for side in sides
-    }
+    native = default_environment_root(PROJECT) / "native"
+    brings = {side: [build(sides[side], native) / name for name in ("libfakedev.so", "fakedev.py")] for side in sides}
     pythons = {side: measured(sides[side], tmp_path / side, HARNESS, notes) for side in sides}
     gate = measured(sys.executable, tmp_path / "gate", HARNESS, notes)
     subprocess.run([gate, "-m", "pytest", "-q", "-n", "auto", *UNIT_TESTS], cwd=PROJECT, check=True)
     compiler = native_conditions.counting_compiler(tmp_path)
     env = {**os.environ, "CXX": str(compiler), ROOT_VARIABLE: str(tmp_path / "environments")}
+    (tmp_path / "__init__.py").write_text(PLACING)
+    subprocess.run([old_python, "-s", str(PROGRAM), str(tmp_path)], check=True)
+    (tmp_path / "models.toml").unlink()  # so that requests are inferred
     for device, can, words in RUNS:
         given = [word for side in sides for word in ("--env", f"{side}={pythons[side]}")]
         given += [word for name in can for word in ("--set", f"devices.{device}.{name}=true")]
         if device != "cpu":
-            given += [word for side in sides for word in ("--library", f"{side}={libraries[side]}")]
+            named = [f"{side}={library}" for side in sides for library in brings[side]]
+            given += [word for library in named for word in ("--library", library)]
             given += [] if can else ["--set", f"devices.{device}.streams=false"]  # named, and without anything
-        line = [gate, "-m", "harness", "compat", "--device", device, *given, *words, "--out", str(tmp_path / "reports")]
+        line = [
+            gate,
+            "-m",
+            "harness",
+            "compat",
+            "--device",
+            device,
+            *given,
+            *(word.format(folder=tmp_path) for word in words),
+            "--out",
+            str(tmp_path / "reports"),
+        ]
         done = subprocess.run(line, cwd=PROJECT, env=env, capture_output=True, text=True, check=False)
         assert done.returncode in JUDGED, done.stdout + done.stderr  # times of the fake device mean nothing
     rooms = {

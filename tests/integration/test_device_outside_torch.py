@@ -186,7 +186,12 @@ def test_model_that_draws_on_the_device_answers_alike_in_both_workers(project: P
     fixtures = tmp_path / "drawing"
     fixtures.mkdir()
     (fixtures / "__init__.py").write_text(DRAWING)
-    words = ("--set", "devices.fakedev.cpp=true", "--runtime", "libtorch", "--scenario", "sequential")
+    for_cpp = [
+        f"{release}={build(interpreter(release), default_environment_root(PROJECT) / 'native') / 'libfakedev.so'}"
+        for release in (OLD, NEW)
+    ]
+    libraries = [word for library in for_cpp for word in ("--library", library)]
+    words = (*libraries, "--set", "devices.fakedev.cpp=true", "--runtime", "libtorch", "--scenario", "sequential")
     run = on_the_device(project, tmp_path / "reports", *words, models=("--fixtures", str(fixtures)))
     assert run.report.judgement.decision is Decision.UPGRADE_OK, run.out + run.err
     assert run.report.worker == "libtorch"
