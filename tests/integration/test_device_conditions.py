@@ -25,7 +25,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 LEAST = 0.9
 HARNESS = PROJECT / "harness"
-UNIT_TESTS = ("-m", "not integration and not slow and not gpu and not browser", "tests/unit", "tests/worker")
+# Beside the tests that are named for a module with such a condition; less those that take long and ask for no device.
+MORE_TESTS = ("unit/doctor", "unit/run/test_execute.py", "unit/worker", "integration/test_gpu_record.py")
+CHOSEN = (
+    "-m",
+    "not integration and not slow and not gpu and not browser",
+    "-k",
+    "not corruptions and not largest_answer",
+)
 ALL = ("streams", "events", "memory", "graphs", "contexts", "cpp")
 SMALL = ("--fixtures", "fixtures/zoo", "-k", "two_tower and not served")
 # A value that names a device, and numbers that are drawn there.
@@ -46,7 +53,10 @@ def placing():
     where = torch.device("cpu")
     return Sample(Placing(), example=(torch.randn(2, 3), where), other_values=(torch.randn(2, 3), where))
 """
-SERVED = ("--fixtures", "fixtures/zoo", "-k", "served_two_tower", "--scenario", "alone", "--latency", "quick")
+SERVED = (
+    *("--fixtures", "fixtures/zoo", "-k", "served_two_tower"),
+    *("--scenario", "alone", "--set", "latency.total_s=30"),
+)
 # Device, what it can do, and further words.
 RUNS = (
     ("cpu", (), ("--runtime", "both", "--scenario", "reinit", "--latency", "off", *SMALL)),
@@ -72,7 +82,7 @@ def test_nine_of_ten_branches_on_a_device_have_run(
     brings = {side: [build(sides[side], native) / name for name in ("libfakedev.so", "fakedev.py")] for side in sides}
     pythons = {side: measured(sides[side], tmp_path / side, HARNESS, notes) for side in sides}
     gate = measured(sys.executable, tmp_path / "gate", HARNESS, notes)
-    subprocess.run([gate, "-m", "pytest", "-q", "-n", "auto", *UNIT_TESTS], cwd=PROJECT, check=True)
+    subprocess.run([gate, "-m", "pytest", "-q", "-n", "auto", *CHOSEN, *unit_tests()], cwd=PROJECT, check=True)
     compiler = native_conditions.counting_compiler(tmp_path)
     env = {**os.environ, "CXX": str(compiler), ROOT_VARIABLE: str(tmp_path / "environments")}
     (tmp_path / "__init__.py").write_text(PLACING)
@@ -111,6 +121,13 @@ def test_nine_of_ten_branches_on_a_device_have_run(
     assert share(rooms["controller"]) >= LEAST
     assert share(rooms["Python worker"]) >= LEAST
     assert share({place: found for place, found in rooms["C++ worker"].items() if found.compiled}) >= LEAST
+
+
+def unit_tests() -> list[Path]:
+    """Return the tests of the modules that have a condition on a device."""
+    modules = sorted({Path(place.partition(":")[0]) for place in all_conditions(HARNESS)})
+    named = [PROJECT / "tests" / "unit" / module.parent / f"test_{module.name}" for module in modules]
+    return [*(path for path in named if path.exists()), *(PROJECT / "tests" / more for more in MORE_TESTS)]
 
 
 def python_branches(notes: Path, *, of_worker: bool) -> dict[str, Branches]:
