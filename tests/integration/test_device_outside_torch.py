@@ -194,4 +194,4 @@ def test_model_that_draws_on_the_device_answers_alike_in_both_workers(project: P
     words = (*libraries, "--set", "devices.fakedev.cpp=true", "--runtime", "libtorch", "--scenario", "sequential")
     run = on_the_device(project, tmp_path / "reports", *words, models=("--fixtures", str(fixtures)))
     assert run.report.judgement.decision is Decision.UPGRADE_OK, run.out + run.err
-    assert run.report.worker == "libtorch"
+    assert [scenario.worker for scenario in run.report.scenarios] == ["libtorch"]
