@@ -131,7 +131,8 @@ def test_nine_of_ten_branches_on_a_device_have_run(
     }
     with capsys.disabled():
         print("\n" + "\n".join(described(name, found) for name, found in rooms.items()))
-    everything = {place: found for room in rooms.values() for place, found in room.items()}
+    # What is only compiled with CUDA is printed; no machine without a GPU can run it.
+    everything = {place: one for room in rooms.values() for place, one in room.items() if one.compiled}
     assert share(everything) >= LEAST
     assert share(rooms["controller"]) >= LEAST
     assert share(rooms["Python worker"]) >= LEAST

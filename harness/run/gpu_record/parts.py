@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from harness.devices import Device
+
 BEFORE_TIMING = ("--until", "correctness")
 CAPTURE = ("--scenario", "cuda_graphs")
 
@@ -19,6 +21,10 @@ class Part(NamedTuple):
     words: tuple[str, ...] = ()
     captures: bool = False
     goes_on_with: str = ""
+
+    def words_on(self, device: Device) -> tuple[str, ...]:
+        """Return its words for a device."""
+        return (*(CAPTURE if self.captures and device.graphs else ()), *self.words)
 
 
 # What tells most for its time comes first: the limit of time cuts off the end.

@@ -16,7 +16,7 @@ from typing import IO, Any, Literal
 import msgspec
 
 from harness.decision.gpu_record import JUDGED
-from harness.devices import AUTO, Device, device_named
+from harness.devices import AUTO, device_named
 from harness.domain.environment import Fingerprint
 from harness.domain.outcome import Status
 from harness.domain.probe import ProbeResult
@@ -27,7 +27,7 @@ from harness.report.formats import GPU_RECORD
 from harness.report.json.results import load_gpu_record
 from harness.run.doctor import doctor
 from harness.run.files import stored_report
-from harness.run.gpu_record.parts import BEFORE_TIMING, CAPTURE, PARTS, Part
+from harness.run.gpu_record.parts import BEFORE_TIMING, PARTS, Part
 from harness.run.options import CONFIG, Options, settings_of, shown_path
 from harness.run.plan import chosen_device
 from harness.run.trace import read_trace
@@ -118,14 +118,10 @@ def _new_record(options: Options, words: Sequence[str], into: Path) -> GpuRecord
         arguments=given,
         checks=doctor(options, ()).checks,
         parts=tuple(
-            RecordedPart(name=part.name, arguments=("compat", *given, *_words(part, device)), why="not begun")
+            RecordedPart(name=part.name, arguments=("compat", *given, *part.words_on(device)), why="not begun")
             for part in PARTS
         ),
     )
-
-
-def _words(part: Part, device: Device) -> tuple[str, ...]:
-    return (*(CAPTURE if part.captures and device.graphs else ()), *part.words)
 
 
 def _given(options: Options, words: Sequence[str]) -> tuple[str, ...]:
