@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 LEAST = 0.9
 HARNESS = PROJECT / "harness"
 # Beside the tests that are named for a module with such a condition; less those that take long and ask for no device.
-MORE_TESTS = ("unit/doctor", "unit/run/test_execute.py", "unit/worker", "integration/test_gpu_record.py")
+MORE_TESTS = ("unit/doctor", "unit/run/test_execute.py", "unit/worker")
 CHOSEN = (
     "-m",
     "not integration and not slow and not gpu and not browser",
