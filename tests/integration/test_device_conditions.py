@@ -65,7 +65,7 @@ SERVED = (
     *("--scenario", "alone", "--set", "latency.total_s=30"),
 )
 SCENARIOS = ("--scenario", "sequential", "--scenario", "reinit", "--scenario", "cuda_graphs")
-SET = ("--set", "serving.load=read_adapter", "--set", "serving.numerics.autocast=bfloat16")
+SET = ("--set", "serving.load=read_adapter")
 INFERRED = ("--artifacts", "{folder}/mixing_00.pt", "--scenario", "alone", "--latency", "off")
 # Device, what it can do, and further words.
 RUNS = (
