@@ -197,6 +197,8 @@ def _impossible(scenario: str, runtime: str, device: Device) -> str:
     found = INITIALIZATIONS.get(scenario)
     if found is not None and found.graphs and not device.graphs:
         return "needs a GPU" if device.is_cpu else f"needs graphs, and {device.name} has none"
+    if found is not None and found.forks and device.contexts:
+        return f"forks a process that has a context on {device.name}, which no fork can use"
     if found is not None and runtime == "libtorch" and (found.python_only or (found.graphs and not device.nvidia)):
         return 'needs the Python worker, and runtime = "libtorch"'
     return 'needs the C++ worker, and runtime = "python"' if found and found.native_only and runtime == "python" else ""

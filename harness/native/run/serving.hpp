@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <torch/csrc/jit/api/module.h>
 
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -116,7 +117,13 @@ class ServedModel {
   // Brings a stateful model back to its start and seeds the generators.
   void start_over() const {
     if (has_state()) method(artifact_["reset"].str())({});
-    at::manual_seed(static_cast<std::uint64_t>(artifact_["seed"].integer));
+    const auto seed = static_cast<std::uint64_t>(artifact_["seed"].integer);
+    at::manual_seed(seed);
+    // In 2.1.2 and 2.6.0 that leaves out devices that are none of torch's; in 2.15.0 it does not.
+    if (device_.type() != c10::DeviceType::PrivateUse1) return;
+    at::Generator own = generator_of_device();
+    const std::lock_guard<std::mutex> only_one(own.mutex());
+    own.set_current_seed(seed);
   }
 
   // Whether a generator of torch has moved since `start_over` seeded it; of a process whose other threads rest.
@@ -126,10 +133,8 @@ class ServedModel {
       seeded.set_current_seed(static_cast<std::uint64_t>(artifact_["seed"].integer));
       return !now.get_state().equal(seeded.get_state());
     };
-    at::Context& context = at::globalContext();
-    if (moved(context.defaultGenerator(at::kCPU))) return true;
-    if (device_.is_cpu()) return false;
-    return moved(context.defaultGenerator(c10::impl::VirtualGuardImpl(device_.type()).getDevice()));
+    if (moved(at::globalContext().defaultGenerator(at::kCPU))) return true;
+    return !device_.is_cpu() && moved(generator_of_device());
   }
 
   // Starts over and reads fresh arguments: a call may change its inputs in place. Where `larger` is not 0, those of
@@ -158,6 +163,11 @@ class ServedModel {
   const c10::Device& device() const { return device_; }
 
  private:
+  // Returns the generator that calls on the device of this thread draw from.
+  at::Generator generator_of_device() const {
+    return at::globalContext().defaultGenerator(c10::impl::VirtualGuardImpl(device_.type()).getDevice());
+  }
+
   static bool is_on(const json::Value& switches, const char* name) {
     const json::Value* value = switches.find(name);
     return value && value->truthy();

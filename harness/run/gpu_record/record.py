@@ -16,6 +16,7 @@ from typing import IO, Any, Literal
 import msgspec
 
 from harness.decision.gpu_record import JUDGED
+from harness.devices import AUTO, device_named
 from harness.domain.environment import Fingerprint
 from harness.domain.outcome import Status
 from harness.domain.probe import ProbeResult
@@ -28,6 +29,7 @@ from harness.run.doctor import doctor
 from harness.run.files import stored_report
 from harness.run.gpu_record.parts import BEFORE_TIMING, PARTS, Part
 from harness.run.options import CONFIG, Options, settings_of, shown_path
+from harness.run.plan import chosen_device
 from harness.run.report.trace import read_trace
 from harness.store import codec, probe_files
 from harness.store.run_folder import LAST, PLAN, PROBES, REPORT, RunDir
@@ -106,14 +108,18 @@ def _now_s() -> float:
 def _new_record(options: Options, words: Sequence[str], into: Path) -> GpuRecord:
     """Return a record of which nothing has run, after a look at the machine."""
     now, given = clock.utc_now(), _given(options, words)
+    settings = settings_of(options)[1]
+    # One that this machine does not show is refused by the parts, as they refuse everything.
+    device = chosen_device(settings) if settings.device == AUTO else device_named(settings.device, settings.devices)
     return GpuRecord(
         name=_free_name(into, f"RECORD-{now.date().isoformat()}"),
         started_at=now.isoformat(timespec="seconds"),
-        device=settings_of(options)[1].device,
+        device=settings.device,
         arguments=given,
         checks=doctor(options, ()).checks,
         parts=tuple(
-            RecordedPart(name=part.name, arguments=("compat", *given, *part.words), why="not begun") for part in PARTS
+            RecordedPart(name=part.name, arguments=("compat", *given, *part.words_on(device)), why="not begun")
+            for part in PARTS
         ),
     )
 

@@ -54,6 +54,22 @@ class Long(nn.Module):
         return torch.stack(parts).sum(0)
 
 """
+DRAWING = """
+import torch
+from torch import nn
+
+from fixtures.declare import Sample, model
+
+
+class Drawing(nn.Module):
+    def forward(self, x):
+        return x + torch.rand_like(x)
+
+
+@model("drawing", timed=False)
+def drawing():
+    return Sample(Drawing(), example=(torch.randn(4, 8),), other_values=(torch.randn(4, 8),))
+"""
 CONFIGURATION = """
 [tool.compat.devices.fakedev]
 streams = true
@@ -164,3 +180,18 @@ def test_fault_in_the_middle_of_a_batch_blocks_for_the_model_that_also_has_it_al
     pids = {probe.models[0].model: pid_of(probe) for probe in probes_of(run, "new")}
     assert (pids["one"], pids["four"]) == (pids["two"], pids["five"])
     assert len(set(pids.values())) == 3
+
+
+def test_model_that_draws_on_the_device_answers_alike_in_both_workers(project: Path, tmp_path: Path) -> None:
+    fixtures = tmp_path / "drawing"
+    fixtures.mkdir()
+    (fixtures / "__init__.py").write_text(DRAWING)
+    for_cpp = [
+        f"{release}={build(interpreter(release), default_environment_root(PROJECT) / 'native') / 'libfakedev.so'}"
+        for release in (OLD, NEW)
+    ]
+    libraries = [word for library in for_cpp for word in ("--library", library)]
+    words = (*libraries, "--set", "devices.fakedev.cpp=true", "--runtime", "libtorch", "--scenario", "sequential")
+    run = on_the_device(project, tmp_path / "reports", *words, models=("--fixtures", str(fixtures)))
+    assert run.report.judgement.decision is Decision.UPGRADE_OK, run.out + run.err
+    assert [scenario.worker for scenario in run.report.scenarios] == ["libtorch"]

@@ -12,8 +12,14 @@ from typing import Any
 import pytest
 
 from harness.domain.environment import Environment
+from harness.environments.builder import default_environment_root
+from harness.run.gpu_record.parts import PARTS
+from tests.accelerator.build import build
 from tests.programs import cli, stub
 from tests.programs.cli import Line
+
+PROJECT = Path(__file__).resolve().parents[2]
+FAKEDEV = ("streams", "events", "memory", "graphs", "contexts")
 
 
 @pytest.fixture
@@ -108,3 +114,39 @@ def test_one_torch_on_both_sides_judges_no_upgrade(line: Line, new_python: str) 
     assert timing["timed"]["load"] == 1
     assert models["missed"] == []
     assert "No upgrade was judged: both sides are torch 2.6.0" in text
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_record_is_rehearsed_whole_on_a_device_from_an_unpacked_tree_without_network(
+    old_python: str, new_python: str, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, check=True).stdout
+    subprocess.run(
+        ["tar", "--null", "-T", "-", "-c", "-f", tree.with_suffix(".tar")], cwd=PROJECT, input=listed, check=True
+    )
+    subprocess.run(["tar", "-x", "-f", tree.with_suffix(".tar"), "-C", tree], check=True)
+    sides = {"old": old_python, "new": new_python}
+    native = default_environment_root(PROJECT) / "native"
+    libraries = {side: build(python, native) / "fakedev.py" for side, python in sides.items()}
+    given = (
+        *(word for side, python in sides.items() for word in ("--env", f"{side}={python}")),
+        *(word for side, library in libraries.items() for word in ("--library", f"{side}={library}")),
+        *(word for name in FAKEDEV for word in ("--set", f"devices.fakedev.{name}=true")),
+        # Few models: the fake device computes on the CPU, and every scenario does all of them many times over.
+        *("--device", "fakedev", "--minutes", "10", "-k", "two_tower"),
+    )
+    alone = ("unshare", "--net") if os.geteuid() == 0 else ()
+    env = {**os.environ, "PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
+    line = [*alone, sys.executable, "-m", "harness", "gpu-record", *given]
+    done = subprocess.run(line, cwd=tree, env=env, capture_output=True, text=True, timeout=700)
+    (path,) = (tree / "docs" / "gpu").glob("RECORD-*.json")
+    record = json.loads(path.read_bytes())
+    assert [(part["name"], part["why"]) for part in record["parts"]] == [(part.name, "") for part in PARTS], done.stderr
+    models, _, scenarios = record["parts"]
+    assert (models["missed"], scenarios["missed"]) == ([], [])
+    assert "cuda_graphs" in models["cells"] and "cuda_graphs" in scenarios["cells"]
+    assert done.stdout.startswith("# Rehearsal of a GPU record, without a GPU: ")
+    assert "- given: `" in done.stdout and "-k two_tower" in done.stdout

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
+
 import pytest
+
 from harness.doctor import preflight
 from harness.domain.machine import CounterReading, Gpus
+from harness.domain.plan import Settings
 from harness.store.run_folder import RunDir
 from harness.system import gpu
 from harness.system.clock import utc_now
@@ -49,3 +52,8 @@ def test_gpus_are_asked_only_where_the_run_uses_them(
     assert questions == [{"visible": "0"}] * asked
     assert found.gpus == (GPUS if asked else None)
     assert found.disk_bytes is not None
+
+
+@pytest.mark.parametrize(("device", "checked"), [("auto", "auto"), ("cuda", "cuda"), ("xpu", "cpu"), ("cpu", "cpu")])
+def test_checks_are_about_gpus_of_nvidia(device: str, checked: str) -> None:
+    assert preflight._checked(device, Settings(old="2.1.2", new="2.6.0")) == checked

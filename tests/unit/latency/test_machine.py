@@ -75,6 +75,7 @@ def test_disturbed_gpu_is_reported(change: dict[str, object], said: str) -> None
         {"sm_clock_mhz": 1500, "throttle_reasons": ("clocks set by the user",)},
         {"sm_clock_mhz": 1900, "throttle_reasons": ("power cap",)},
         {"sm_clock_mhz": None, "throttle_reasons": ("power cap",)},
+        {"sm_clock_mhz": 300, "max_sm_clock_mhz": None, "throttle_reasons": ("power cap",)},
     ],
 )
 def test_clocks_that_are_low_on_purpose_or_hardly_low_are_not_told(change: dict[str, object]) -> None:

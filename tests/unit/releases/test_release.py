@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.devices import CPU, Device
+from harness.devices import CPU, TABLE, Device
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.probe import ServingProfile
 from harness.errors import RunDirError
@@ -149,3 +149,18 @@ def test_releasing_a_side_ends_its_zygote_and_the_next_request_starts_another(
         assert runner.fingerprint("a", ServingProfile()).torch == "2.1.2"
         assert sorted(side for side, _ in runner._zygotes) == ["a", "b"]
     assert runner.unreaped == []
+
+
+def test_gpus_and_devices_outside_of_torch_are_part_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for number, name in enumerate(("NVIDIA A10", "NVIDIA H200")):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "information").write_text(f"Model: \t{name}\nIRQ: {number}\n")
+    monkeypatch.setattr(release, "GPUS", str(tmp_path))
+    npu = Device(name="npu", words="npu", torch="npu")
+    keys = {release_key(BUILT, device) for device in (CPU, TABLE["cuda"], npu)}
+    assert len(keys) == 3
+    (tmp_path / "1" / "information").write_text("Model: NVIDIA H100\n")
+    assert release_key(BUILT, TABLE["cuda"]) not in keys
+    assert {release_key(BUILT, CPU), release_key(BUILT, npu)} < keys

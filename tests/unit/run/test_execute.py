@@ -306,6 +306,13 @@ def test_python_server_is_refused_where_production_is_cpp(monkeypatch: pytest.Mo
         planned_scenarios("python_server", monkeypatch=monkeypatch, runtime="libtorch")
 
 
+@pytest.mark.parametrize("name", ["prefork", "prefork_cold"])
+def test_no_fork_can_use_the_context_of_its_parent(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    forks = {device.name: planning._impossible(name, "auto", device) for device in TABLE.values()}
+    assert forks["cpu"] == ""
+    assert forks["cuda"] == "forks a process that has a context on cuda, which no fork can use"
+
+
 def test_graphs_are_captured_by_default_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = tuple(name for name in SCENARIOS if name in (*DEFAULT_SCENARIOS, *IN_PYTHON, "cuda_graphs"))
     assert planned_scenarios(monkeypatch=monkeypatch, gpu=True) == expected

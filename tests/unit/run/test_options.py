@@ -93,3 +93,5 @@ def test_a_waiver_for_a_device_that_no_row_knows_is_refused(tmp_path: Path) -> N
         waivers_in(path, Settings(old="", new=""))
     known = Settings(old="", new="", devices={"npu": Device(name="npu", words="npu", torch="npu")})
     assert [waiver.device for waiver in waivers_in(path, known)] == ["npu"]
+    path.write_text("[[waiver]]\n" + entry.replace('device = "npu"', ""))
+    assert [waiver.device for waiver in waivers_in(path, Settings(old="", new=""))] == [""]

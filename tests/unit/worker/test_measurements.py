@@ -101,6 +101,29 @@ def test_graph_of_a_device_is_called_after_it_or_plainly(worker: Any, monkeypatc
     assert worker("device").Device("npu").why_no_graphs() == "npu captures no graphs"
 
 
+def test_device_is_asked_only_for_what_it_has(
+    worker: Any, event_log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = worker("device")
+    npu = device.Device("npu", ("memory",))
+    monkeypatch.setattr(sys.modules["torch"], "default_generator", "of the CPU", raising=False)
+    monkeypatch.setattr(npu.module, "empty_cache", lambda: event_log.append("empty"), raising=False)
+    monkeypatch.setattr(npu.module, "is_available", lambda: True, raising=False)
+    device.CPU.begin()
+    device.CPU.give_back_cached()
+    assert event_log == []
+    npu.give_back_cached()
+    assert event_log == ["empty"]
+    assert (device.CPU.described(), npu.described()) == (None, "npu")
+    monkeypatch.setattr(npu.module, "is_available", lambda: False)
+    assert npu.described() is None
+    assert npu.generators() == device.CPU.generators() == ["of the CPU"]
+    assert device.CPU.why_no_graphs() == "a graph cannot be captured on the CPU"
+    monkeypatch.delattr(npu.module, "init")
+    npu.begin()
+    assert event_log == ["empty", "context"]
+
+
 def test_context_of_the_gpu_is_made_before_memory_is_looked_at(
     worker: Any, event_log: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

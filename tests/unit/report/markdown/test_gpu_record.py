@@ -77,6 +77,14 @@ RECORD = GpuRecord(
 )
 
 
+def test_a_record_without_a_gpu_is_called_a_rehearsal() -> None:
+    text = render_gpu_record(replace(RECORD, device="npu", old=None, new=None))
+    assert text.startswith("# Rehearsal of a GPU record, without a GPU: ")
+    assert "No GPU was used: a rehearsal on the device npu." in text
+    blind = SideReport(name="torch 2.12.0", fingerprint=replace(GPU, gpu=None))
+    assert render_gpu_record(replace(RECORD, new=blind)).startswith("# Rehearsal of a GPU record, without a GPU: ")
+
+
 def test_markdown() -> None:
     check_snapshot("gpu_record.md", render_gpu_record(RECORD))
 
