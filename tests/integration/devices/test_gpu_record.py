@@ -15,10 +15,10 @@ from harness.domain.environment import Environment
 from harness.environments.builder import default_environment_root
 from harness.run.gpu_record.parts import PARTS
 from tests.accelerator.build import build
+from tests.integration.gate import PROJECT
 from tests.programs import cli, stub
 from tests.programs.cli import Line
 
-PROJECT = Path(__file__).resolve().parents[2]
 FAKEDEV = ("streams", "events", "memory", "graphs", "contexts")
 
 
