@@ -63,16 +63,19 @@ class FleetResults:
     def _opened(self) -> sqlite3.Connection:
         path = self.folder / INDEX
         try:
-            return _connected(path)
-        except sqlite3.DatabaseError:  # it is not the truth: it is made again
-            for name in (INDEX, f"{INDEX}-wal", f"{INDEX}-shm"):
-                (self.folder / name).unlink(missing_ok=True)
             try:
                 return _connected(path)
-            except sqlite3.Error as error:
-                raise RunDirError(
-                    f"{path} cannot be written: {error}", "free space, or name another folder with --into"
-                ) from error
+            except sqlite3.OperationalError:  # locked, or no place for it: nothing is wrong with what is in it
+                raise
+            except sqlite3.DatabaseError:  # it is not the truth: it is made again
+                for name in (INDEX, f"{INDEX}-wal", f"{INDEX}-shm"):
+                    (self.folder / name).unlink(missing_ok=True)
+                return _connected(path)
+        except sqlite3.Error as error:
+            raise RunDirError(
+                f"{path} cannot be used: {error}",
+                "end whoever else uses it, free space, or name another folder with --into",
+            ) from error
 
     def close(self) -> None:
         """Close the index."""

@@ -7,6 +7,7 @@ import pytest
 
 from harness.domain.fleet import Examination, Fault
 from harness.errors import RunDirError
+from harness.fleet import results as results_of_fleets
 from harness.fleet.results import INDEX, FleetResults
 from harness.fleet.planning import FULL_S
 from tests.unit.fleet.answers import FRAME, artifact, plan_of, result_of
@@ -47,6 +48,22 @@ def test_the_index_is_made_again_of_the_files(kept: Path, damage: str) -> None:
     with FleetResults(kept) as results:
         assert results.known(KEYS) == set(KEYS)
         assert results.status().results == 3
+
+
+def test_an_index_that_somebody_else_holds_is_named_and_left_as_it_is(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results_of_fleets, "WAIT_S", 0.05)
+    holder = sqlite3.connect(kept / INDEX)
+    holder.execute("PRAGMA locking_mode=EXCLUSIVE")
+    holder.execute("UPDATE results SET used = used")
+    number = (kept / INDEX).stat().st_ino
+    with pytest.raises(RunDirError, match="cannot be used: database is locked"):
+        FleetResults(kept)
+    holder.close()
+    assert (kept / INDEX).stat().st_ino == number
+    with FleetResults(kept) as results:
+        assert results.known(KEYS) == set(KEYS)
 
 
 def test_a_result_whose_process_was_ended_before_it_could_list_it_is_known(kept: Path) -> None:
