@@ -76,7 +76,7 @@ def _weights(source: Source, directory: Directory) -> str:
 def _add(digest: "hashlib._Hash", source: Source, member: Member) -> None:
     """Add the bytes of a tensor as they lie in the archive: torch stores them as they are."""
     if member.method != STORED:
-        raise CannotRead("foreign_zip", f"{member.name!r} is packed, as torch packs no tensor")
+        raise CannotRead("damaged", f"{member.name!r} is packed, as torch packs no tensor")
     head = source.read(member.offset, LOCAL_BYTES)
     if len(head) < LOCAL_BYTES:
         raise CannotRead("damaged", f"{member.name!r} is not where the directory says")

@@ -475,10 +475,10 @@ def test_more_time_for_a_run_that_was_planned_without_timing_is_refused(tmp_path
     ("gpu", "runtime", "missing"),
     [
         (False, "auto", {"cuda_graphs"}),
-        (True, "auto", set()),
-        (True, "libtorch", set(IN_PYTHON)),
+        (True, "auto", {"prefork", "prefork_cold"}),
+        (True, "libtorch", {"prefork", "prefork_cold", *IN_PYTHON}),
         (False, "python", {"cuda_graphs", "inter_op", "small_pools"}),
-        (True, "python", {"inter_op", "small_pools"}),
+        (True, "python", {"inter_op", "small_pools", "prefork", "prefork_cold"}),
     ],
 )
 def test_all_is_what_this_run_can_do(
