@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 RE_EXPORT = "export the Python module that it was made of: torch.export.export(module, args, dynamic_shapes=...)"
-
-
 LISTS = "build lists and dicts in one expression, or return their tensors as a tuple"
+BRANCHES = (
+    "torch.where(condition, a, b) for values, torch.cond for a branch that depends on data; a branch that an"
+    " attribute decides: torch.jit.freeze before saving"
+)
 
 
 class Obstacle(NamedTuple):
@@ -62,13 +64,10 @@ OBSTACLES: Sequence[Obstacle] = (
         "keep text and other plain values out of the arguments and the attributes of forward",
     ),
     Obstacle("", r"non-empty TensorList|immutable_list", "list built step by step", LISTS),
+    Obstacle(r"prim::If", r"", "", BRANCHES),
     Obstacle(
-        r"prim::If",
-        r"",
-        "",
-        "torch.where(condition, a, b) for values, torch.cond for a branch that depends on data; a branch that an"
-        " attribute decides: torch.jit.freeze before saving",
-    ),
+        "", r"(?s)^UncapturedHigherOrderOpError: (Cond |.*torch\.cond)", "prim::If", BRANCHES
+    ),  # of torch.cond, which it becomes
     Obstacle(
         r"prim::Loop",
         r"",

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import warnings
 
 import torch
@@ -14,6 +15,11 @@ try:
     from torch._export import converter
 except ImportError:  # of an older release
     converter = None
+
+
+# Of torch.cond, which a prim::If becomes: the type of the error, and what its text names in each release.
+BRANCH_ERROR = "UncapturedHigherOrderOpError"
+BRANCH_TEXT = re.compile(r"^Cond |torch\.cond")
 
 
 class NoConverter(Exception):
@@ -53,32 +59,44 @@ def converted(module, arguments, log):
 
 @contextlib.contextmanager
 def telling_where(kind, log):
-    """Mark the innermost node at which the converter of a graph raises; its own error names the kind alone."""
+    """Mark the innermost node at which the converter of a graph raises; its own error names the kind alone.
+
+    A branch is converted first and traced later: where that fails, it was at the only branch, if there is but one.
+    """
     convert_node = kind.convert_node
-    told = []
+    told, branches = [], []
+
+    def tell(node, reason):
+        told.append(node)
+        facts = node_facts.facts_of(node, ())
+        log.mark(
+            "not_converted",
+            {
+                "kind": node.kind(),
+                "source": facts["source"],
+                "code": facts["code"],
+                "reason": ("%s: %s" % (type(reason).__name__, reason))[:2000],
+            },
+        )
 
     def told_node(self, node):
+        if node.kind() == "prim::If":
+            branches.append(node)
         try:
             return convert_node(self, node)
         except Exception as error:
             if not told:
-                told.append(node)
-                reason = error.__cause__ or error
-                facts = node_facts.facts_of(node, ())
-                log.mark(
-                    "not_converted",
-                    {
-                        "kind": node.kind(),
-                        "source": facts["source"],
-                        "code": facts["code"],
-                        "reason": ("%s: %s" % (type(reason).__name__, reason))[:2000],
-                    },
-                )
+                tell(node, error.__cause__ or error)
             raise
 
     kind.convert_node = told_node
     try:
         yield
+    except Exception as error:
+        is_of_a_branch = type(error).__name__ == BRANCH_ERROR and BRANCH_TEXT.search(str(error))
+        if is_of_a_branch and not told and len(branches) == 1:
+            tell(branches[0], error)
+        raise
     finally:
         kind.convert_node = convert_node
 
