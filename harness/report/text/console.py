@@ -223,7 +223,9 @@ def _short_scenarios(report: RunReport, width: int, paint: Paint, most: int) -> 
 
 
 def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
-    """Return a line or two per status of the rows that are neither PASS nor of a cause: which, and why the first."""
+    """Return a line or two per status of the rows that are neither PASS nor of a cause: which, and why; if for several
+    reasons, that of the first.
+    """
     by_status: dict[str, list[TableRow]] = {}
     for row in table_rows(report):
         shown_with_cause = row.verdict is not None and any(is_red(cell) for cell in row.verdict.cells)
@@ -232,9 +234,10 @@ def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
     lines: list[str] = []
     for word, rows in by_status.items():
         names = first_few([_name(row.model) for row in rows], OTHERS_NAMED)
-        reason = (rows[0].verdict.reason if rows[0].verdict is not None else "") or NO_REASON
-        reason = reason[max(0, reason.find(WAIVED)) :]  # who answers for it comes before what was found
-        text = f"{word}  {names}: {prose(reason)}"
+        reasons = [(row.verdict.reason if row.verdict is not None else "") or NO_REASON for row in rows]
+        reason = reasons[0][max(0, reasons[0].find(WAIVED)) :]  # who answers for it comes before what was found
+        whose = "" if len(set(reasons)) == 1 else f" {_name(rows[0].model)}:"
+        text = f"{word}  {names}:{whose} {prose(reason)}"
         first, *rest = textwrap.wrap(text, width - 4, subsequent_indent="  ", max_lines=2, break_on_hyphens=False)
         lines += [first.replace(word, paint(word), 1), *rest]
     return lines
