@@ -236,8 +236,8 @@ def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
         names = first_few([_name(row.model) for row in rows], OTHERS_NAMED)
         reasons = [(row.verdict.reason if row.verdict is not None else "") or NO_REASON for row in rows]
         reason = reasons[0][max(0, reasons[0].find(WAIVED)) :]  # who answers for it comes before what was found
-        whose = "" if len(set(reasons)) == 1 else f" {_name(rows[0].model)}:"
-        text = f"{word}  {names}:{whose} {prose(reason)}"
+        whose = "" if len(set(reasons)) == 1 else f"; {_name(rows[0].model)}"
+        text = f"{word}  {names}{whose}: {prose(reason)}"
         first, *rest = textwrap.wrap(text, width - 4, subsequent_indent="  ", max_lines=2, break_on_hyphens=False)
         lines += [first.replace(word, paint(word), 1), *rest]
     return lines

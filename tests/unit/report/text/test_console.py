@@ -378,3 +378,19 @@ def test_what_all_models_share_is_the_reason_beside_a_model_that_fails() -> None
     text = " ".join(render_console(both, width=120).split())
     assert " why a: does not load" in text and "; what all 9 timed models share: +30 %" in text
     assert not any(line.startswith("why ") for line in render_console(report).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("reasons", "said"), [(("hangs", "hangs"), "a, b: hangs"), (("hangs", "crashes"), "a, b; a: hangs")]
+)
+def test_a_reason_that_not_all_share_is_said_of_the_one_that_has_it(reasons: tuple[str, str], said: str) -> None:
+    report = upgrade_ok()
+    row, model = report.judgement.rows[0], report.models[0]
+    cell = replace(row.cells[0], status=Status.SAME_FAIL, findings=())
+    rows = tuple(
+        replace(row, model=name, status=Status.SAME_FAIL, reason=reason, cells=(replace(cell, model=name),))
+        for name, reason in zip("ab", reasons, strict=True)
+    )
+    models = tuple(replace(model, model=name) for name in "ab")
+    told = render_console(replace(report, models=models, judgement=replace(report.judgement, rows=rows)), width=100)
+    assert f"SAME_FAIL  {said}\n" in told
