@@ -53,21 +53,21 @@ def converted(module, arguments, log):
     """Return the program; the mark ``not_converted`` tells at which node of the graph the converter has given up."""
     if converter is None:
         raise NoConverter("torch %s has no torch._export.converter.TS2EPConverter" % torch.__version__)
-    with torch.no_grad(), telling_where(converter.TS2FXGraphConverter, log):
+    with torch.no_grad(), marking_where(converter.TS2FXGraphConverter, log):
         return converter.TS2EPConverter(module, arguments).convert()
 
 
 @contextlib.contextmanager
-def telling_where(kind, log):
+def marking_where(kind, log):
     """Mark the innermost node at which the converter of a graph raises; its own error names the kind alone.
 
     A branch is converted first and traced later: where that fails, it was at the only branch, if there is but one.
     """
     convert_node = kind.convert_node
-    told, branches = [], []
+    found, branches = [], []
 
-    def tell(node, reason):
-        told.append(node)
+    def mark(node, reason):
+        found.append(node)
         facts = node_facts.facts_of(node, ())
         log.mark(
             "not_converted",
@@ -79,23 +79,23 @@ def telling_where(kind, log):
             },
         )
 
-    def told_node(self, node):
+    def watched(self, node):
         if node.kind() == "prim::If":
             branches.append(node)
         try:
             return convert_node(self, node)
         except Exception as error:
-            if not told:
-                tell(node, error.__cause__ or error)
+            if not found:
+                mark(node, error.__cause__ or error)
             raise
 
-    kind.convert_node = told_node
+    kind.convert_node = watched
     try:
         yield
     except Exception as error:
         is_of_a_branch = type(error).__name__ == BRANCH_ERROR and BRANCH_TEXT.search(str(error))
-        if is_of_a_branch and not told and len(branches) == 1:
-            tell(branches[0], error)
+        if is_of_a_branch and not found and len(branches) == 1:
+            mark(branches[0], error)
         raise
     finally:
         kind.convert_node = convert_node

@@ -59,12 +59,12 @@ def test_an_archive_tells_its_versions_operators_and_dtypes_those_of_branches_to
     )
 
 
-def test_the_container_before_2_8_is_told_apart() -> None:
+def test_the_container_before_2_8_is_recognised() -> None:
     found = program_of(older({**PROGRAM, "schema_version": {"major": 8, "minor": 2}}))
     assert (found.container, found.archive_version, found.schema) == (ProgramContainer.OLDER, "8.2", (8, 2))
 
 
-def test_a_package_of_compiled_code_is_told_apart_whatever_its_folder() -> None:
+def test_a_package_of_compiled_code_is_recognised_whatever_its_folder() -> None:
     for name in ("net/data/aotinductor/model/m.so", "data/aotinductor/model/m.so"):
         assert program_of(zipped({name: b"\x7fELF"})).container is ProgramContainer.COMPILED
 

@@ -27,7 +27,7 @@ def fleet(tmp_path: Path) -> PlannedFleet:
     return planned
 
 
-def test_what_is_kept_is_told(fleet: PlannedFleet) -> None:
+def test_what_is_kept_is_counted(fleet: PlannedFleet) -> None:
     text = status(fleet)
     assert "1 of 1 program" in text and "1 of 2.1.2 -> 2.6.0" in text
     assert "runs 4.00 KiB, fetched files 4.00 KiB" in text

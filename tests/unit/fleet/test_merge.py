@@ -68,7 +68,7 @@ def test_a_green_answer_needs_every_result() -> None:
     assert (nothing.answer.decision, nothing.report) == (Decision.NOTHING_TESTED, None)
 
 
-def test_a_fault_is_told_as_such_and_makes_no_cause() -> None:
+def test_a_fault_has_its_label_and_makes_no_cause() -> None:
     planned = plan_of(artifact("a"), artifact("b", program="Q"))
     key = next(item.key for item in planned.plan.artifacts if item.name == "b")
     made = answer(planned, result_of(planned, "a"), faults=(Fault(key=key, label="spurious-vanished", text="b.pt"),))
