@@ -94,6 +94,29 @@ def make_plan(options: Options, given: GivenModels | None = None) -> Plan:
     )
 
 
+def plan_of_probes(options: Options, settings: Settings, *, old: EnvSpec, new: EnvSpec) -> Plan:
+    """Return the plan of what loads and calls the chosen models alone, and is no run: a matrix, a migration.
+
+    Raises:
+        ConfigError: a name or a file is wrong.
+    """
+    known = known_models(options, settings)
+    check_computes_in(options, settings, known)
+    return Plan(
+        settings=settings,
+        old=old,
+        new=new,
+        device=chosen_device(settings).name,
+        direction="backward",
+        models=tuple(map(planned, select(known.models, options.expression))),
+        planted_defects=(),
+        groups={},
+        scenarios=("alone",),
+        arguments=tuple(options.arguments),
+        notes=known.notes,
+    )
+
+
 def _is_planted(declaration: ModelDeclaration, device: Device, scenarios: Collection[str]) -> bool:
     """Return whether a planted defect can show here: what one scenario alone shows is planted only for that one."""
     mark = declaration.planted_defect

@@ -7,25 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import command_words
-from harness.config.selection import select
 from harness.domain.environment import EnvSpec
-from harness.domain.plan import Plan, Settings
+from harness.domain.plan import Settings
 from harness.domain.releases import Matrix
 from harness.errors import ConfigError
-from harness.models.file_copies import planned
 from harness.report.formats import MATRIX, Shown
 from harness.run.options import (
     Options,
     builder_for,
-    check_computes_in,
     golden_store,
-    known_models,
     own_command,
     settings_of,
     shown_path,
 )
 from harness.run.pipeline import run_matrix
-from harness.run.plan import chosen_device
+from harness.run.plan import plan_of_probes
 from harness.run.releases.named import (
     interpreters_for,
     libraries_for,
@@ -66,23 +62,9 @@ def matrix(
     table, settings = settings_of(options)
     named = _named(releases or table.get("releases", ()), options, table, settings)
     home = _home(golden_in, named, settings.old)
-    known = known_models(options, settings)
-    check_computes_in(options, settings, known)
     specs = {name: item.spec for name, item in named.items()}
     first, *_, last = specs.values()
-    plan = Plan(
-        settings=settings,
-        old=first,
-        new=last,
-        device=chosen_device(settings).name,
-        direction="backward",
-        models=tuple(map(planned, select(known.models, options.expression))),
-        planted_defects=(),
-        groups={},
-        scenarios=("alone",),
-        arguments=tuple(options.arguments),
-        notes=known.notes,
-    )
+    plan = plan_of_probes(options, settings, old=first, new=last)
     folder = store_folder(options)
     with RunDir.shared(folder) as store:
         try:

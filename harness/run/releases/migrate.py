@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.archive.code import CodeMemory
-from harness.config.selection import select
 from harness.decision.inputs import guess_notes
 from harness.domain.environment import EnvSpec
 from harness.domain.migration import Migration
 from harness.domain.plan import Plan
 from harness.hang import watchdog
-from harness.models.file_copies import planned
 from harness.models.imported_source import ImportedSource
 from harness.probing.facts import Answered, Effects, Provisioned
 from harness.probing.provision import build_environments, opened
@@ -19,13 +17,11 @@ from harness.report.formats import MIGRATION, Shown
 from harness.run.options import (
     Options,
     builder_for,
-    check_computes_in,
     golden_store,
-    known_models,
     settings_of,
     shown_path,
 )
-from harness.run.plan import chosen_device
+from harness.run.plan import plan_of_probes
 from harness.run.releases.named import refuse_unused_interpreters, spec_of, store_folder
 from harness.store.run_folder import RunDir
 from harness.successor.judging import causes_of, judge
@@ -65,21 +61,7 @@ def migrate(
     names = tuple(dict.fromkeys((settings.old, *loaders)))
     refuse_unused_interpreters(options, names)
     specs = {name: spec_of(name, options, table, settings, names=names) for name in names}
-    known = known_models(options, settings)
-    check_computes_in(options, settings, known)
-    plan = Plan(
-        settings=settings,
-        old=specs[settings.old],
-        new=specs[new],
-        device=chosen_device(settings).name,
-        direction="backward",
-        models=tuple(map(planned, select(known.models, options.expression))),
-        planted_defects=(),
-        groups={},
-        scenarios=("alone",),
-        arguments=tuple(options.arguments),
-        notes=known.notes,
-    )
+    plan = plan_of_probes(options, settings, old=specs[settings.old], new=specs[new])
     with RunDir.shared(store_folder(options)) as store:
         try:
             found = _run(
