@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+# The processes of a round. The control is a second one of the old release: same against same.
+NEW, OLD, CONTROL = "new", "old", "control"
 # A ratio from here on reads better as a factor than as a percentage.
 FACTORS_FROM = 10.0
 

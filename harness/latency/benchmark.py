@@ -14,7 +14,7 @@ from harness.archive.reading import read_artifact
 from harness.config.policy import model_budget, model_policy
 from harness.domain.archive import Reach
 from harness.domain.machine import MachineState
-from harness.domain.measurement import LatencyMeasurement, PairSample
+from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget, PolicySettings
@@ -37,8 +37,8 @@ from harness.store.results import ResultStore, WhyNot
 from harness.system.cores import Placement, choose, physical_cores
 from harness.system.memory import usable_bytes
 
-# Which side each arm runs on. The control is a second process of the old release: same against same.
-ARMS = {"old": "old", "new": "new", "control": "old"}
+# Which side each arm runs on.
+ARMS = {OLD: "old", NEW: "new", CONTROL: "old"}
 MOST_LANES = 2
 # A loaded artifact takes its file, its weights and what calls need; in sizes of the file.
 LOADED = 4
@@ -156,7 +156,15 @@ def expected_s(facts: Compared, effects: Effects) -> float | None:
         return None
     models = {name: _open(BenchmarkState(budget), *pair) for name, pair in contestants.items()}
     time_left = _time_left(contestants, facts, effects, budget, new_profile(facts.plan))
-    return facts.plan.more_s or min(time_left.seconds(models), total_s(budget, len(_healthy(facts)), time_left.lanes))
+    allowed_s = _allowed_s(contestants, _planted_defects(facts), time_left, budget)
+    return facts.plan.more_s or min(time_left.seconds(models), allowed_s)
+
+
+def _allowed_s(
+    contestants: Collection[str], planted: Collection[str], time_left: TimeLeft, budget: LatencyBudget
+) -> float:
+    looks_s = time_left.first_looks_s(contestants, budget.looks[0])
+    return total_s(budget, len(contestants) - len(planted), time_left.lanes, first_looks_s=looks_s)
 
 
 def _time(
@@ -169,7 +177,7 @@ def _time(
     """
     plan, budget = facts.plan, facts.plan.settings.latency
     time_left = _time_left(contestants, facts, effects, budget, new_profile(facts.plan))
-    allowed_s = total_s(budget, len(contestants) - len(planted), time_left.lanes)
+    allowed_s = _allowed_s(contestants, planted, time_left, budget)
     time = Time(left_s=plan.more_s or allowed_s, is_more=plan.more_s > 0)
     cost_s = {name: time_left.cost_s(name, is_first=True) for name in contestants}
     cheapest = min((name for name in contestants if name not in planted), key=lambda name: cost_s[name])
@@ -198,16 +206,16 @@ def _time_left(
     budget: LatencyBudget,
     profile: ServingProfile,
     *,
-    arms: int = len(ARMS),
+    arms: Collection[str] = tuple(ARMS),
 ) -> TimeLeft:
     """Return what says how long the rounds of ``contestants`` will take, by what they did in the old release."""
     known = [facts.baselines.get(pair[0].model) for pair in contestants.values()]
+    import_s = sum(1e-9 * (end - begin) for what, begin, end in effects.spans if what == "import")
+    lanes = lanes_for(contestants, facts, (facts.plan.settings.profile, profile), budget, arms=len(arms))
     costs = {
-        name: expected_cost(baseline.results if baseline is not None else (), budget, arms=arms)
+        name: expected_cost(baseline.results if baseline is not None else (), budget, arms=arms, lanes=lanes)
         for name, baseline in zip(contestants, known, strict=True)
     }
-    import_s = sum(1e-9 * (end - begin) for what, begin, end in effects.spans if what == "import")
-    lanes = lanes_for(contestants, facts, (facts.plan.settings.profile, profile), budget, arms=arms)
     return TimeLeft(costs, start_s=START_IMPORTS * import_s, lanes=lanes)
 
 
@@ -284,7 +292,7 @@ def contest(
     policies = {name: model_policy(facts.plan, name).settings for name in contestants}
     gated = any(policy.gates for policy in policies.values())
     deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
-    time_left = _time_left(contestants, facts, effects, budget, profile, arms=len(arms))
+    time_left = _time_left(contestants, facts, effects, budget, profile, arms=tuple(arms))
     measurements: dict[str, LatencyMeasurement] = {}
     at_look: dict[str, LatencyMeasurement] = {}
     folder, number = effects.folder(label.replace(" ", "-")), 0

@@ -12,10 +12,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.domain.measurement import CommonSlowdown, LatencyMeasurement, RatioEstimate, Shape
+from harness.domain.measurement import CONTROL, NEW, OLD, CommonSlowdown, LatencyMeasurement, RatioEstimate, Shape
 from harness.latency.distributions import quantile
 from harness.latency.moderation import LEAST_MODELS, Prior, Spread, fit_prior, moderated
-from harness.latency.statistics import CONTROL, NEW, OLD, estimate_of, round_logs
+from harness.latency.statistics import estimate_of, round_logs
 
 LEVEL = 0.05
 # The variance of new against the mean of two old processes over that of one old process against the other.

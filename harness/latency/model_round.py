@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.domain.measurement import ArmSample, Block
+from harness.domain.measurement import CONTROL, ArmSample, Block
 from harness.domain.plan import LatencyBudget
 from harness.latency.processes import ProcessLost
 
@@ -99,8 +99,8 @@ class ModelRound:
     def measure_extras(self) -> None:
         """Measure what comes beside the blocks: other shapes, several callers at once, replayed graphs.
 
-        Of every arm: whoever has never had a second thread allocates faster for ever (0.7 % of a call was measured).
-        What fails is missing, with the reason; the rest goes on where its process lives and answers.
+        Callers at the same time need the cores of all lanes, so the control is spared them. What fails is missing, with
+        the reason; the rest goes on where its process lives and answers.
         """
         slowest_s = max(block.p50_s for block in self.blocks)
         calls = max(SHAPE_CALLS_LEAST, min(SHAPE_CALLS, round(SHAPE_S / max(slowest_s, 1e-9))))
@@ -113,7 +113,7 @@ class ModelRound:
         if self.budget.threads > 1:
             crowd = {"threads": self.budget.threads, "seconds": self.budget.together_s, "cores": [*self.callers]}
             with self.alone():
-                for arm in self._drawn(self.arms):
+                for arm in self._drawn([arm for arm in self.arms if arm != CONTROL]):
                     answer = self._try("request", arm, TOGETHER, **crowd)
                     self._more[arm].update({name: answer.get(name) for name in ("request_s", "request_cpu_s")})
         if self.graphs:

@@ -4,9 +4,9 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
-from harness.domain.measurement import ArmSample, PairSample, Quantity, RatioEstimate
+from harness.domain.measurement import CONTROL, NEW, OLD, ArmSample, PairSample, Quantity, RatioEstimate
 
-OLD_ARMS = ("old", "control")
+OLD_ARMS = (OLD, CONTROL)
 # Calls that count as the first ones: profiling, compilation, a slow one, one to spare (docs/evidence.md#first-calls).
 FIRST_CALLS = 4
 # A call is still warming up while it takes twice the steady call: compilation costs more, noise less (as above).
@@ -28,7 +28,7 @@ def quantities(samples: Sequence[PairSample], estimate: Estimate) -> dict[str, Q
     found = {}
     for name, (unit, value) in _values(samples).items():
         old = _median(samples, OLD_ARMS, value)
-        new = _median(samples, ("new",), value)
+        new = _median(samples, (NEW,), value)
         if old is None or new is None:
             continue
         ratio = estimate(_log_ratio(value)) if unit != "calls" and name != "growth" else None
@@ -68,7 +68,7 @@ def _median(samples: Sequence[PairSample], arms: Sequence[str], value: Value) ->
 
 def _log_ratio(value: Value) -> Callable[[PairSample], float | None]:
     def ratio(sample: PairSample) -> float | None:
-        new = [math.log(taken) for _, taken in _taken(sample, ("new",), value) if taken > 0]
+        new = [math.log(taken) for _, taken in _taken(sample, (NEW,), value) if taken > 0]
         old = [math.log(taken) for _, taken in _taken(sample, OLD_ARMS, value) if taken > 0]
         return new[0] - statistics.fmean(old) if new and old else None
 
@@ -139,7 +139,7 @@ def missing(samples: Sequence[PairSample]) -> dict[str, tuple[str, str]]:
         for arm, told in sample.arms.items():
             for name, why in told.missing.items():
                 sides = found.setdefault(name, ["", ""])
-                side = 1 if arm == "new" else 0
+                side = 1 if arm == NEW else 0
                 sides[side] = sides[side] or why
     return {name: (sides[0], sides[1]) for name, sides in found.items()}
 
@@ -151,7 +151,7 @@ def excess_growth_bytes(samples: Sequence[PairSample]) -> int | None:
     """
     excess = []
     for sample in samples:
-        new = [arm.growth_bytes for name, arm in sample.arms.items() if name == "new"]
+        new = [arm.growth_bytes for name, arm in sample.arms.items() if name == NEW]
         old = [arm.growth_bytes for name, arm in sample.arms.items() if name in OLD_ARMS]
         known_new, known_old = [g for g in new if g is not None], [g for g in old if g is not None]
         if known_new and known_old:

@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 from harness.domain.measurement import RatioEstimate
 from harness.domain.plan import LatencyBudget
 
-# Seconds for all models together, and for each where that is more.
+# Seconds for all models together, and for each where that is more: what decides most of them on a usual machine.
 TOTAL_S = {"quick": (75.0, 4.7), "thorough": (600.0, 46.0)}
+# A slower machine, or larger models, get what their first looks are expected to take and a little more, up to so many
+# times as much: without a look nothing is known of a model.
+FOR_FIRST_LOOKS = 1.1
+MOST = 2.0
 
 # Two lanes need so much of the time of one: callers at the same time are alone, and each lane starts its processes
 # (docs/hand-bench.md).
@@ -38,12 +42,17 @@ class Candidate:
     decided_in_s: float = 0.0
 
 
-def total_s(budget: LatencyBudget, models: int, lanes: int = 1) -> float:
-    """Return how long the benchmark of so many models may take, in so many lanes."""
+def total_s(budget: LatencyBudget, models: int, lanes: int = 1, *, first_looks_s: float = 0.0) -> float:
+    """Return how long the benchmark of so many models may take, in so many lanes.
+
+    Args:
+        first_looks_s: how long the first looks of all of them are expected to take.
+    """
     if budget.total_s is not None:
         return budget.total_s
     whole_s, model_s = TOTAL_S.get(budget.budget, TOTAL_S["quick"])
-    return max(whole_s, model_s * models * (IN_TWO_LANES if lanes > 1 else 1.0))
+    usual_s = max(whole_s, model_s * models * (IN_TWO_LANES if lanes > 1 else 1.0))
+    return min(max(usual_s, FOR_FIRST_LOOKS * first_looks_s), MOST * usual_s)
 
 
 def next_round(
@@ -54,7 +63,8 @@ def next_round(
     A model takes part if its rounds until its next look fit, beside those of the ones that come before it: suspicions
     first, then models that had no look, the cheapest first, then whichever is decided soonest. First looks leave the
     time in which the dearest of their models could be confirmed: a slowdown that was seen and not confirmed is worth
-    less than a model more. Where that time would serve nobody, it goes to a model without a look after all.
+    less than a model more. Where it keeps all of them out, it would serve nobody, and goes to a model without a look
+    after all, beside the suspicions: they share the starts of their processes.
 
     Args:
         start_s: of the processes of a round, which all its models share.
@@ -68,8 +78,10 @@ def next_round(
         chosen.append(others.pop(0))
     more: list[str] = []
     for keeps_back in (True, False):
-        has_refused = False
+        has_refused, suspected = False, tuple(more)
         for name in others:
+            if name in more or (suspected and not candidates[name].is_new):
+                continue
             wanted = [candidates[one] for one in (*chosen, *more, name)]
             kept_back_s = _confirming_s(wanted, start_s, lanes) if keeps_back else 0.0
             is_first_look = candidates[name].is_new
@@ -79,7 +91,7 @@ def next_round(
                 more.append(name)
             else:
                 has_refused = has_refused or is_first_look
-        if more:
+        if not has_refused or not all(candidates[name].is_suspected for name in more):
             break
     return [name for name in candidates if name in {*chosen, *more}]
 

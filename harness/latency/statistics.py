@@ -13,14 +13,13 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
+from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample, RatioEstimate
 from harness.latency.distributions import quantile
 from harness.latency.looks import level_at
 from harness.latency.moderation import Prior, Spread, moderated
 from harness.latency.quantities import excess_growth_bytes, missing, quantities
 
 LEVEL = 0.05
-NEW, OLD, CONTROL = "new", "old", "control"
 
 LogRatio = Callable[[PairSample], float | None]
 

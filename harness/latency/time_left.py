@@ -1,8 +1,9 @@
 """How long the benchmark will take: from what loads and calls took before it begins, then from its own rounds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.domain.measurement import CONTROL
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ModelResult
 from harness.latency.model_round import (
@@ -83,6 +84,10 @@ class TimeLeft:
             total_s += self._start_s * (1.0 - nobody) + side_by_side(lane_s, self.lanes)
         return total_s * self._correction
 
+    def first_looks_s(self, models: Collection[str], rounds: int) -> float:
+        """Return how long the first looks of ``models`` take, each after so many rounds."""
+        return rounds * (self.start_s + side_by_side([self.cost_s(name, is_first=True) for name in models], self.lanes))
+
     @property
     def start_s(self) -> float:
         """Seconds that the processes of a round take to start."""
@@ -104,11 +109,14 @@ def undecided_share(undecided: int, looked_at: int) -> float:
     return (undecided + UNDECIDED_BEFORE * GUESSED_ON) / (looked_at + GUESSED_ON)
 
 
-def expected_cost(results: Sequence[ModelResult], budget: LatencyBudget, *, arms: int) -> RoundCost:
-    """Return what a round of a model will cost, by what its runs took in the old release."""
+def expected_cost(
+    results: Sequence[ModelResult], budget: LatencyBudget, *, arms: Collection[str], lanes: int = 1
+) -> RoundCost:
+    """Return what a round of a model will cost its lane, by what its runs took in the old release."""
+    processes = len(arms)
     calls = [call for result in results[:1] for call in result.calls]
     if not calls:
-        return RoundCost(first_s=arms * ORDERS_S, later_s=arms * ORDERS_S)
+        return RoundCost(first_s=processes * ORDERS_S, later_s=processes * ORDERS_S)
     calls_s = [1e-9 * call.duration_ns for call in calls]
     warm_s, sets = min(calls_s), len({call.input_set for call in calls})
     fewest = FEWEST_FIRST_CALLS - COLD_CALLS
@@ -120,8 +128,11 @@ def expected_cost(results: Sequence[ModelResult], budget: LatencyBudget, *, arms
     loaded_s = 1e-9 * (results[0].load_ns or 0) + sum(calls_s[:COLD_CALLS]) + fewest * warm_s
     later_s = ORDERS_S + loaded_s + blocks_s
     shapes_s = (sets - 1) * min(SHAPE_CALLS * warm_s, max(SHAPE_S, SHAPE_CALLS_LEAST * warm_s))
-    together_s = max(budget.together_s, warm_s) if budget.threads > 1 else 0.0
-    return RoundCost(first_s=arms * (later_s + further_s + shapes_s + together_s), later_s=arms * later_s)
+    # One call of each thread falls before the start, and meanwhile all lanes wait.
+    callers_s = lanes * (warm_s + max(budget.together_s, warm_s)) if budget.threads > 1 else 0.0
+    crowds = len([arm for arm in arms if arm != CONTROL])
+    first_s = processes * (later_s + further_s + shapes_s) + crowds * callers_s
+    return RoundCost(first_s=first_s, later_s=processes * later_s)
 
 
 def _still_open(model: Open, number: int, undecided: float) -> float:

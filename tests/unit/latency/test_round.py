@@ -156,7 +156,7 @@ def test_first_operators_that_a_release_lacks_are_reported_and_no_obstacle(
     measure_round(make_round(tmp_path, stub_environment, {"a": {}}), tmp_path, "a")
     events = map(json.loads, (tmp_path / "benchmark" / "round-0-old" / "events.jsonl").read_text().splitlines())
     (lacking,) = (event["data"] for event in events if event.get("name") == "first_operators")
-    assert set(lacking) == {"integers", "matrices", "convolution", "embedding", "int8"}
+    assert set(lacking) == {"integers", "matrices", "convolution", "embedding", "int8", "second thread"}
     assert all(why.startswith("AttributeError: ") for why in lacking.values())
 
 

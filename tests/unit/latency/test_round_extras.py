@@ -19,7 +19,7 @@ from tests.programs import stub
 from tests.unit.builders.rounds import BUDGET, HERE, measure_round, make_round, with_sets
 
 
-def test_control_takes_turns_and_does_the_extras_like_the_others(tmp_path: Path, stub_environment: Environment) -> None:
+def test_control_takes_turns_like_the_others_and_is_asked_by_one_caller_only(tmp_path: Path, stub_environment: Environment) -> None:
     request = with_sets(
         stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="benchmark"), "b", "c"
     )
@@ -28,9 +28,9 @@ def test_control_takes_turns_and_does_the_extras_like_the_others(tmp_path: Path,
     round_ = Round(environments, requests, tmp_path / "benchmark", number=0, budget=BUDGET, deadline_s=60.0)
     sample = measure_round(round_, tmp_path, "a")["a"]
     assert sorted(block.arm for block in sample.blocks if block.turn == 1) == ["control", "new", "old"]
-    for told in sample.arms.values():
+    for arm, told in sample.arms.items():
         assert {name: len(calls) for name, calls in told.shapes_s.items()} == {"b": 6, "c": 6}
-        assert told.request_s is not None
+        assert (told.request_s is None) == (arm == "control")
 
 
 def test_without_extras_no_arm_is_asked_for_them(tmp_path: Path, stub_environment: Environment) -> None:

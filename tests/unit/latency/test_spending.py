@@ -58,7 +58,10 @@ def test_time_kept_back_goes_to_a_first_look_where_it_would_serve_nobody() -> No
     assert chosen(5.9, a=new) == []
     assert chosen(11.9, a=new, p=replace(PLANTED, cost_s=1.0)) == ["a", "p"]
     assert chosen(11.9, soon=SOON, a=new) == ["soon", "a"]
-    assert chosen(14.9, soon=SOON, a=new, suspect=SUSPECT) == ["suspect"]
+    assert chosen(14.9, soon=SOON, a=new, suspect=SUSPECT) == ["a", "suspect"]
+    assert chosen(8.9, soon=SOON, a=new, suspect=SUSPECT) == ["suspect"]
+    assert chosen(14.9, a=new, b=new, suspect=SUSPECT) == ["a", "b", "suspect"]
+    assert chosen(11.9, a=new, b=new, suspect=SUSPECT) == ["a", "suspect"]
     assert chosen(15.0, soon=SOON, a=replace(new, cost_s=30.0)) == ["soon"]
 
 
@@ -112,3 +115,10 @@ def test_total_is_that_of_a_dozen_models_and_grows_with_more_unless_it_is_writte
     assert [total_s(thorough, models) for models in (1, 13, 100)] == [600, 600, 4600]
     assert [total_s(quick, models, 2) for models in (13, 24, 100)] == pytest.approx([75, 75.6, 314.9], abs=0.1)
     assert total_s(LatencyBudget(total_s=20.0), 100) == 20
+
+
+def test_total_grows_where_first_looks_take_longer_up_to_twice() -> None:
+    quick = LatencyBudget()
+    totals = [total_s(quick, 13, 2, first_looks_s=looks_s) for looks_s in (0.0, 60.0, 100.0, 500.0)]
+    assert totals == pytest.approx([75.0, 75.0, 110.0, 150.0])
+    assert total_s(LatencyBudget(total_s=20.0), 13, first_looks_s=500.0) == 20

@@ -1,5 +1,7 @@
 """How long the benchmark will take."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.domain.plan import LatencyBudget
@@ -9,6 +11,7 @@ from harness.latency.time_left import Open, RoundCost, TimeLeft, expected_cost, 
 from tests.unit.builders.verdicts import result
 
 BUDGET = LatencyBudget()
+ARMS = ("old", "new", "control")
 LOOKS = (3, 4, 6)
 COST = RoundCost(first_s=2.0, later_s=1.0)
 
@@ -69,14 +72,20 @@ def of(*calls_s: float, load_s: float = 0.1) -> ModelResult:
 
 
 def test_round_of_a_fast_model_is_its_blocks_and_of_a_slow_one_its_calls() -> None:
-    fast, slow = (expected_cost([of(*[call_s] * 4)], BUDGET, arms=3) for call_s in (1e-4, 1.0))
+    fast, slow = (expected_cost([of(*[call_s] * 4)], BUDGET, arms=ARMS) for call_s in (1e-4, 1.0))
     blocks_s = BUDGET.blocks * BUDGET.block_s
     assert 3 * blocks_s < fast.later_s < 3 * (blocks_s + 0.3)
     assert slow.later_s > 3 * (0.1 + 4 * 1.0 + 3 * 1.0)
     further_s = (FIRST_CALLS - FEWEST_FIRST_CALLS) * 1e-4
-    assert fast.first_s == pytest.approx(fast.later_s + 3 * (further_s + BUDGET.together_s))
+    # Callers at the same time are asked of both releases, each thread of theirs calls once before.
+    assert fast.first_s == pytest.approx(fast.later_s + 3 * further_s + 2 * (1e-4 + BUDGET.together_s))
+    in_two = expected_cost([of(*[1e-4] * 4)], BUDGET, arms=ARMS, lanes=2)
+    assert in_two.later_s == fast.later_s
+    assert in_two.first_s - fast.first_s == pytest.approx(2 * (1e-4 + BUDGET.together_s))
+    alone = replace(BUDGET, threads=1)
+    assert expected_cost([of(*[1e-4] * 4)], alone, arms=ARMS).first_s == pytest.approx(fast.later_s + 3 * further_s)
 
 
 def test_model_of_which_nothing_is_known_costs_something() -> None:
-    assert expected_cost([], BUDGET, arms=3).first_s > 0
-    assert expected_cost([of()], BUDGET, arms=3).first_s > 0
+    assert expected_cost([], BUDGET, arms=ARMS).first_s > 0
+    assert expected_cost([of()], BUDGET, arms=ARMS).first_s > 0
