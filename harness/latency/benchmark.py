@@ -210,13 +210,12 @@ def _time_left(
 ) -> TimeLeft:
     """Return what says how long the rounds of ``contestants`` will take, by what they did in the old release."""
     known = [facts.baselines.get(pair[0].model) for pair in contestants.values()]
-    import_s = sum(1e-9 * (end - begin) for what, begin, end in effects.spans if what == "import")
     lanes = lanes_for(contestants, facts, (facts.plan.settings.profile, profile), budget, arms=len(arms))
     costs = {
         name: expected_cost(baseline.results if baseline is not None else (), budget, arms=arms, lanes=lanes)
         for name, baseline in zip(contestants, known, strict=True)
     }
-    return TimeLeft(costs, start_s=START_IMPORTS * import_s, lanes=lanes)
+    return TimeLeft(costs, start_s=START_IMPORTS * effects.import_cpu_s, lanes=lanes)
 
 
 def lanes_for(

@@ -18,7 +18,7 @@ from harness.latency.model_round import (
 )
 from harness.latency.spending import side_by_side
 
-# Starting the processes of one round, in imports of torch: all arms import it at once.
+# Starting the processes of one round, in CPU time of an import of torch: it waits for a cold disk once.
 START_IMPORTS = 1.0
 # What a model costs each arm in a round besides its own work: orders, collections, pauses.
 ORDERS_S = 0.05

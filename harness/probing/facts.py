@@ -323,6 +323,7 @@ class Effects:
 
     Attributes:
         spans: (what took time, begin, end) of what came before the first stage.
+        import_cpu_s: CPU time of an import of torch.
         end_ns: on the monotonic clock, when a search that has this begins nothing further; None: it has its own limits.
     """
 
@@ -335,6 +336,7 @@ class Effects:
     native_folder: Path
     today: date
     spans: tuple[tuple[str, int, int], ...] = ()
+    import_cpu_s: float = 0.0
     end_ns: int | None = None
 
     def end_within(self, seconds: float) -> int:

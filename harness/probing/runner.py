@@ -322,6 +322,12 @@ class ZygoteRunner:
                     continue
             self.unreaped.append(f"zygote of {self._environments[side].name}")
 
+    @property
+    def import_cpu_s(self) -> float:
+        """CPU time of the dearest import of torch so far."""
+        with self._lock:
+            return max((zygote.import_cpu_s for zygote in self._zygotes.values()), default=0.0)
+
     def _zygote(self, side: str, profile: ServingProfile) -> Zygote:
         slot = (side, tuple(sorted(profile.env.items())))
         with self._lock:

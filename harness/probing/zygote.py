@@ -14,6 +14,7 @@ from harness.errors import EnvironmentUnavailable
 from harness.probing import loaded_libraries, processes
 from harness.probing.events import EventTail
 from harness.store.json import from_json
+from harness.system.load import cpu_s_of
 from harness.system.processes import kill_group, reap
 from harness.worker import wire
 
@@ -82,6 +83,9 @@ class Zygote:
 
     Thread-safe: any thread may ``fork``; one reader thread dispatches the answers. If the zygote dies, every child
     that still ran ends without a status: nothing is known of it.
+
+    Attributes:
+        import_cpu_s: CPU time that importing torch took, whatever it waited for the disk; 0 until it is ready.
     """
 
     def __init__(self, interpreter: str, run_dir: Path, env: Mapping[str, str], *, name: str = "") -> None:
@@ -92,6 +96,7 @@ class Zygote:
         self._ready = threading.Event()
         self._dead = threading.Event()
         self._closing = False
+        self.import_cpu_s = 0.0
         try:
             self._process = processes.start_worker(interpreter, run_dir, env)
         except OSError as error:
@@ -124,6 +129,7 @@ class Zygote:
                 raise EnvironmentUnavailable(
                     f"importing torch took more than {deadline_s:.0f} s", f"see {self._run_dir / wire.STDERR}"
                 )
+        self.import_cpu_s = self.import_cpu_s or cpu_s_of(self._process.pid)
 
     def fork(self, run_dir: Path, *, batch: bool = False, within: Child | None = None) -> Child:
         """Fork a child that does the request in ``run_dir``.

@@ -295,7 +295,7 @@ def provisioned(
                 plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
             spans = (("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns()))
             yield (
-                replace(effects, environments=environments, spans=spans),
+                replace(effects, environments=environments, spans=spans, import_cpu_s=effects.runner.import_cpu_s),
                 Provisioned(plan=plan, fingerprints=fingerprints),
             )
     finally:

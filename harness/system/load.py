@@ -51,6 +51,11 @@ def core_times() -> dict[int, CoreTime]:
     return core_times_in(text_of(Path("/proc/stat")))
 
 
+def cpu_s_of(pid: int) -> float:
+    """Return the seconds of CPU that a process has used; 0 where it is gone."""
+    return cpu_s_in(text_of(Path(f"/proc/{pid}/stat")))
+
+
 def cpu_s_in(text: str) -> float:
     """Return the seconds of CPU that a process has used, from the text of its ``stat``; 0 where it is gone."""
     fields = text.rpartition(")")[2].split()
@@ -151,7 +156,7 @@ class Watch:
 
 
 def _cpu_s(pids: Collection[int]) -> Mapping[int, float]:
-    return {pid: cpu_s_in(text_of(Path(f"/proc/{pid}/stat"))) for pid in (*pids, os.getpid())}
+    return {pid: cpu_s_of(pid) for pid in (*pids, os.getpid())}
 
 
 def _allowed() -> tuple[int, ...]:

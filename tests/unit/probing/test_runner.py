@@ -592,6 +592,7 @@ def test_a_probe_whose_files_were_not_put_together_yet_is_reused_and_they_are(
 def test_each_side_says_its_own_torch(runner: ZygoteRunner) -> None:
     found = [runner.fingerprint(side, ServingProfile()).torch for side in ("old", "new")]
     assert found == ["2.1.2", "2.6.0"]
+    assert 0.0 < runner.import_cpu_s < 60.0
 
 
 @pytest.mark.parametrize(
