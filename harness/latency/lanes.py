@@ -91,6 +91,7 @@ class Lane:
     Args:
         name: of the folders of its processes.
         placement: the cores of all its processes.
+        starting: the cores on which these start, all at once, before they are pinned; empty: their own.
         lock: of all lanes of the round: callers at the same time need the cores of the others, who wait meanwhile.
     """
 
@@ -107,6 +108,7 @@ class Lane:
         placement: Placement,
         native: Mapping[str, Path],
         lock: ReadWriteLock,
+        starting: Sequence[int] = (),
     ) -> None:
         self._environments = environments
         self._requests = requests
@@ -116,6 +118,7 @@ class Lane:
         self._budget = budget
         self._deadline_s = deadline_s
         self._placement = placement
+        self._starting = starting
         self._native = native
         self._lock = lock
         self._starts = 0
@@ -180,7 +183,8 @@ class Lane:
             folder = self._folder / f"{self._name}{again}-{arm}"
             request = self._requests[arm]
             native = self._native.get(request.side)
-            self._processes[arm] = BenchmarkProcess(arm, environment, request, folder, cores=cores, native=native)
+            first = cores and (self._starting or cores)
+            self._processes[arm] = BenchmarkProcess(arm, environment, request, folder, cores=first, native=native)
             self._why_not_pinned = self._why_not_pinned or self._processes[arm].why_not_pinned
         if self._why_not_pinned and cores:  # all on the same cores, or none
             for process in self._processes.values():
@@ -189,6 +193,9 @@ class Lane:
             pin(0, cores)
         for process in self._processes.values():
             self._gpu_uuid = process.answer(START_DEADLINE_S).get("gpu_uuid")
+        if self._starting and not self._why_not_pinned:
+            for process in self._processes.values():
+                process.pin(cores)
 
     def _order(self, arm: str, **order: Any) -> dict[str, Any]:
         process = self._processes.get(arm)

@@ -14,7 +14,7 @@ from harness.probing import processes
 from harness.probing.printed import Printed
 from harness.probing.requests import wire_request
 from harness.store import codec
-from harness.system.cores import pin, unpin
+from harness.system.cores import pin, pin_threads, unpin
 from harness.system.files import emptied
 from harness.system.processes import reap
 from harness.worker import wire
@@ -116,6 +116,10 @@ class BenchmarkProcess:
         if not isinstance(answer, dict) or not {*keys, "error"} & answer.keys():
             raise ProcessLost(f"the {self.arm} process answered with garbage: {line[:80].decode(errors='replace')!r}")
         return answer
+
+    def pin(self, cores: Sequence[int]) -> None:
+        """Move the process to ``cores``."""
+        pin_threads(self._process.pid, cores)
 
     def unpin(self) -> None:
         """Let the process run anywhere."""

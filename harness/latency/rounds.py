@@ -76,9 +76,15 @@ class Round:
         """
         waiting = deque(self._random.sample(models, len(models)))
         lock = ReadWriteLock()
+        placements = self._placements[: max(len(models), 1)]
         lanes = [
-            self._lane(name=f"round-{self._number}" + f"-lane-{index}" * (index > 0), placement=own, lock=lock)
-            for index, own in enumerate(self._placements[: max(len(models), 1)])
+            self._lane(
+                name=f"round-{self._number}" + f"-lane-{index}" * (index > 0),
+                placement=own,
+                lock=lock,
+                starting=own.ranked if len(placements) == 1 else (),
+            )
+            for index, own in enumerate(placements)
         ]
         begin_ns = time.monotonic_ns()
         try:

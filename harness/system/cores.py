@@ -107,9 +107,14 @@ def pin(pid: int, cores: Sequence[int]) -> str:
 def unpin(pid: int) -> None:
     """Let every thread of a process run wherever this one may; silent where it is gone."""
     with contextlib.suppress(AttributeError, OSError):
-        allowed = os.sched_getaffinity(0)
+        pin_threads(pid, os.sched_getaffinity(0))
+
+
+def pin_threads(pid: int, cores: Collection[int]) -> None:
+    """Move every thread of a process, and all that they start, to ``cores``; silent where it is gone."""
+    with contextlib.suppress(AttributeError, OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            os.sched_setaffinity(int(thread.name), allowed)
+            os.sched_setaffinity(int(thread.name), cores)
 
 
 def _siblings(core: int) -> frozenset[int]:

@@ -102,6 +102,22 @@ def test_state_tells_the_cores_and_what_others_used_of_them(tmp_path: Path, stub
     assert 0 <= machine_state.others <= 1
 
 
+def test_processes_of_the_only_lane_start_on_all_cores_and_are_timed_on_their_own(
+    tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started_on: list[Sequence[int]] = []
+    pin = cores.pin
+    monkeypatch.setattr("harness.latency.processes.pin", lambda pid, on: started_on.append(on) or pin(pid, on))
+    placement = Placement(cores=(HERE,), ranked=(HERE, *(core for core in os.sched_getaffinity(0) if core != HERE)))
+    round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}}, placement=placement)
+    seen: list[set[int]] = []
+    round_.measure(
+        ["a", "b"], lambda _: seen.extend(os.sched_getaffinity(pid) for pid in stub.processes_naming(tmp_path))
+    )
+    assert started_on == [placement.ranked] * 2
+    assert seen == [{HERE}] * 4  # of both, at the turn of each model
+
+
 def test_refused_pin_is_no_error_and_is_reported(tmp_path: Path, stub_environment: Environment) -> None:
     nowhere = Placement(cores=(4095,), ranked=(4095,))
     round_ = make_round(tmp_path, stub_environment, {"a": {}}, placement=nowhere)
