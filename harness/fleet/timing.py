@@ -1,10 +1,11 @@
 """Timing over a fleet: of thousands of slowdowns that are found, few may be luck.
 
 A run controls how often one model fails by chance. Of 5,000 models that are timed, some would still be red on unchanged
-code. So the fresh rounds of all suspicions are held against how many programs were timed: the rule of Benjamini and
-Hochberg (1995) chooses which of them show a slowdown at all, such that at most ``FALSE_SHARE`` of the chosen are
-expected to be luck. The intervals of the others are widened to the level of that choice (Benjamini and Yekutieli 2005),
-at which they do not lie above 1: so they are undecided, by the rules of every latency.
+code. So all suspicions are judged together: the rule of Benjamini and Hochberg (1995) chooses those whose fresh rounds
+show a slowdown, such that at most ``FALSE_SHARE`` of the chosen are expected to be luck. Suspicions alone are asked, for
+fresh rounds know nothing of what raised these (independent filtering: Bourgon, Gentleman and Huber 2010). The intervals
+of the others are widened to the level of the choice (Benjamini and Yekutieli 2005), at which they do not lie above 1: so
+they are undecided, by the rules of every latency.
 """
 
 import math
@@ -28,7 +29,7 @@ class FleetTiming:
 
     Attributes:
         programs: how many were timed; ``suspected``: how many went to fresh rounds.
-        chosen: of how many these show a slowdown, among so many.
+        chosen: of how many these show a slowdown, among so many suspicions.
     """
 
     programs: int = 0
@@ -78,7 +79,7 @@ def controlled(
     fresh = {key: list(round_logs(later).values()) for key, (_, later) in phases.items() if later}
     chance = {key: by_chance(logs, prior) for key, logs in fresh.items()}
     ranked = sorted(chance, key=lambda key: chance[key])
-    step = FALSE_SHARE / max(len(timed), 1)
+    step = FALSE_SHARE / max(len(ranked), 1)
     chosen = max((rank for rank, key in enumerate(ranked, 1) if chance[key] <= rank * step), default=0)
     widened = {}
     for key in ranked[chosen:]:

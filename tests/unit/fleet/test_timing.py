@@ -70,20 +70,27 @@ def quiet(count: int) -> dict[str, LatencyMeasurement]:
     return {name: measure(name, [samples[name] for samples in rounds]) for name in names}
 
 
-def test_suspicion_that_is_sure_by_itself_is_undecided_among_a_hundred_and_a_surer_one_is_not() -> None:
+def unsure(count: int) -> dict[str, LatencyMeasurement]:
+    """Suspicions of which fresh rounds show nothing."""
+    return {f"u{index}": suspect([-0.03, 0.03, 0.01], f"u{index}") for index in range(count)}
+
+
+def test_suspicion_that_is_sure_by_itself_is_undecided_among_ten_and_a_surer_one_is_not() -> None:
     doubtful, sure = suspect([0.07, 0.10, 0.13]), suspect([0.099, 0.10, 0.101])
     assert (status_of(doubtful, QUICK), status_of(sure, QUICK)) == (Status.FAIL, Status.FAIL)
-    assert reds({"s": doubtful}, QUICK)[0] == {"s"}
-    assert reds({**quiet(100), "s": doubtful}, QUICK) == (set(), FleetTiming(programs=101, suspected=1, chosen=0))
-    assert reds({**quiet(100), "s": sure}, QUICK) == ({"s"}, FleetTiming(programs=101, suspected=1, chosen=1))
+    others = {**quiet(100), **unsure(9)}
+    assert reds({**quiet(100), "s": doubtful}, QUICK)[0] == {"s"}
+    assert reds({**others, "s": doubtful}, QUICK) == (set(), FleetTiming(programs=110, suspected=10, chosen=0))
+    assert reds({**others, "s": sure}, QUICK) == ({"s"}, FleetTiming(programs=110, suspected=10, chosen=1))
 
 
 def test_more_sure_slowdowns_make_the_next_one_believable() -> None:
     """Benjamini and Hochberg: of ten, half a false one is expected, wherever the eleventh stands."""
     doubtful = suspect([0.07, 0.10, 0.13])
     sure = {f"sure{index}": suspect([0.099, 0.10, 0.101], f"sure{index}") for index in range(10)}
-    alone = controlled({**quiet(20), "s": doubtful})[1]
-    beside = controlled({**quiet(20), "s": doubtful, **sure})[1]
+    others = {**quiet(40), **unsure(9)}
+    alone = controlled({**others, "s": doubtful})[1]
+    beside = controlled({**others, "s": doubtful, **sure})[1]
     assert (alone.chosen, beside.chosen) == (0, 11)
 
 
@@ -102,16 +109,19 @@ def test_fresh_rounds_borrow_the_variance_of_the_fleet() -> None:
 def test_artifacts_of_one_program_are_one_comparison_and_share_what_came_of_it() -> None:
     doubtful = suspect([0.07, 0.10, 0.13])
     models = [replace(healthy(f"copy{index}"), latency=doubtful) for index in range(3)]
-    models += [replace(healthy(name), latency=one) for name, one in quiet(100).items()]
+    others = {**quiet(100), **unsure(9)}
+    models += [replace(healthy(name), latency=one) for name, one in others.items()]
     models.append(replace(healthy("untimed"), latency=None))
     families = {model.model: "P" if model.model.startswith("copy") else model.model for model in models}
     report, found = over_fleet(replace(upgrade_ok(), models=tuple(models)), families)
-    assert found == FleetTiming(programs=101, suspected=1, chosen=0)
+    assert found == FleetTiming(programs=110, suspected=10, chosen=0)
     (low,) = {
         model.latency.confirmation.low for model in report.models[:3] if model.latency and model.latency.confirmation
     }
     assert doubtful.confirmation is not None and low < 1 < doubtful.confirmation.low
-    assert report.models[3:] == tuple(models[3:])
+    assert [model for model in report.models[3:] if model.model[0] != "u"] == [
+        model for model in models[3:] if model.model[0] != "u"
+    ]
 
 
 def test_words_say_how_many_are_expected_to_be_luck() -> None:
@@ -124,8 +134,10 @@ def test_words_say_how_many_are_expected_to_be_luck() -> None:
 
 @pytest.mark.slow
 def test_five_thousand_unchanged_models_are_hardly_ever_red_and_twenty_slowdowns_are_found() -> None:
-    truths = {**{f"m{index}": 1.0 for index in range(5000)}, **{f"slow{index}": 1.05 for index in range(20)}}
+    truths = {
+        f"slow{index}" if index % 250 == 0 else f"m{index}": 1.05 if index % 250 == 0 else 1.0 for index in range(5000)
+    }
     found, timing = reds(fleet(truths, THOROUGH), THOROUGH)
     assert len([name for name in found if name.startswith("m")]) <= 1
     assert len([name for name in found if name.startswith("slow")]) >= 18
-    assert timing.programs == 5020
+    assert timing.programs == 5000
