@@ -4,7 +4,7 @@ A run controls how often one model fails by chance. Of 5,000 models that are tim
 code. So all suspicions are judged together: the rule of Benjamini and Hochberg (1995) chooses those whose fresh rounds
 show a slowdown, such that at most ``FALSE_SHARE`` of the chosen are expected to be luck. Suspicions alone are asked, as
 fresh rounds know nothing of what raised these (independent filtering: Bourgon, Gentleman and Huber 2010). The others'
-intervals are widened to the level of the choice (Benjamini and Yekutieli 2005), at which they do not lie above 1: so they
+intervals are widened to the level of the choice (Benjamini and Yekutieli 2005), where they do not lie above 1: so they
 are undecided, by the rules of every latency.
 """
 
