@@ -23,8 +23,8 @@ MOST_RESULTS = 10_000
 SIGNS = frozenset("\\+*/%@&|^~<>!;`?$")
 HIDING = SIGNS | {".", "torch", "ops"}
 CONDITIONAL = frozenset(("if", "else", "elif"))
-# What torch numbers anew in each archive.
-NUMBERED = re.compile(r"___torch_mangle_\d+\.|(?<=CONSTANTS\.c)\d+")
+# What torch numbers anew in each archive: classes of one name, constants, and values that have none.
+NUMBERED = re.compile(r"___torch_mangle_\d+\.|(?<=CONSTANTS\.c)\d+|(?<![\w.])_\d+(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)

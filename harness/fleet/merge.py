@@ -33,6 +33,7 @@ from harness.fleet.faults import LABELS
 from harness.fleet.plan import STORE, PlannedFleet, options_again
 from harness.fleet.planning import family_of
 from harness.fleet.results import FleetResults
+from harness.fleet.timing import FleetTiming, over_fleet
 from harness.fleet.waves import Judged, owners_of, waves_of
 from harness.run.options import Options, own_command, read_waivers, settings_of
 from harness.system import clock
@@ -92,7 +93,9 @@ def merged(
         for item in plan.artifacts
         if item.key in found
     }
-    report = judge(_report(whole, artifacts, frames)) if whole else None
+    families = {item.name: family_of(item) for item in plan.artifacts}
+    together, timing = over_fleet(_report(whole, artifacts, frames), families) if whole else (None, FleetTiming())
+    report = judge(together) if together is not None else None
     verdicts = {row.model: row for row in report.judgement.rows} if report is not None else {}
     causes = report.causes if report is not None else ()
     cause_of = {cell: cause.id for cause in causes for cell in cause.cells}
@@ -100,7 +103,7 @@ def merged(
     judged = [Judged(artifacts[row.name], row, verdicts.get(row.name)) for row in rows]
     missing = [row for row in rows if row.status is None]
     decision, reason, code = _decision(report, missing)
-    notes = [*plan.notes]
+    notes = [*plan.notes, *filter(None, [timing.words])]
     cpus = tuple(sorted({frame.new.fingerprint.cpu or "" for frame in frames.values() if frame.new.fingerprint}))
     if len(cpus) > 1:
         notes.append(f"results are from {len(cpus)} kinds of CPU: numbers may differ among them")

@@ -128,16 +128,16 @@ def test_a_loop_in_what_setstate_calls_is_reported() -> None:
 
 
 def test_functions_with_a_loop_are_known_by_their_code() -> None:
-    spin = "def spin(x: Tensor) -> Tensor:\n  while True:\n    x = __torch__.{}Of.f(x, {}, )\n  return x\n"
+    spin = "def spin(x: Tensor) -> Tensor:\n  while True:\n    {2} = __torch__.{0}Of.f(x, {1}, )\n  return x\n"
     of = "def Of(x: Tensor) -> Tensor:\n  return x\n"
 
     def loops(*pieces: object) -> Mapping[str, str]:
         return facts_of(torchscript(CODE + of + spin.format(*pieces))).loops
 
-    found = loops("m.", "CONSTANTS.c0")
+    found = loops("m.", "CONSTANTS.c0", "_0")
     assert list(found) == ["__torch__.m.spin"]
-    assert loops("m.___torch_mangle_4.", "CONSTANTS.c12") == found  # what torch numbers anew in each archive
-    assert loops("n.", "CONSTANTS.c0") != found
+    assert loops("m.___torch_mangle_4.", "CONSTANTS.c12", "_7") == found  # what torch numbers anew in each archive
+    assert loops("n.", "CONSTANTS.c0", "_0") != found != loops("m.", "CONSTANTS.c0", "x")
     assert facts_of(torchscript(CODE + of)).loops == {}
 
 

@@ -92,9 +92,13 @@ def hang_stopped(note: Optional[str]) -> None:
 
 @action
 def hang_while_forking(note: Optional[str]) -> None:
-    """A successor every few milliseconds, each with a new number, while the first one waits."""
+    """A successor every few milliseconds, each with a new number, while the first one waits; a minute at the most.
+
+    A test run that is ended kills nobody, and whoever forks on would have half of the machine for ever.
+    """
+    end = time.monotonic() + 60
     if os.fork() == 0:
-        while os.fork() == 0:
+        while time.monotonic() < end and os.fork() == 0:
             time.sleep(0.002)
         os._exit(0)
     time.sleep(FOREVER_S)

@@ -1,0 +1,116 @@
+"""Timing over a fleet: of thousands of slowdowns that are found, few may be luck.
+
+A run controls how often one model fails by chance. Of 5,000 models that are timed, some would still be red on unchanged
+code. So all suspicions are judged together: the rule of Benjamini and Hochberg (1995) chooses those whose fresh rounds
+show a slowdown, such that at most ``FALSE_SHARE`` of the chosen are expected to be luck. Suspicions alone are asked, as
+fresh rounds know nothing of what raised these (independent filtering: Bourgon, Gentleman and Huber 2010). The others'
+intervals are widened to the level of the choice (Benjamini and Yekutieli 2005), where they do not lie above 1: so they
+are undecided, by the rules of every latency.
+"""
+
+import math
+import statistics
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
+from harness.domain.report import RunReport
+from harness.domain.text import counted
+from harness.latency.distributions import cumulative
+from harness.latency.moderation import Prior, Spread, fit_prior, moderated
+from harness.latency.statistics import interval, round_logs, spread_of
+
+FALSE_SHARE = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetTiming:
+    """What came of the suspicions of a fleet.
+
+    Attributes:
+        programs: how many were timed; ``suspected``: how many went to fresh rounds.
+        chosen: of how many these show a slowdown, among so many suspicions.
+    """
+
+    programs: int = 0
+    suspected: int = 0
+    chosen: int = 0
+
+    @property
+    def words(self) -> str:
+        """One line for a reader; empty where nothing was suspected."""
+        if not self.suspected:
+            return ""
+        luck = f"at most {FALSE_SHARE * self.chosen:.2g} expected to be luck" if self.chosen else "none is sure"
+        return (
+            f"timing: {counted(self.programs, 'program')} timed, {self.suspected} suspected, {self.chosen} slower in "
+            f"fresh rounds among so many ({luck})"
+        )
+
+
+def over_fleet(report: RunReport, families: Mapping[str, Hashable]) -> tuple[RunReport, FleetTiming]:
+    """Return the report with the intervals of fresh rounds as sure as a fleet of its size needs them.
+
+    Args:
+        report: with all models of the fleet.
+        families: model -> what it shares with those that were not timed themselves and have its measurement.
+    """
+    timed = {families[item.model]: item.latency for item in report.models if _is_timed(item.latency)}
+    widened, found = controlled({key: one for key, one in timed.items() if one is not None})
+    models = tuple(
+        replace(item, latency=replace(item.latency, confirmation=widened[families[item.model]]))
+        if item.latency is not None and families[item.model] in widened
+        else item
+        for item in report.models
+    )
+    return replace(report, models=models), found
+
+
+def controlled(
+    timed: Mapping[Hashable, LatencyMeasurement],
+) -> tuple[dict[Hashable, RatioEstimate], FleetTiming]:
+    """Return the wider intervals of the suspicions that may be luck, and what came of all.
+
+    Args:
+        timed: one measurement for each program.
+    """
+    phases = {key: _phases(one) for key, one in timed.items()}
+    prior = fit_prior([spread_of(*both) for both in phases.values()])
+    fresh = {key: list(round_logs(later).values()) for key, (_, later) in phases.items() if later}
+    chance = {key: by_chance(logs, prior) for key, logs in fresh.items()}
+    ranked = sorted(chance, key=lambda key: chance[key])
+    step = FALSE_SHARE / max(len(ranked), 1)
+    chosen = max((rank for rank, key in enumerate(ranked, 1) if chance[key] <= rank * step), default=0)
+    widened = {}
+    for key in ranked[chosen:]:
+        wide = interval(fresh[key], level=2 * step * max(chosen, 1), prior=prior)
+        if wide is not None and wide.low < (timed[key].confirmation or wide).low:
+            widened[key] = wide
+    return widened, FleetTiming(programs=len(timed), suspected=len(fresh), chosen=chosen)
+
+
+def by_chance(logs: Sequence[float], prior: Prior | None) -> float:
+    """Return how probable rounds that show as much of a slowdown are where there is none: Student's t, one-sided.
+
+    Args:
+        logs: logarithm of new/old, one of each round.
+        prior: what all programs of the fleet say of the variance.
+    """
+    if len(logs) < 2:
+        return 1.0
+    spread = moderated(Spread(variance=statistics.variance(logs), degrees=len(logs) - 1), prior)
+    if spread.variance <= 0:
+        return 1.0
+    t = statistics.fmean(logs) / math.sqrt(spread.variance / len(logs))
+    return 1.0 - cumulative(t, spread.degrees) if t >= 0 else cumulative(-t, spread.degrees)
+
+
+def _is_timed(latency: LatencyMeasurement | None) -> bool:
+    return latency is not None and latency.steady is not None
+
+
+def _phases(measured: LatencyMeasurement) -> tuple[tuple[PairSample, ...], tuple[PairSample, ...]]:
+    """Return the samples of the search, and those of the fresh rounds that came after it."""
+    fresh = measured.confirmation.pairs if measured.confirmation is not None else 0
+    begin = len(measured.samples) - fresh
+    return measured.samples[:begin], measured.samples[begin:]
