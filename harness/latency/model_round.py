@@ -55,7 +55,7 @@ class ModelRound:
         callers: cores for callers at the same time; empty leaves them with their process.
         alone: entered while they call: their cores may be those of other lanes.
         graphs: whether graphs are replayed.
-        first_calls: how many follow on loading, at most.
+        first_calls: how many follow on loading, at most; the control makes the fewest.
         pause_s: wait before an order to another arm: the threads of the pool of the last one spin on for a while.
     """
 
@@ -83,7 +83,8 @@ class ModelRound:
     def time(self) -> None:
         """Load the model everywhere and let the arms take turns."""
         for arm in self._drawn(self.arms):
-            self._loads[arm] = self._ask(arm, "load", calls=self.first_calls, call_s=FIRST_CALLS_S)
+            calls = FEWEST_FIRST_CALLS if arm == CONTROL else self.first_calls
+            self._loads[arm] = self._ask(arm, "load", calls=calls, call_s=FIRST_CALLS_S)
         call_s = self._warm_call_s()
         calls = max(1, min(MOST_CALLS, round(self.budget.block_s / call_s)))
         before = ""

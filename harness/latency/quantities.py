@@ -98,8 +98,9 @@ def _first_calls(sample: PairSample, _: str, arm: ArmSample) -> float | None:
 
 
 def _calls_until_steady(sample: PairSample, name: str, arm: ArmSample) -> float | None:
-    steady = steady_s(sample, name)
-    if steady is None or not arm.calls_s:
+    """Return after how many calls one is warm; None of a control that made fewer of them and may not have seen it."""
+    steady, old = steady_s(sample, name), sample.arms.get(OLD, arm)
+    if steady is None or not arm.calls_s or (name == CONTROL and len(arm.calls_s) < len(old.calls_s)):
         return None
     slow = [index for index, call_s in enumerate(arm.calls_s) if call_s > WARMING * steady]
     return float(max(slow, default=-1) + 1)

@@ -130,8 +130,7 @@ def expected_cost(
     shapes_s = (sets - 1) * min(SHAPE_CALLS * warm_s, max(SHAPE_S, SHAPE_CALLS_LEAST * warm_s))
     # One call of each thread falls before the start, and meanwhile all lanes wait.
     callers_s = lanes * (warm_s + max(budget.together_s, warm_s)) if budget.threads > 1 else 0.0
-    crowds = len([arm for arm in arms if arm != CONTROL])
-    first_s = processes * (later_s + further_s + shapes_s) + crowds * callers_s
+    first_s = processes * (later_s + shapes_s) + len([arm for arm in arms if arm != CONTROL]) * (further_s + callers_s)
     return RoundCost(first_s=first_s, later_s=processes * later_s)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.domain.plan import LatencyBudget
 from harness.latency.processes import ProcessLost
-from harness.latency.model_round import FIRST_CALLS, FIRST_CALLS_S, ModelRound, nearest_rank
+from harness.latency.model_round import FEWEST_FIRST_CALLS, FIRST_CALLS, FIRST_CALLS_S, ModelRound, nearest_rank
 
 ARMS = ("old", "new", "control")
 BUDGET = LatencyBudget(blocks=7, block_s=0.02, threads=2, together_s=0.05)
@@ -70,7 +70,10 @@ def test_blocks_are_filled_by_the_slowest_arm_and_have_the_same_calls() -> None:
     assert [block.turn for block in model_round.blocks] == [turn for turn in range(7) for _ in ARMS]
     assert {block.arm: block.p50_s for block in model_round.blocks} == pytest.approx(arms.call_s)
     assert [block.waited for block in model_round.blocks] == pytest.approx([0.25] * 21)
-    assert {(details["calls"], details["call_s"]) for details in arms.of("load")} == {(FIRST_CALLS, FIRST_CALLS_S)}
+    asked = {(arm, name): details for (arm, name), details in zip(arms.orders, arms.details, strict=True)}
+    loads = {arm: (details["calls"], details["call_s"]) for (arm, name), details in asked.items() if name == "load"}
+    most, fewest = (FIRST_CALLS, FIRST_CALLS_S), (FEWEST_FIRST_CALLS, FIRST_CALLS_S)
+    assert loads == {"old": most, "new": most, "control": fewest}
 
 
 def test_order_is_drawn_anew_for_every_turn() -> None:

@@ -74,6 +74,12 @@ def test_calls_until_steady_end_with_the_last_slow_one() -> None:
     assert quantity == Quantity(old=1.0, new=3.0, unit="calls")
 
 
+def test_control_that_made_too_few_calls_does_not_say_when_it_was_warm() -> None:
+    slow = (50.0, 1.0, 30.0, 1.0, 30.0, 1.0)
+    arms = {name: arm_sample(calls_s=slow[:count]) for name, count in (("old", 6), ("new", 6), ("control", 4))}
+    assert found(pair_sample(TURNS, arms=arms))["calls_until_steady"] == Quantity(old=5.0, new=5.0, unit="calls")
+
+
 def test_memory_that_is_not_needed_makes_no_ratio() -> None:
     quantity = found(both({"peak_rss_bytes": 0}, {"peak_rss_bytes": 5}))["peak_rss"]
     assert (quantity.old, quantity.new, quantity.unit, quantity.ratio) == (0, 5, "bytes", None)
