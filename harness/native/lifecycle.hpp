@@ -60,6 +60,12 @@ inline void say_hello(EventLog& log) {
 inline void apply_settings(const json::Value& request, EventLog& log) {
   if (request.find("operators"))  // a library of Python alone has operators and no path
     log.mark("libraries", libraries::open_all(request["libraries"], request));
+  try {
+    numeric_state::device_of(request);
+  } catch (const c10::Error&) {  // its name is registered by a library, or from Python only
+    log.mark("no_device", numeric_state::quoted(request["device"].str()));
+    throw;
+  }
   log.mark("switches", switches::apply_process_wide(request));
   log.mark("numerics", numeric_state::state(request));
 }

@@ -24,6 +24,7 @@ PYTHON_LOADS = (
     "loading was not concurrent: the Python worker's torch.jit.load holds the GIL from begin to end, so only first "
     "calls and warm-up overlapped"
 )
+MEND = "mend that"
 WAITING = frozenset({"prim::fork", "aten::wait"})
 NOTHING_READ: Mapping[str, InspectedFile] = {}
 
@@ -121,10 +122,10 @@ def _worker(
             companions = native.library_companions(libtorch[side], effects.native_folder) if has_libraries else ()
             effects.runner.use_native(side, built.binary, companions)
     for side in effects.runner.libraries:
-        why_not = _cannot_open(side, facts, effects, predictions)
+        why_not, mend = _cannot_open(side, facts, effects, predictions)
         if why_not and by_name:
             raise EnvironmentUnavailable(
-                f"no C++ worker for {name[side]}: {why_not}", "mend that, or run with --runtime python"
+                f"no C++ worker for {name[side]}: {why_not}", f"{mend}, or run with --runtime python"
             )
         if why_not:
             return "python", f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}"
@@ -156,15 +157,25 @@ def _read(artifact: Artifact, predictions: Mapping[str, InspectedFile]) -> Archi
     return known.facts if known is not None else inspect_file(artifact.path, {}).facts
 
 
-def _cannot_open(side: str, facts: Exported, effects: Effects, predictions: Mapping[str, InspectedFile]) -> str:
-    """Return why the C++ worker of ``side`` may lack library operators or classes that artifacts use; else empty.
+def _cannot_open(
+    side: str, facts: Exported, effects: Effects, predictions: Mapping[str, InspectedFile]
+) -> tuple[str, str]:
+    """Return why the C++ worker of ``side`` may lack what libraries bring, and what mends it; empty where it does not.
 
-    Libraries are opened without Python there: what needs it, or is registered from Python, is missing.
+    Libraries are opened without Python there: what needs it, or is registered from Python, is missing. That may be
+    operators and classes that artifacts use, or the device itself.
     """
     deadline = floor_deadline(facts.plan.settings.deadlines)
     tried = effects.runner(facts.requests.run(side, (), deadline, runtime="libtorch"))
+    if "no_device" in tried.data:
+        device = facts.plan.device
+        whys = [f" ({path}: {why})" for path, why in tried.data["libraries"]["not_opened"].items()]
+        return (
+            f"no library that it opens without Python registers the device {device}{''.join(whys[:1])}",
+            f"name the shared object (.so) that registers {device} in C++ with --library, beside the Python half of it",
+        )
     if tried.outcome is not Outcome.COMPLETED:
-        return f"opening the operator libraries ended in {tried.exit_detail or tried.outcome.value}"
+        return f"opening the operator libraries ended in {tried.exit_detail or tried.outcome.value}", MEND
     found = tried.data["libraries"]
     used = {
         operator.partition(".")[0]
@@ -176,9 +187,9 @@ def _cannot_open(side: str, facts: Exported, effects: Effects, predictions: Mapp
     if not missing and found["not_opened"]:
         missing = sorted(_library_classes(facts, predictions))  # only a library that is opened registers them
     if not missing:
-        return ""
+        return "", ""
     whys = [f": {why}" for why in found["not_opened"].values()]
-    return f"without Python it has no {', '.join(missing)}{''.join(whys[:1])}"
+    return f"without Python it has no {', '.join(missing)}{''.join(whys[:1])}", MEND
 
 
 def _library_classes(facts: Exported, predictions: Mapping[str, InspectedFile]) -> set[str]:

@@ -95,7 +95,7 @@ of ``fingerprint``, whose process is a fork of the zygote) tells ``names``, ``pa
 with them, ``operators`` that they have registered, and ``threads`` before and after. To the C++ worker ``libraries``
 are those paths (none, if Python modules register all): it opens them, with ``companions`` before them where one cannot
 be opened alone. Its mark ``libraries`` tells ``not_opened`` (path -> why) and ``missing``: which of ``operators`` are
-not known then.
+not known then. Where none of them has registered ``device`` it says so in the mark ``no_device``, its name, and leaves.
 
 A request of verb ``serve`` may have ``preload``: modules of the worker that are imported for all children.
 

@@ -87,24 +87,25 @@ double timed_ms(Action&& action) {
 inline void capture(ServedModel& served, const std::string& mode, long warm_calls, EventLog& log, int thread) {
   const std::string& set = served.schedule().at(0).set;
   const Place place{served.name(), thread, set};
-  auto& graph = *new at::cuda::CUDAGraph;
+  at::cuda::CUDAGraph* graph = nullptr;  // made in the phase: whatever the device refuses is the model's failure
   auto& captured = *new c10::IValue;
   std::optional<c10::cuda::CUDAStream> stream;
   log.phase(wire::kCapture, place, [&] {
     if (!served.device().is_cuda()) throw PythonError("RuntimeError", "a graph cannot be captured on the CPU");
+    graph = new at::cuda::CUDAGraph;
     stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false);
     const c10::cuda::CUDAStreamGuard guard(*stream);
     for (long i = 0; i < warm_calls; ++i) served.prepare(set).make();
     // The graph reads these arguments whenever it is replayed.
     const auto& call = *new PreparedCall(served.prepare(set));
     served.synchronize();
-    captured = record(graph, mode, call);
+    captured = record(*graph, mode, call);
   });
   log.phase(wire::kReplay, place, [&] {
     const c10::cuda::CUDAStreamGuard guard(*stream);
     const c10::IValue expected = served.prepare(set).make();
     served.prepare(set);  // the state and the random numbers of a first call
-    graph.replay();
+    graph->replay();
     served.synchronize();
     const auto difference = max_abs_difference(expected, captured);
     if (!difference) throw PythonError("ReplayError", "the replay's answer has another structure");
@@ -115,7 +116,7 @@ inline void capture(ServedModel& served, const std::string& mode, long warm_call
     data.number("max_abs_difference", *difference);
     data.number("scale", largest_magnitude(expected));
     data.number("call_ms", timed_ms([&] { PreparedCall(again).make(); }));
-    data.number("replay_ms", timed_ms([&] { graph.replay(); }));
+    data.number("replay_ms", timed_ms([&] { graph->replay(); }));
     log.mark(("graph:" + served.name()).c_str(), data.str());
   });
 }

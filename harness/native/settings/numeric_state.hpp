@@ -97,8 +97,7 @@ inline const json::Value* requested(const json::Value& request, const std::strin
 }
 
 inline c10::DeviceType device_of(const json::Value& request) {
-  const std::string& name = request["device"].str();
-  return name == "cpu" ? at::kCPU : c10::Device(name).type();
+  return c10::Device(request["device"].str()).type();
 }
 
 // The settings of the thread: construct one in every thread, and in every task of a pool.
@@ -110,11 +109,14 @@ class ThreadContext {
       at::globalContext().setFlushDenormal(value->truthy());
     }
     if (const json::Value* value = requested(request, "autocast")) {
-      cast_before_ = Autocast::read(device_);
-      Autocast wanted = *cast_before_;
-      wanted.enabled = value->str() != "off";
-      if (const auto dtype = dtype_named(value->str())) wanted.dtype = *dtype;
-      wanted.set(device_);
+      try {
+        cast_before_ = Autocast::read(device_);
+        Autocast wanted = *cast_before_;
+        wanted.enabled = value->str() != "off";
+        if (const auto dtype = dtype_named(value->str())) wanted.dtype = *dtype;
+        wanted.set(device_);
+      } catch (const PythonError&) {  // before 2.4 not on every device: `apply` has said so, and it is left out
+      }
     }
   }
 

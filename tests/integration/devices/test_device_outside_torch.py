@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.environments.builder import default_environment_root
+from harness.errors import ExitCode
 from harness.store import codec, probe_files
 from harness.store.run_folder import PROBES
 from harness.worker import wire
@@ -70,6 +72,8 @@ class Drawing(nn.Module):
 def drawing():
     return Sample(Drawing(), example=(torch.randn(4, 8),), other_values=(torch.randn(4, 8),))
 """
+IN_CPP = ("--set", "devices.fakedev.cpp=true", "--runtime", "libtorch", "--scenario", "sequential")
+PINS = {"cudnn": False, "cudnn_tf32": False, "matmul_precision": "highest"}
 CONFIGURATION = """
 [tool.compat.devices.fakedev]
 streams = true
@@ -101,10 +105,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SMALL = ("--fixtures", str(PROJECT / "fixtures" / "zoo"), "-k", "two_tower and not served")
 
 
+def given_to(project: Path, *words: str) -> tuple[str, ...]:
+    """Return the words of a run there; ``words``: further options."""
+    sides = ("--project", str(project), "compat", "--old", OLD, "--new", NEW, "--device", "fakedev", "--latency", "off")
+    return (*sides, *words)
+
+
 def on_the_device(project: Path, reports: Path, *words: str, models: tuple[str, ...] = SMALL) -> Run:
     """Run ``models`` there; ``words``: further options."""
-    sides = ("--project", str(project), "compat", "--old", OLD, "--new", NEW, "--device", "fakedev", "--latency", "off")
-    done = harness(*sides, *models, "--deadline", "6", "--out", str(reports), *words, timeout_s=900)
+    done = harness(*given_to(project), *models, "--deadline", "6", "--out", str(reports), *words, timeout_s=900)
     return finished(done, reports)
 
 
@@ -131,15 +140,20 @@ def test_fault_of_the_device_in_the_new_release_alone_blocks_and_is_named(
     assert run.kinds("two_tower") == {FAULTS[name][1]}, run.out
 
 
-def probes_of(run: Run, side: str) -> list[ProbeResult]:
-    """Return the probes of a release that loaded one of the models alone."""
+def probes_that_called(run: Run) -> list[tuple[dict[str, Any], ProbeResult]]:
+    """Return the probes that loaded and called models, each beside its request."""
     folders = probe_files.folders(run.folder / PROBES)
     asked = {folder: json.loads(probe_files.read(folder, wire.REQUEST)) for folder in folders if is_probe(folder)}
-    found = [
-        codec.read_json(folder / probe_files.RESULT, ProbeResult, read=probe_files.read_result)
+    return [
+        (request, codec.read_json(folder / probe_files.RESULT, ProbeResult, read=probe_files.read_result))
         for folder, request in asked.items()
-        if request["verb"] == "run" and request["script"] is None
+        if request["verb"] == "run"
     ]
+
+
+def probes_of(run: Run, side: str) -> list[ProbeResult]:
+    """Return the probes of a release that loaded one of the models alone."""
+    found = [probe for request, probe in probes_that_called(run) if request["script"] is None]
     return [probe for probe in found if probe.side == side and probe.models[0].model in NAMES]
 
 
@@ -182,7 +196,9 @@ def test_fault_in_the_middle_of_a_batch_blocks_for_the_model_that_also_has_it_al
     assert len(set(pids.values())) == 3
 
 
-def test_model_that_draws_on_the_device_answers_alike_in_both_workers(project: Path, tmp_path: Path) -> None:
+def test_model_that_draws_on_the_device_answers_alike_in_both_workers_and_their_pins_read_back(
+    project: Path, tmp_path: Path
+) -> None:
     fixtures = tmp_path / "drawing"
     fixtures.mkdir()
     (fixtures / "__init__.py").write_text(DRAWING)
@@ -191,7 +207,21 @@ def test_model_that_draws_on_the_device_answers_alike_in_both_workers(project: P
         for release in (OLD, NEW)
     ]
     libraries = [word for library in for_cpp for word in ("--library", library)]
-    words = (*libraries, "--set", "devices.fakedev.cpp=true", "--runtime", "libtorch", "--scenario", "sequential")
+    pins = [word for name, value in PINS.items() for word in ("--set", f"serving.numerics.{name}={json.dumps(value)}")]
+    words = (*libraries, *pins, *IN_CPP)
     run = on_the_device(project, tmp_path / "reports", *words, models=("--fixtures", str(fixtures)))
     assert run.report.judgement.decision is Decision.UPGRADE_OK, run.out + run.err
     assert [scenario.worker for scenario in run.report.scenarios] == ["libtorch"]
+    answered = [probe for request, probe in probes_that_called(run) if request["runs"]]
+    assert {probe.side for probe in answered} == {"old", "new"}
+    assert all({name: probe.data["numerics"][name] for name in PINS} == PINS for probe in answered)
+
+
+def test_cpp_worker_that_is_given_the_devices_python_file_alone_is_refused_with_what_to_give(
+    project: Path, tmp_path: Path
+) -> None:
+    done = harness(*given_to(project, *IN_CPP), *SMALL, "--out", str(tmp_path), timeout_s=900)
+    assert done.returncode == ExitCode.ENVIRONMENT, done.stdout + done.stderr
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert "no library that it opens without Python registers the device fakedev" in said
+    assert "name the shared object (.so) that registers fakedev in C++ with --library" in said

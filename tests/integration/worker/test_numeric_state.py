@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.config.schema import NUMERICS
+from harness.devices import TABLE
 from harness.domain.models import Artifact
 from harness.domain.probe import ModelRun, ServingProfile
 from harness.models.fixture_folders import read_fixtures
@@ -81,6 +82,14 @@ def test_autocast_changes_the_answers_alike_in_both_workers(stand: Stand) -> Non
     python, native = (stand.run(worker, {"autocast": "bfloat16"})[2] for worker in replay.WORKERS)
     assert python == native
     assert python != plain
+
+
+def test_autocast_of_a_gpu_is_set_and_read_back_by_the_cpp_worker_without_one(stand: Stand) -> None:
+    pinned = ServingProfile(numerics={"autocast": "float16", "cudnn_tf32": False, "matmul_precision": "highest"})
+    result = stand.runner(replay.asked("run", "libtorch", device=TABLE["cuda"], profile=pinned))
+    assert result.outcome == "completed", result.exit_detail
+    assert {name: result.data["numerics"][name] for name in pinned.numerics} == pinned.numerics
+    assert result.data["switches"]["autocast"] == {"requested": "float16", "read_back": "float16", "supported": True}
 
 
 def test_fusion_by_onednn_drops_the_tanh_of_gelu_from_the_second_call_on_alike_in_both_workers(stand: Stand) -> None:

@@ -245,6 +245,21 @@ def test_library_that_ends_the_cpp_worker_makes_the_python_worker_initialize(mon
     assert "opening the operator libraries ended in signal SIGSEGV" in facts.worker_notes[0]
 
 
+def test_device_that_no_library_registers_without_python_is_named_with_what_to_give(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    why = {"/a.so": "undefined symbol: PyDict_New"}
+    marks = {"libraries": {"not_opened": why, "missing": []}, "no_device": "npu"}
+    tried = probed(outcome=Outcome.PROTOCOL_ERROR, exit_detail="exit code 71", data=marks)
+    facts, _ = with_libraries(monkeypatch, tried)
+    assert facts.worker == "python"
+    assert "no library that it opens without Python registers the device" in facts.worker_notes[0]
+    assert "(/a.so: undefined symbol: PyDict_New)" in facts.worker_notes[0]
+    with pytest.raises(EnvironmentUnavailable, match="registers the device") as caught:
+        with_libraries(monkeypatch, tried, "libtorch")
+    assert "the shared object (.so)" in caught.value.hint and "--library" in caught.value.hint
+
+
 @pytest.mark.parametrize("key", ["profile", "new_profile"])
 def test_torch_load_is_left_to_the_python_worker_and_refused_where_the_cpp_one_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, key: str

@@ -106,14 +106,17 @@ def models() -> tuple[ModelDeclaration, ...]:
 
 
 @contextmanager
-def both_workers(python: str, folder: Path) -> Iterator[ZygoteRunner]:
-    """A runner of both workers in the environment of ``python``, its probes in ``folder``; nobody outlives it."""
+def both_workers(python: str, folder: Path, *, cuda: bool = False) -> Iterator[ZygoteRunner]:
+    """A runner of both workers in the environment of ``python``, its probes in ``folder``; nobody outlives it.
+
+    ``cuda``: whether the C++ worker is compiled for a GPU.
+    """
     environment = Environment(name="here", interpreter=python, spec=EnvSpec(name="here", interpreter=python))
     runner = ZygoteRunner({"old": environment}, folder, watchdog)
     try:
         runner.fingerprint("old", ServingProfile())
         libtorch = LibTorch.from_mark(runner.libtorch["old"])
-        built = build_worker(libtorch, default_environment_root(PROJECT) / "native")
+        built = build_worker(libtorch, default_environment_root(PROJECT) / "native", cuda=cuda)
         assert built.binary is not None, built.why_not
         runner.use_native("old", built.binary)
         yield runner
