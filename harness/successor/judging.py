@@ -299,6 +299,11 @@ COMPILER: Sequence[tuple[re.Pattern[str], str, str]] = (
         "make room where the results lie, and in /tmp, where a package is unpacked when it is loaded",
     ),
     (
+        re.compile(r"temporary directory: (?:Permission denied|Read-only)"),
+        "no temporary folder",
+        "the package is unpacked in /tmp: let it be writable, and --out not lie directly below it",
+    ),
+    (
         re.compile(r"Python\.h"),
         "no Python headers",
         "install the headers of the Python under test, such as Debian's python3-dev",

@@ -277,11 +277,18 @@ def test_a_package_that_cannot_be_made_says_what_it_lacks(said: str, kind: str) 
     assert bool(found.cure) == bool(compiler_trouble(said)[0])
 
 
-def test_a_package_that_finds_no_room_to_be_unpacked_says_so() -> None:
-    said = "RuntimeError: Failed to create temporary directory: No space left on device"
-    full = answers("2.15.0", result(Outcome.LOAD_ERROR, said, "load"), None)
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Failed to create temporary directory: No space left on device", "no space left"),
+        ("Failed to create temporary directory: Permission denied", "no temporary folder"),
+        ("Error generating temporary directory: Permission denied", "no temporary folder"),
+    ],
+)
+def test_a_package_that_finds_no_room_to_be_unpacked_says_so(said: str, kind: str) -> None:
+    full = answers("2.15.0", result(Outcome.LOAD_ERROR, f"RuntimeError: {said}", "load"), None)
     found = judge(replace(READY, package=probe(result(), packaged={"bytes": 5}), packaged=full))
-    assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, "no space left")
+    assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, kind)
     assert "/tmp" in found.cure
 
 
