@@ -304,6 +304,11 @@ COMPILER: Sequence[tuple[re.Pattern[str], str, str]] = (
         "the package is unpacked in /tmp: let it be writable, and --out not lie directly below it",
     ),
     (
+        re.compile(r"No module named 'setuptools'"),
+        "no setuptools",
+        "the compiler of that release needs it: name setuptools in the extras of its environment",
+    ),
+    (
         re.compile(r"Python\.h"),
         "no Python headers",
         "install the headers of the Python under test, such as Debian's python3-dev",

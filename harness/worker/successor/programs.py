@@ -40,5 +40,7 @@ def run_program(request, run_dir, log):
 
 
 def run_package(request, run_dir, log):
-    os.environ["TMPDIR"] = os.path.join(run_dir, wire.WORK)  # where a package is unpacked; 2.6.0 takes /tmp all the same
+    work = os.path.join(run_dir, wire.WORK)
+    os.environ["TMPDIR"] = work  # where a package is unpacked; 2.6.0 takes /tmp all the same
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(work, "inductor")  # 2.15.0 asks the compiler when it loads one
     script.run(request, run_dir, log, Package)

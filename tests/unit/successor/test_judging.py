@@ -267,6 +267,7 @@ def test_a_release_that_does_not_load_the_program_is_named() -> None:
         ("CppCompileError: x.cpp:1:10: fatal error: Python.h: No such file or directory", "no Python headers"),
         ("LoweringException: aten.foo.default", "operator without lowering"),
         ("OSError: [Errno 28] No space left on device", "no space left"),
+        ("ModuleNotFoundError: No module named 'setuptools'", "no setuptools"),
         ("RuntimeError: else", "not packageable"),
     ],
 )
