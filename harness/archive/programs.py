@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.archive.limits import CannotRead, Limits, Source
 from harness.archive.members import Directory, read_member
+from harness.archive.packages import read_package
 from harness.domain.archive import ArchiveProblem, ProgramContainer, ProgramFacts
 
 COMPILED = "aotinductor/"
@@ -44,7 +45,7 @@ def read_program(
         return "" if member is None else read_member(source, member, TINY, limits).decode("ascii", "replace").strip()
 
     if any(COMPILED in f"{directory.root}/{name}" for name in inside):
-        return ProgramFacts(container=ProgramContainer.COMPILED, archive_version=text("archive_version")), ()
+        return read_package(source, directory, limits, text("archive_version")), ()
     models = [name for name in inside if name == OLDER or (name.startswith(NEWER) and name.endswith(".json"))]
     older = OLDER in inside
     container = ProgramContainer.OLDER if older else ProgramContainer.ARCHIVE

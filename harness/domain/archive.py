@@ -117,7 +117,10 @@ class ProgramFacts:
         archive_version: as the container says it.
         schema: version of the program's schema, the major one first; empty where it does not say.
         torch: the release that wrote it, empty where it does not say.
-        operators: ``"aten.add.Tensor"``, ...; ``dtypes``: of its tensors.
+        operators: ``"aten.add.Tensor"``, ...; ``dtypes``: of its tensors. Of a package those that it calls by name:
+            the others are compiled.
+        machine: for which a package is compiled, ``"x86_64"``, ...; ``instructions``: of the CPU, as ``/proc/cpuinfo``
+            names them; ``on``: the kind of device. Empty where it does not say.
     """
 
     container: ProgramContainer
@@ -126,6 +129,17 @@ class ProgramFacts:
     torch: str = ""
     operators: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
+    machine: str = ""
+    instructions: tuple[str, ...] = ()
+    on: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Processor:
+    """What compiled code meets: the machine as ``platform.machine`` has it, and what its CPU knows."""
+
+    machine: str
+    instructions: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,15 @@ A stop is claimed only where the release's own registry refuses a call whatever 
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.domain.archive import TORCHS_MODULES, ArchiveFacts, ArchiveFormat, OperatorRegistry, OperatorUse, Schema
+from harness.domain.archive import (
+    TORCHS_MODULES,
+    ArchiveFacts,
+    ArchiveFormat,
+    OperatorRegistry,
+    OperatorUse,
+    Processor,
+    Schema,
+)
 from harness.domain.prediction import Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.errors import ExitCode
 from harness.static.predict_programs import program_findings
@@ -31,8 +39,14 @@ RUNS_AT_LOAD = "its __setstate__ runs while the archive is loaded"
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
 
-def predict(facts: ArchiveFacts, registries: Mapping[str, OperatorRegistry]) -> dict[str, StaticVerdict]:
-    """Return a verdict per side (``"old"``, ``"new"``); none for a file of another kind."""
+def predict(
+    facts: ArchiveFacts, registries: Mapping[str, OperatorRegistry], processor: Processor | None = None
+) -> dict[str, StaticVerdict]:
+    """Return a verdict per side (``"old"``, ``"new"``); none for a file of another kind.
+
+    Args:
+        processor: on which compiled code would run; None: that is left out.
+    """
     if not facts.is_judged:
         return {}
     verdicts = {}
@@ -41,7 +55,7 @@ def predict(facts: ArchiveFacts, registries: Mapping[str, OperatorRegistry]) -> 
         findings = tuple(
             _findings(facts, side, target, other)
             if facts.program is None
-            else program_findings(facts, facts.program, target)
+            else program_findings(facts, facts.program, target, processor)
         )
         weights = {finding.weight for finding in findings}
         prediction = (

@@ -6,22 +6,23 @@ schema. A newer minor version is in doubt.
 
 from collections.abc import Iterator
 
-from harness.domain.archive import ArchiveFacts, OperatorRegistry, ProgramContainer, ProgramFacts
+from harness.domain.archive import ArchiveFacts, OperatorRegistry, Processor, ProgramContainer, ProgramFacts
 from harness.domain.prediction import StaticFinding, Weight
 
 EXPORT_THERE = "export it in that release, or in an older one"
+COMPILE_HERE = "compile it on such a machine as it will serve on: migrate --package"
 HIGHER_ORDER = ("higher_order.",)
 """Operators of Python, which no registry of schemas lists."""
 
 
-def program_findings(facts: ArchiveFacts, program: ProgramFacts, target: OperatorRegistry) -> Iterator[StaticFinding]:
-    """Yield what stops a release from loading a program, and what puts it in doubt."""
+def program_findings(
+    facts: ArchiveFacts, program: ProgramFacts, target: OperatorRegistry, processor: Processor | None
+) -> Iterator[StaticFinding]:
+    """Yield what stops a release from loading a program on that processor, and what puts it in doubt."""
     for problem in facts.problems:
         yield StaticFinding(kind=problem.kind, weight=Weight.DOUBT, subject=facts.path, text=problem.text)
     if program.container is ProgramContainer.COMPILED:
-        text = "compiled by AOTInductor: its code is not read here"
-        what = "load it in this release to know"
-        yield _about(facts, "compiled_code", Weight.DOUBT, text, what)
+        yield _of_package(facts, program, processor)
         return
     reads, torch = target.programs, target.torch
     if not reads.schema:
@@ -53,6 +54,19 @@ def program_findings(facts: ArchiveFacts, program: ProgramFacts, target: Operato
         if operator not in known and not operator.startswith(HIGHER_ORDER):
             text = f"torch {torch} does not have it: the program may load and not run"
             yield StaticFinding(kind="operator_missing", weight=Weight.DOUBT, subject=operator, text=text)
+
+
+def _of_package(facts: ArchiveFacts, program: ProgramFacts, processor: Processor | None) -> StaticFinding:
+    if processor is not None and program.machine and program.machine != processor.machine:
+        text = f"compiled for {program.machine}, and this machine is {processor.machine}: its library cannot be opened"
+        return _about(facts, "other_machine", Weight.STOPS, text, COMPILE_HERE)
+    known = processor.instructions if processor is not None else frozenset()
+    lacking = [name for name in program.instructions if known and name not in known]
+    if lacking:
+        text = f"compiled for {', '.join(lacking)}, which this CPU does not have: it may load, and a call end in SIGILL"
+        return _about(facts, "instructions_missing", Weight.DOUBT, text, COMPILE_HERE)
+    text = "compiled by AOTInductor: its code is not read here"
+    return _about(facts, "compiled_code", Weight.DOUBT, text, "load it in this release to know")
 
 
 def _about(facts: ArchiveFacts, kind: str, weight: Weight, text: str, what_to_do: str) -> StaticFinding:

@@ -271,7 +271,9 @@ def _not_packageable(tried: Tried, model: MigratedModel) -> MigratedModel | None
     if packaged is None:
         return replace(model, reason="nothing was written")
     if packaged.load.load_ns is None:
-        return replace(model, reason=f"the package does not load: {failure_words(packaged.load, packaged.probe)}")
+        said = failure_words(packaged.load, packaged.probe)
+        kind, cure = compiler_trouble(said)
+        return replace(model, kind=kind or model.kind, reason=f"the package does not load: {said}", cure=cure)
     otherwise = difference(packaged) or _call_failure(packaged)
     return replace(model, reason=f"the package answers otherwise: {otherwise}") if otherwise else None
 
@@ -284,12 +286,27 @@ def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     return replace(model, outcome=Migrated.DIFFERS, kind="tuple becomes list", reason=reason, cure=TUPLE_CURE)
 
 
-# By what a failed compilation says: a stable word, and what to do.
+# By what a failed compilation, or load of a package, says: a stable word, and what to do.
 COMPILER: Sequence[tuple[re.Pattern[str], str, str]] = (
     (
         re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler|No such file or directory: '?(?:g\+\+|clang)"),
         "no compiler",
         "install a C++ compiler, such as Debian's g++, or name one in CXX",
+    ),
+    (
+        re.compile(r"No space left on device|ENOSPC"),
+        "no space left",
+        "make room where the results lie, and in /tmp, where a package is unpacked when it is loaded",
+    ),
+    (
+        re.compile(r"temporary directory: (?:Permission denied|Read-only)"),
+        "no temporary folder",
+        "the package is unpacked in /tmp: let it be writable, and --out not lie directly below it",
+    ),
+    (
+        re.compile(r"No module named 'setuptools'"),
+        "no setuptools",
+        "the compiler of that release needs it: name setuptools in the extras of its environment",
     ),
     (
         re.compile(r"Python\.h"),
@@ -305,7 +322,7 @@ COMPILER: Sequence[tuple[re.Pattern[str], str, str]] = (
 
 
 def compiler_trouble(said: str) -> tuple[str, str]:
-    """Return (stable word, what to do) of a compilation that failed; both empty where nothing is known of it."""
+    """Return (stable word, what to do) of what failed; both empty where nothing is known of it."""
     return next(((kind, cure) for pattern, kind, cure in COMPILER if pattern.search(said)), ("", ""))
 
 

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.archive.formats import FORMATS
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, ProgramFacts, Reach
+from harness.domain.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts, Reach
 from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.domain.text import prose, visible
 from harness.report.text.grid import draw, filled, needed
@@ -99,8 +99,13 @@ def _file(file: InspectedFile, sides: Sequence[str]) -> Iterator[str]:
 def _program(facts: ArchiveFacts, program: ProgramFacts) -> Iterator[str]:
     yield f"  size      {facts.size_bytes} bytes, {facts.members} members"
     yield f"  container {program.container.value}, version {_shown(program.archive_version) or 'not told'}"
-    schema = ".".join(map(str, program.schema)) or "not told"
-    yield f"  schema    {schema}, written by torch {_shown(program.torch) or 'of a release that it does not tell'}"
+    if program.container is ProgramContainer.COMPILED:
+        instructions = ", ".join(program.instructions) or "instructions that it does not tell"
+        yield f"  for       {_shown(program.machine) or 'a machine that it does not tell'}, {_shown(instructions)}"
+        yield f"  device    {_shown(program.on) or 'not told'}"
+    else:
+        schema = ".".join(map(str, program.schema)) or "not told"
+        yield f"  schema    {schema}, written by torch {_shown(program.torch) or 'of a release that it does not tell'}"
     for label, names in (("operators", program.operators), ("dtypes", program.dtypes)):
         if names:
             yield f"  {label:<9} {_shown(', '.join(names))}"

@@ -1,6 +1,8 @@
 """Verb ``package``: compile a .pt2 with AOTInductor into a package that serves without Python."""
 
 import os
+import shutil
+import tempfile
 
 import torch
 
@@ -12,17 +14,31 @@ def package(request, run_dir, log):
     name = artifact["model"]
     log.mark("switches", settings.apply_process_wide(request))
     # What the compiler keeps belongs to this probe: another one must not profit from it unseen.
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(run_dir, wire.WORK, "inductor")
-    os.environ["TMPDIR"] = os.path.join(run_dir, wire.WORK)
+    work = os.path.join(run_dir, wire.WORK)
+    cache = os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(work, "inductor")
+    os.environ["TMPDIR"] = tempfile.tempdir = work  # the second for what has asked before
     with log.phase(wire.LOAD, model=name):
         program = torch.export.load(artifact["path"])
-    with log.phase(wire.CONVERT, model=name):
-        from torch import _inductor
-        from torch._inductor import config
+    try:
+        with log.phase(wire.CONVERT, model=name):
+            from torch import _inductor
 
-        config.compile_threads = 1  # its pool of processes would outlive this one's limits
-        path = os.path.join(run_dir, name + wire.PACKAGE)
-        with torch.no_grad():
-            _inductor.aoti_compile_and_package(program, package_path=path)
+            configure()
+            path = os.path.join(run_dir, name + wire.PACKAGE)
+            with torch.no_grad():
+                _inductor.aoti_compile_and_package(program, package_path=path)
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
     log.mark("packaged", {"bytes": os.path.getsize(path)})
     log.emit("ready", model=name, thread=0)
+
+
+def configure():
+    """Have the compiler work alone, and once: no pool of processes, and no headers made ready for later packages."""
+    from torch._inductor import config
+
+    config.compile_threads = 1  # its pool of processes would outlive this one's limits
+    if hasattr(config, "cpp_cache_precompile_headers"):
+        config.cpp_cache_precompile_headers = False
+    if hasattr(config.aot_inductor, "precompile_headers"):
+        config.aot_inductor.precompile_headers = False

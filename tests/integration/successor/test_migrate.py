@@ -92,7 +92,7 @@ def test_plain_script_of_torch_alone_comes_to_the_same_outcome_for_every_model_o
 def plain_outcomes(folder: Path, release: str) -> dict[str, str]:
     """Return what the oracle, run with the interpreter of ``release``, says of every artifact in a folder of results."""
     (python,) = default_environment_root(PROJECT).glob(f"torch-{release}-*/bin/python")
-    oracle = PROJECT / "tests" / "integration" / "migrated" / "oracle.py"
+    oracle = PROJECT / "tests" / "integration" / "successor" / "migrated" / "oracle.py"
     done = subprocess.run(
         [str(python), str(oracle), str(folder / "probes")],
         capture_output=True,

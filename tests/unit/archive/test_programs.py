@@ -69,6 +69,34 @@ def test_a_package_of_compiled_code_is_recognised_whatever_its_folder() -> None:
         assert program_of(zipped({name: b"\x7fELF"})).container is ProgramContainer.COMPILED
 
 
+def package(machine: int, **metadata: object) -> bytes:
+    folder = "net/data/aotinductor/model/"
+    called = {"nodes": [{"name": "buf0", "node": {"target": "aten::sort.stable"}}, {"node": 3}, None]}
+    return zipped(
+        {
+            folder + "m.wrapper.so": b"\x7fELF\x02\x01" + bytes(12) + machine.to_bytes(2, "little") + bytes(44),
+            folder + "m.wrapper_metadata.json": json.dumps(metadata),
+            folder + "m.wrapper.json": json.dumps(called),
+        }
+    )
+
+
+def test_a_package_tells_machine_instructions_device_and_what_it_calls_by_name() -> None:
+    found = program_of(package(0x3E, AOTI_DEVICE_KEY="cpu", AOTI_MACHINE="x86_64", AOTI_CPU_ISA="AVX512 AVX512_VNNI"))
+    assert (found.machine, found.instructions, found.on) == ("x86_64", ("avx512f", "avx512_vnni"), "cpu")
+    assert found.operators == ("aten.sort.stable",)
+
+
+def test_the_library_says_its_machine_where_nothing_is_written_beside_it() -> None:
+    found = program_of(package(0xB7, AOTI_CPU_ISA=3))
+    assert (found.machine, found.instructions, found.on) == ("aarch64", (), "")
+
+
+def test_damaged_metadata_of_a_package_is_named() -> None:
+    with pytest.raises(CannotRead, match="m_metadata.json"):
+        facts_of(zipped({"net/data/aotinductor/model/m_metadata.json": "{"}))
+
+
 @pytest.mark.parametrize("program", [{}, [], 7, {"schema_version": "8"}, {"schema_version": {"major": "8"}}])
 def test_a_program_without_a_schema_version_has_a_problem(program: object) -> None:
     found = facts_of(archive(program))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts, Programs
+from harness.domain.archive import ArchiveFacts, ArchiveFormat, Processor, ProgramContainer, ProgramFacts, Programs
 from harness.domain.prediction import Inspection, InspectedFile, Prediction
 from harness.errors import ExitCode
 from harness.report.text.inspection import render_static
@@ -61,6 +61,31 @@ def test_a_program_of_the_older_container_loads_in_both() -> None:
 def test_each_reason_fires(changes: dict[str, Any], kind: str, prediction: Prediction) -> None:
     found = predict(facts(**changes), {"new": NEW})["new"]
     assert ([finding.kind for finding in found.findings], found.prediction) == ([kind], prediction)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "prediction"),
+    [
+        ({"machine": "aarch64"}, "other_machine", Prediction.FAILS),
+        ({"machine": "x86_64", "instructions": ("avx512f", "avx2")}, "instructions_missing", Prediction.UNKNOWN),
+        ({"machine": "x86_64", "instructions": ("avx2",)}, "compiled_code", Prediction.UNKNOWN),
+        ({}, "compiled_code", Prediction.UNKNOWN),
+    ],
+)
+def test_a_package_for_another_machine_or_cpu_is_named_and_its_twin_is_not(
+    changes: dict[str, Any], kind: str, prediction: Prediction
+) -> None:
+    here = Processor(machine="x86_64", instructions=frozenset({"avx2"}))
+    found = predict(facts(container=ProgramContainer.COMPILED, **changes), {"new": NEW}, here)["new"]
+    assert ([finding.kind for finding in found.findings], found.prediction) == ([kind], prediction)
+    assert ("avx512f, which" in found.findings[0].text) == (kind == "instructions_missing")
+
+
+def test_a_package_tells_for_what_it_was_compiled() -> None:
+    package = facts(container=ProgramContainer.COMPILED, machine="aarch64", instructions=("asimd",), on="cpu")
+    text = render_static(Inspection(releases={}, files=(InspectedFile(path="net.pt2", facts=package, verdicts={}),)))
+    assert "for       aarch64, asimd" in text
+    assert "device    cpu" in text
 
 
 def test_a_newer_schema_is_called_newer() -> None:

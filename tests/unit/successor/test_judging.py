@@ -266,6 +266,8 @@ def test_a_release_that_does_not_load_the_program_is_named() -> None:
         ("InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx", "no compiler"),
         ("CppCompileError: x.cpp:1:10: fatal error: Python.h: No such file or directory", "no Python headers"),
         ("LoweringException: aten.foo.default", "operator without lowering"),
+        ("OSError: [Errno 28] No space left on device", "no space left"),
+        ("ModuleNotFoundError: No module named 'setuptools'", "no setuptools"),
         ("RuntimeError: else", "not packageable"),
     ],
 )
@@ -274,6 +276,21 @@ def test_a_package_that_cannot_be_made_says_what_it_lacks(said: str, kind: str) 
     found = judge(replace(READY, package=failed))
     assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, kind)
     assert bool(found.cure) == bool(compiler_trouble(said)[0])
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Failed to create temporary directory: No space left on device", "no space left"),
+        ("Failed to create temporary directory: Permission denied", "no temporary folder"),
+        ("Error generating temporary directory: Permission denied", "no temporary folder"),
+    ],
+)
+def test_a_package_that_finds_no_room_to_be_unpacked_says_so(said: str, kind: str) -> None:
+    full = answers("2.15.0", result(Outcome.LOAD_ERROR, f"RuntimeError: {said}", "load"), None)
+    found = judge(replace(READY, package=probe(result(), packaged={"bytes": 5}), packaged=full))
+    assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, kind)
+    assert "/tmp" in found.cure
 
 
 def test_a_package_that_answers_otherwise_is_no_package() -> None:
