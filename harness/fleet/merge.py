@@ -93,7 +93,7 @@ def merged(
         for item in plan.artifacts
         if item.key in found
     }
-    families = {item.name: family_of(item) for item in plan.artifacts}
+    families = {item.name: " ".join(family_of(item)) for item in plan.artifacts}
     together, timing = over_fleet(_report(whole, artifacts, frames), families) if whole else (None, FleetTiming())
     report = judge(together) if together is not None else None
     verdicts = {row.model: row for row in report.judgement.rows} if report is not None else {}

@@ -10,7 +10,7 @@ are undecided, by the rules of every latency.
 
 import math
 import statistics
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
@@ -48,7 +48,7 @@ class FleetTiming:
         )
 
 
-def over_fleet(report: RunReport, families: Mapping[str, Hashable]) -> tuple[RunReport, FleetTiming]:
+def over_fleet(report: RunReport, families: Mapping[str, str]) -> tuple[RunReport, FleetTiming]:
     """Return the report with the intervals of fresh rounds as sure as a fleet of its size needs them.
 
     Args:
@@ -67,8 +67,8 @@ def over_fleet(report: RunReport, families: Mapping[str, Hashable]) -> tuple[Run
 
 
 def controlled(
-    timed: Mapping[Hashable, LatencyMeasurement],
-) -> tuple[dict[Hashable, RatioEstimate], FleetTiming]:
+    timed: Mapping[str, LatencyMeasurement],
+) -> tuple[dict[str, RatioEstimate], FleetTiming]:
     """Return the wider intervals of the suspicions that may be luck, and what came of all.
 
     Args:

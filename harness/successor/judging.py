@@ -271,9 +271,9 @@ def _not_packageable(tried: Tried, model: MigratedModel) -> MigratedModel | None
     if packaged is None:
         return replace(model, reason="nothing was written")
     if packaged.load.load_ns is None:
-        said = failure_words(packaged.load, packaged.probe)
-        kind, cure = compiler_trouble(said)
-        return replace(model, kind=kind or model.kind, reason=f"the package does not load: {said}", cure=cure)
+        words = failure_words(packaged.load, packaged.probe)
+        kind, cure = compiler_trouble(words)
+        return replace(model, kind=kind or model.kind, reason=f"the package does not load: {words}", cure=cure)
     otherwise = difference(packaged) or _call_failure(packaged)
     return replace(model, reason=f"the package answers otherwise: {otherwise}") if otherwise else None
 

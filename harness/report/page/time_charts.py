@@ -4,8 +4,8 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate, signed_percent
-from harness.latency.statistics import CONTROL, NEW, OLD, against, log_ratio, logarithm
+from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample, RatioEstimate, signed_percent
+from harness.latency.statistics import against, log_ratio, logarithm
 from harness.report.page.svg import NARROW, Scale, box, drawing, element, hint, line, lines, text, ticks
 from harness.report.words.phrases import seconds, size
 

@@ -107,7 +107,12 @@ def test_processes_of_the_only_lane_start_on_all_cores_and_are_timed_on_their_ow
 ) -> None:
     started_on: list[Sequence[int]] = []
     pin = cores.pin
-    monkeypatch.setattr("harness.latency.processes.pin", lambda pid, on: started_on.append(on) or pin(pid, on))
+
+    def noted(pid: int, on: Sequence[int]) -> str:
+        started_on.append(on)
+        return pin(pid, on)
+
+    monkeypatch.setattr("harness.latency.processes.pin", noted)
     placement = Placement(cores=(HERE,), ranked=(HERE, *(core for core in os.sched_getaffinity(0) if core != HERE)))
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}}, placement=placement)
     seen: list[set[int]] = []
