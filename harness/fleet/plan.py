@@ -12,12 +12,12 @@ from harness.domain.fleet import PLAN_SCHEMA, FleetPlan
 from harness.domain.plan import PolicySettings, Settings
 from harness.environments.interpreters import inspect_interpreter
 from harness.environments.sides import env_specs
-from harness.errors import ConfigError, FixtureError, RunDirError
+from harness.errors import ConfigError, FixtureError, RunDirError, SelectionError
 from harness.fleet.owners import MANIFEST, FleetManifest, read_fleet_manifest
 from harness.fleet.planning import RUN_S, Content, examined, machines_for, units_of
 from harness.fleet.reading import read_store
 from harness.fleet.results import FleetResults
-from harness.fleet.sources import CACHE_BYTES, Store, open_store
+from harness.fleet.sources import CACHE_BYTES, SourceFault, Store, listed_files, open_store
 from harness.probing import loaded_libraries
 from harness.probing.provision import build_environments
 from harness.probing.runner import worker_digest
@@ -226,8 +226,11 @@ def settings_digest(settings: Settings) -> str:
 def _manifest(name: str | None, store: Store) -> FleetManifest:
     path = Path(name) if name is not None else None
     if path is None:
-        listed = next((item for item in store.files() if item.path == MANIFEST), None)
-        path = store.local(listed) if listed is not None else None
+        listed = next((item for item in listed_files(store) if item.path == MANIFEST), None)
+        try:
+            path = store.local(listed) if listed is not None else None
+        except SourceFault as fault:
+            raise SelectionError(f"{MANIFEST} of {store.name}: {fault.text}", "plan again") from None
     if path is None:
         return FleetManifest()
     try:

@@ -18,7 +18,7 @@ from harness.domain.prediction import InspectedFile, Weight
 from harness.domain.text import first_few
 from harness.errors import ConfigError, SelectionError
 from harness.fleet.owners import MANIFEST, FleetManifest
-from harness.fleet.sources import Listed, SourceFault, Store
+from harness.fleet.sources import Listed, SourceFault, Store, listed_files
 from harness.fleet.triton import CONFIG, models_in, read_config, served_versions
 from harness.models import files, names
 from harness.models.artifacts import MOST_MORE_BYTES, MOST_TIMES
@@ -78,7 +78,7 @@ def read_store(
         ConfigError: an artifact has requests in two files.
     """
     progress.stage(f"list {store.name}")
-    listed = {item.path: item for item in store.files()}
+    listed = {item.path: item for item in listed_files(store)}
     found = list(_found(store, listed))
     if not found:
         raise SelectionError(

@@ -40,6 +40,7 @@ from harness.system.progress import Progress
 
 # What failed for a reason of the machine is tried once more at once, and again whenever the command is repeated.
 TRIES = 2
+UNREACHABLE = "spurious-unreachable"
 KEPT = "kept"
 """A file in the folder of a run whose results are kept: what it left without one is tried in another run."""
 
@@ -104,15 +105,22 @@ class _Shard:
 
     def run(self, units: Sequence[FleetUnit]) -> list[FleetUnit]:
         """Run units and return those that have no result, each with a fault that says why."""
-        listed = {item.path: item for item in self._store.files()} if units else {}
+        try:
+            listed = {item.path: item for item in self._store.files()} if units else {}
+        except SourceFault as fault:
+            return [self._faulty(unit, fault.label, fault.text) for unit in units]
         left: list[FleetUnit] = []
+        silent = ""  # a store that does not answer is not waited for again, for each of thousands
         for group in runs_of(units):
             ready = []
             for unit in group:
                 try:
+                    if silent:
+                        raise SourceFault(UNREACHABLE, silent)
                     ready.append(_Ready(unit, self._declaration(unit, listed)))
                 except SourceFault as fault:
                     left.append(self._faulty(unit, fault.label, fault.text))
+                    silent = fault.text if fault.label == UNREACHABLE else ""
             if ready:
                 left += self._run(ready)
         return left

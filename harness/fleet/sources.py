@@ -9,7 +9,7 @@ import hashlib
 import os
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -24,6 +24,18 @@ TRIES = 4
 FIRST_WAIT_S = 0.5
 CHUNK_BYTES = 8 << 20
 CACHE_BYTES = 20 << 30
+# What drivers raise where nobody, or nobody any more, says who asks; by name, for none of them is imported here.
+NO_CREDENTIALS = frozenset(
+    {
+        *("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"),
+        *("SSOTokenLoadError", "UnauthorizedSSOTokenError", "DefaultCredentialsError", "RefreshError"),
+    }
+)
+REFUSED = (401, 403)
+"""Of HTTP, where a driver passes it on as it came."""
+EXPIRED = "FileExpired"
+"""What s3fs raises where an object is written anew while it is read."""
+VERSIONS = ("ETag", "etag", "generation", "LastModified", "mtime", "created")
 DRIVER = "pip install 'torchscript-upgrade-gate[fleet]' and the driver: s3fs for s3://, gcsfs for gs://, aiohttp for https://"
 
 
@@ -50,10 +62,10 @@ class Store(Protocol):
     name: str
 
     def files(self) -> tuple[Listed, ...]:
-        """Return every file, by path.
+        """Return every file, by path, as the store has it now.
 
         Raises:
-            SelectionError: there is no such store, or it cannot be listed.
+            SourceFault: there is no such store, or it cannot be listed.
         """
 
     def local(self, listed: Listed) -> Path:
@@ -64,6 +76,21 @@ class Store(Protocol):
         """
 
 
+def listed_files(store: Store) -> tuple[Listed, ...]:
+    """Return every file of a store that was named, by path.
+
+    Raises:
+        SelectionError: there is no such store, or it cannot be listed.
+    """
+    try:
+        return store.files()
+    except SourceFault as fault:
+        raise SelectionError(
+            f"there is no store {store.name}: {fault.text}",
+            "name a folder that this user may read, or an address such as s3://bucket, and see its credentials",
+        ) from None
+
+
 def open_store(name: str, cache: Path, *, leave_out: Sequence[Path] = (), limit_bytes: int = CACHE_BYTES) -> Store:
     """Return the store that a folder or an address means; nothing is listed yet.
 
@@ -72,14 +99,16 @@ def open_store(name: str, cache: Path, *, leave_out: Sequence[Path] = (), limit_
         leave_out: folders below it that are no part of it.
 
     Raises:
-        ConfigError: it cannot be reached without another package, or the address holds a password.
+        ConfigError: it cannot be reached without another package, or the address holds a password or a signature.
     """
     scheme = name.partition("://")[0] if "://" in name else ""
     if scheme in ("", "file"):
         return FolderStore(Path(name.removeprefix("file://")).absolute(), leave_out)
-    if urllib.parse.urlsplit(name).password is not None:
+    said = urllib.parse.urlsplit(name)
+    if said.password is not None or (scheme in ("http", "https") and said.query):
+        what = "a password" if said.password is not None else "a query, as signed addresses do"
         raise ConfigError(
-            f"{scheme}://...: the address holds a password, which reports would show",
+            f"{scheme}://...: the address holds {what}, which reports would show",
             "give credentials as the library of that store takes them: environment, profile, role",
         )
     return RemoteStore(name.rstrip("/"), _file_system(name, scheme), cache, limit_bytes)
@@ -109,9 +138,7 @@ class FolderStore:
     def files(self) -> tuple[Listed, ...]:
         """Return every file, by path."""
         if not self._folder.is_dir():
-            raise SelectionError(
-                f"there is no store {self.name}: no such folder", "name a folder, or an address such as s3://bucket"
-            )
+            raise SourceFault("spurious-unreachable", "no such folder")
         return tuple(sorted(self._walked()))
 
     def _walked(self) -> Iterator[Listed]:
@@ -126,7 +153,7 @@ class FolderStore:
                     status = path.stat()
                     yield Listed(path.relative_to(self._folder).as_posix(), status.st_size, str(status.st_mtime_ns))
         if refused:
-            raise SelectionError(f"{first_few(refused, 3)}: cannot be listed", "let this user read it")
+            raise SourceFault("spurious-forbidden", f"{first_few(refused, 3)}: cannot be listed")
 
     def _is_left_out(self, folder: Path) -> bool:
         return os.path.realpath(folder) in self._leave_out or ((folder / PLAN).exists() and (folder / PROBES).exists())
@@ -162,24 +189,16 @@ class RemoteStore:
     def files(self) -> tuple[Listed, ...]:
         """Return every file, by path."""
         root = self._fs._strip_protocol(self.name)  # noqa: SLF001  its way from an address to its own paths
-        try:
-            found = self._asked(lambda: self._fs.find(root, detail=True), self.name)
-        except SourceFault as fault:
-            raise SelectionError(f"{fault.text}", "is the address right, and may these credentials list it?") from None
+        self._fs.invalidate_cache()  # drivers remember what they have listed
+        found = self._asked(lambda: self._fs.find(root, detail=True), self.name)
         if not found:
-            raise SelectionError(f"{self.name} holds no file", "name a folder of artifacts")
-        return tuple(sorted(self._listed(path, root, facts) for path, facts in found.items()))
-
-    def _listed(self, path: str, root: str, facts: dict[str, Any]) -> Listed:
-        version = next(
-            (
-                str(facts[key])
-                for key in ("ETag", "etag", "generation", "LastModified", "mtime", "created")
-                if facts.get(key)
-            ),
-            "",
+            raise SourceFault("spurious-vanished", f"{self.name} holds no file")
+        return tuple(
+            sorted(
+                Listed(path.removeprefix(root).lstrip("/"), int(facts.get("size") or 0), _version(facts))
+                for path, facts in found.items()
+            )
         )
-        return Listed(path.removeprefix(root).lstrip("/"), int(facts.get("size") or 0), version.strip('"'))
 
     def local(self, listed: Listed) -> Path:
         """Return a copy of it, fetched unless it is there already."""
@@ -192,7 +211,7 @@ class RemoteStore:
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         part.unlink(missing_ok=True)
         try:
-            self._asked(lambda: self._fetch(listed.path, part), f"{self.name}/{listed.path}")
+            self._asked(lambda: self._fetch(listed, part), f"{self.name}/{listed.path}")
             if listed.size and part.stat().st_size != listed.size:
                 raise SourceFault("spurious-changed", f"{listed.path} has another size than it was listed with")
             part.replace(path)
@@ -203,9 +222,12 @@ class RemoteStore:
         self._trim(path)
         return path
 
-    def _fetch(self, path: str, part: Path) -> None:
-        """Append what is missing of it to ``part``."""
-        with part.open("ab") as target, self._fs.open(f"{self.name}/{path}", "rb") as source:
+    def _fetch(self, listed: Listed, part: Path) -> None:
+        """Append what is missing of it to ``part``, as long as it is what was listed."""
+        with part.open("ab") as target, self._fs.open(f"{self.name}/{listed.path}", "rb") as source:
+            now = _version(getattr(source, "details", None) or {})
+            if listed.version and now and now != listed.version:
+                raise SourceFault("spurious-changed", f"{listed.path} was written anew since it was listed")
             source.seek(target.tell())
             while chunk := source.read(CHUNK_BYTES):
                 target.write(chunk)
@@ -214,20 +236,24 @@ class RemoteStore:
         """Return what the store answers, which is asked again where it fails.
 
         Raises:
-            SourceFault: it is not there, may not be read, or does not answer.
+            SourceFault: it is not there, may not be read, changes, or does not answer.
         """
         wait_s = FIRST_WAIT_S
         for attempt in range(1, TRIES + 1):
             try:
                 return ask()
+            except SourceFault:
+                raise
             except FileNotFoundError:
                 raise SourceFault("spurious-vanished", f"{what} is not there") from None
-            except PermissionError as error:
-                text = f"{what}: these credentials may not read it, or have expired: {error}"
-                raise SourceFault("spurious-forbidden", text) from None
             except Exception as error:  # noqa: BLE001  every driver has exceptions of its own
+                words = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+                if _is_refusal(error):
+                    text = f"{what}: these credentials may not read it, are missing, or have expired: {words}"
+                    raise SourceFault("spurious-forbidden", text) from None
+                if type(error).__name__ == EXPIRED:
+                    raise SourceFault("spurious-changed", f"{what} was written anew while it was read") from None
                 if attempt == TRIES:
-                    words = f"{type(error).__name__}: {error}".splitlines()[0][:200]
                     raise SourceFault("spurious-unreachable", f"{what}, tried {TRIES} times: {words}") from None
                 self._wait(wait_s)
                 wait_s *= 2
@@ -245,3 +271,16 @@ class RemoteStore:
             if path != keep:
                 size -= path.stat().st_size
                 path.unlink(missing_ok=True)
+
+
+def _version(facts: Mapping[str, Any]) -> str:
+    """Return a word that changes with the content of a file, of what a driver says of it; empty where it says none."""
+    return next((str(facts[key]) for key in VERSIONS if facts.get(key)), "").strip('"')
+
+
+def _is_refusal(error: Exception) -> bool:
+    return (
+        isinstance(error, PermissionError)
+        or type(error).__name__ in NO_CREDENTIALS
+        or getattr(error, "status", None) in REFUSED
+    )

@@ -20,7 +20,7 @@ from harness.domain.fleet import FleetPlan, FleetReport, ShardDone, WaveKind
 from harness.domain.outcome import Status
 from harness.domain.plan import Plan
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
-from harness.errors import ConfigError, SelectionError
+from harness.errors import ConfigError
 from harness.fleet import shard as fleet_shard
 from harness.fleet.merge import merge
 from harness.fleet.plan import PlannedFleet, plan_fleet
@@ -134,8 +134,8 @@ def test_what_changed_or_vanished_since_the_plan_is_labelled_and_another_configu
     with pytest.raises(ConfigError, match="the configuration is another one than when this was planned"):
         run_shard(asked, replace(planned, plan=replace(planned.plan, settings="other")), progress=progress)
     shutil.rmtree(models)
-    with pytest.raises(SelectionError, match="no such folder"):
-        run_shard(asked, planned, progress=progress)
+    gone = run_shard(asked, planned, progress=progress)
+    assert {fault.label for fault in gone.faults} == {"spurious-unreachable"} and len(gone.faults) == 3
 
 
 def write_server_stores(folder: Path, python: str) -> Path:

@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from harness.errors import ConfigError, SelectionError
-from harness.fleet.sources import TRIES, FolderStore, Listed, RemoteStore, SourceFault, open_store
+from harness.fleet.sources import TRIES, FolderStore, Listed, RemoteStore, SourceFault, listed_files, open_store
 
 CONTENT = bytes(range(256)) * 64
 
@@ -75,6 +75,8 @@ def test_a_read_that_breaks_off_goes_on_where_it_was(memory: Any, tmp_path: Path
         (OSError("reset by peer"), "spurious-unreachable"),
         (RuntimeError("of a driver"), "spurious-unreachable"),
         (PermissionError("ExpiredToken"), "spurious-forbidden"),
+        (type("NoCredentialsError", (Exception,), {})("no credentials"), "spurious-forbidden"),
+        (type("FileExpired", (OSError,), {})("of s3fs"), "spurious-changed"),
     ],
 )
 def test_what_does_not_come_is_labelled_and_leaves_nothing(
@@ -93,6 +95,22 @@ def test_what_is_gone_or_has_changed_is_labelled(memory: Any, tmp_path: Path) ->
     with pytest.raises(SourceFault) as fault:
         remote(memory, tmp_path).local(Listed("b.pt", 4))
     assert fault.value.label == "spurious-changed"
+
+
+def test_an_object_that_was_written_anew_since_it_was_listed_is_not_kept_under_its_former_version(
+    memory: Any, tmp_path: Path
+) -> None:
+    class Versioned(Flaky):
+        def open(self, path: str, mode: str) -> Any:
+            opened = super().open(path, mode)
+            opened.details = {"ETag": '"2"'}
+            return opened
+
+    with pytest.raises(SourceFault) as fault:
+        remote(Versioned(memory, 0, OSError()), tmp_path).local(Listed("b.pt", 1, "1"))
+    assert fault.value.label == "spurious-changed"
+    assert list(tmp_path.iterdir()) == []
+    assert remote(Versioned(memory, 0, OSError()), tmp_path).local(Listed("b.pt", 1, "2")).read_bytes() == b"b"
 
 
 def test_an_object_that_is_written_anew_is_fetched_anew(memory: Any, tmp_path: Path) -> None:
@@ -117,8 +135,9 @@ def test_the_cache_keeps_to_its_bound_and_to_what_was_used_last(memory: Any, tmp
     ("name", "said"),
     [
         ("s3://key:secret@bucket/models", "holds a password"),
+        ("https://host/models?X-Amz-Signature=secret", "holds a query"),
         ("nosuch://bucket", "nosuch"),
-        ("s3://bucket/models", "s3fs"),
+        ("gs://bucket/models", "gcsfs"),
     ],
 )
 def test_an_address_that_cannot_be_read_is_one_line_without_secrets(name: str, said: str, tmp_path: Path) -> None:
@@ -128,8 +147,8 @@ def test_an_address_that_cannot_be_read_is_one_line_without_secrets(name: str, s
 
 
 def test_an_empty_address_is_refused(memory: Any, tmp_path: Path) -> None:
-    with pytest.raises(SelectionError):
-        open_store("memory://nothing", tmp_path).files()
+    with pytest.raises(SelectionError, match="holds no file"):
+        listed_files(open_store("memory://nothing", tmp_path))
 
 
 def test_a_folder_leaves_out_dots_runs_and_its_own_fleet(tmp_path: Path) -> None:
@@ -152,4 +171,4 @@ def test_no_link_is_followed_out_of_a_folder(tmp_path: Path) -> None:
 
 def test_a_folder_that_vanishes_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SelectionError, match="no such folder"):
-        FolderStore(tmp_path / "gone").files()
+        listed_files(FolderStore(tmp_path / "gone"))
