@@ -123,7 +123,8 @@ def done_after_first_fetch(
     planned: PlannedFleet, asked: Options, what: Any, monkeypatch: pytest.MonkeyPatch
 ) -> ShardDone:
     """Run all, and let something happen as soon as one artifact has come."""
-    fetch, seen = RemoteStore.local, []
+    fetch = RemoteStore.local
+    seen: list[Path] = []
 
     def local(store: RemoteStore, listed: Any) -> Path:
         path = fetch(store, listed)
@@ -239,7 +240,7 @@ def test_an_expired_token_is_labelled_for_every_artifact_and_none_is_judged(
     thread.start()
     try:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_address[1]}")
-        type(bucket.files).clear_instance_cache()
+        s3fs.S3FileSystem.clear_instance_cache()
         done = run_shard(asked, planned, progress=QUIET)
     finally:
         server.shutdown()
