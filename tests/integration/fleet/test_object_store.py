@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -188,17 +188,12 @@ def test_what_ends_in_mid_run_keeps_what_came_and_labels_the_rest(
     bucket: Bucket, folder: Path, asked: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.fill(folder)
-    for number, (what, label, undo) in enumerate(
-        (
-            (
-                lambda: bucket.files.rm("bucket", recursive=True),
-                "spurious-vanished",
-                lambda: bucket.files.mkdir("bucket"),
-            ),
-            (bucket.refuse_unknown_keys, "spurious-forbidden", bucket.allow_all),
-            (bucket.process.kill, "spurious-unreachable", None),
-        )
-    ):
+    cases: tuple[tuple[Callable[[], Any], str, Callable[[], Any] | None], ...] = (
+        (lambda: bucket.files.rm("bucket", recursive=True), "spurious-vanished", lambda: bucket.files.mkdir("bucket")),
+        (bucket.refuse_unknown_keys, "spurious-forbidden", bucket.allow_all),
+        (bucket.process.kill, "spurious-unreachable", None),
+    )
+    for number, (what, label, undo) in enumerate(cases):
         planned = planned_on("s3://bucket/models", tmp_path / f"fleet_{number}", asked)
         done = done_after_first_fetch(planned, asked, what, monkeypatch)
         assert (done.made, {fault.label for fault in done.faults}) == (1, {label}), label
