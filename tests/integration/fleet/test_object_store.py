@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,8 @@ def done_after_first_fetch(
     planned: PlannedFleet, asked: Options, what: Any, monkeypatch: pytest.MonkeyPatch
 ) -> ShardDone:
     """Run all, and let something happen as soon as one artifact has come."""
-    fetch, seen = RemoteStore.local, []
+    fetch = RemoteStore.local
+    seen: list[Path] = []
 
     def local(store: RemoteStore, listed: Any) -> Path:
         path = fetch(store, listed)
@@ -187,17 +188,12 @@ def test_what_ends_in_mid_run_keeps_what_came_and_labels_the_rest(
     bucket: Bucket, folder: Path, asked: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.fill(folder)
-    for number, (what, label, undo) in enumerate(
-        (
-            (
-                lambda: bucket.files.rm("bucket", recursive=True),
-                "spurious-vanished",
-                lambda: bucket.files.mkdir("bucket"),
-            ),
-            (bucket.refuse_unknown_keys, "spurious-forbidden", bucket.allow_all),
-            (bucket.process.kill, "spurious-unreachable", None),
-        )
-    ):
+    cases: tuple[tuple[Callable[[], Any], str, Callable[[], Any] | None], ...] = (
+        (lambda: bucket.files.rm("bucket", recursive=True), "spurious-vanished", lambda: bucket.files.mkdir("bucket")),
+        (bucket.refuse_unknown_keys, "spurious-forbidden", bucket.allow_all),
+        (bucket.process.kill, "spurious-unreachable", None),
+    )
+    for number, (what, label, undo) in enumerate(cases):
         planned = planned_on("s3://bucket/models", tmp_path / f"fleet_{number}", asked)
         done = done_after_first_fetch(planned, asked, what, monkeypatch)
         assert (done.made, {fault.label for fault in done.faults}) == (1, {label}), label
@@ -239,7 +235,7 @@ def test_an_expired_token_is_labelled_for_every_artifact_and_none_is_judged(
     thread.start()
     try:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_address[1]}")
-        type(bucket.files).clear_instance_cache()
+        s3fs.S3FileSystem.clear_instance_cache()
         done = run_shard(asked, planned, progress=QUIET)
     finally:
         server.shutdown()
