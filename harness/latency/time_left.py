@@ -21,7 +21,10 @@ from harness.latency.spending import side_by_side
 # Starting the processes of one round, in CPU time of an import of torch: it waits for a cold disk once.
 START_IMPORTS = 1.0
 # What a model costs each arm in a round besides its own work: orders, collections, pauses.
-ORDERS_S = 0.05
+ORDERS_S = 0.03
+# Loading and cold calls take this share of what they took in a probe, which compiles for the first time in its life and
+# beside another one (13 and 24 models of served size, 2026-11-26: 0.4 to 0.7).
+COLD_SHARE = 0.5
 # Which share of the models a look leaves undecided, before any was looked at; it counts as so many models.
 UNDECIDED_BEFORE = 0.5
 GUESSED_ON = 2.0
@@ -125,7 +128,8 @@ def expected_cost(
     if warm_s > budget.block_s:
         turns = min(turns, max(FEWEST_TURNS, round(turns * budget.block_s / warm_s)))
     blocks_s = (turns + 0.25) * max(budget.block_s, warm_s)
-    loaded_s = 1e-9 * (results[0].load_ns or 0) + sum(calls_s[:COLD_CALLS]) + fewest * warm_s
+    cold_s = 1e-9 * (results[0].load_ns or 0) + sum(max(call_s - warm_s, 0.0) for call_s in calls_s[:COLD_CALLS])
+    loaded_s = COLD_SHARE * cold_s + FEWEST_FIRST_CALLS * warm_s
     later_s = ORDERS_S + loaded_s + blocks_s
     shapes_s = (sets - 1) * min(SHAPE_CALLS * warm_s, max(SHAPE_S, SHAPE_CALLS_LEAST * warm_s))
     # One call of each thread falls before the start, and meanwhile all lanes wait.
