@@ -35,6 +35,13 @@ IN_A_BATCH = {
     "lost_in_a_batch": ("lost:150", "call_error"),
     "out_of_memory_in_a_batch": ("out_of_memory:60", "out_of_memory"),
 }
+# Four models of one process of the C++ worker: more than one of them does alone.
+IN_A_SERVER = {
+    "late_error_in_a_server": ("late_error:60", "call_error"),
+    "hang_in_a_server": ("hang:60", "hang"),
+    "lost_in_a_server": ("lost:60", "call_error"),
+    "out_of_memory_in_a_server": ("out_of_memory:40", "out_of_memory"),
+}
 NAMES = ("one", "two", "long", "four", "five")
 MODEL = """
 @model("{name}", timed=False)
@@ -91,7 +98,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for release in (OLD, NEW):
         library = build(interpreter(release), default_environment_root(PROJECT) / "native") / "fakedev.py"
         text += f'\n[tool.compat.environments."{release}"]\nlibraries = ["{library}"]\n'
-    for name, (fault, _) in {**FAULTS, **IN_A_BATCH}.items():
+    for name, (fault, _) in {**FAULTS, **IN_A_BATCH, **IN_A_SERVER}.items():
         text += f'\n[tool.compat.serving.profiles.{name}]\nenv = {{ FAKEDEV_FAULT = "{fault}" }}\n'
     folder = tmp_path_factory.mktemp("project")
     (folder / "pyproject.toml").write_text(text)
@@ -196,19 +203,33 @@ def test_fault_in_the_middle_of_a_batch_blocks_for_the_model_that_also_has_it_al
     assert len(set(pids.values())) == 3
 
 
+def for_cpp() -> tuple[str, ...]:
+    """Return the options that name what the C++ worker opens."""
+    native = default_environment_root(PROJECT) / "native"
+    named = (f"{release}={build(interpreter(release), native) / 'libfakedev.so'}" for release in (OLD, NEW))
+    return tuple(word for library in named for word in ("--library", library))
+
+
+@pytest.mark.parametrize("name", IN_A_SERVER)
+def test_fault_of_the_device_that_only_a_cpp_server_meets_blocks_and_is_named(
+    project: Path, tmp_path: Path, name: str
+) -> None:
+    models = ("--fixtures", str(project / "five"), "-k", "not long", "--set", "devices.fakedev.contexts=false")
+    run = on_the_device(project, tmp_path, *for_cpp(), *IN_CPP, "--new-profile", name, models=models)
+    assert run.report.judgement.decision is Decision.BLOCKED, run.out + run.err
+    assert [scenario.worker for scenario in run.report.scenarios] == ["libtorch"]
+    kinds = {kind for model in NAMES if model != "long" for kind in run.kinds(model)}
+    assert IN_A_SERVER[name][1] in kinds, run.out
+
+
 def test_model_that_draws_on_the_device_answers_alike_in_both_workers_and_their_pins_read_back(
     project: Path, tmp_path: Path
 ) -> None:
     fixtures = tmp_path / "drawing"
     fixtures.mkdir()
     (fixtures / "__init__.py").write_text(DRAWING)
-    for_cpp = [
-        f"{release}={build(interpreter(release), default_environment_root(PROJECT) / 'native') / 'libfakedev.so'}"
-        for release in (OLD, NEW)
-    ]
-    libraries = [word for library in for_cpp for word in ("--library", library)]
     pins = [word for name, value in PINS.items() for word in ("--set", f"serving.numerics.{name}={json.dumps(value)}")]
-    words = (*libraries, *pins, *IN_CPP)
+    words = (*for_cpp(), *pins, *IN_CPP)
     run = on_the_device(project, tmp_path / "reports", *words, models=("--fixtures", str(fixtures)))
     assert run.report.judgement.decision is Decision.UPGRADE_OK, run.out + run.err
     assert [scenario.worker for scenario in run.report.scenarios] == ["libtorch"]

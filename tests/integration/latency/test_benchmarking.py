@@ -112,7 +112,8 @@ def test_every_number_is_there_and_plausible(measured: Measured) -> None:
 def test_processes_run_on_the_chosen_core(measured: Measured) -> None:
     assert measured.placement.cores
     assert measured.cores == [set(measured.placement.cores)] * 2 * len((*OURS, *ZOO))
-    assert set(measured.last_core) == set(measured.placement.cores)
+    # At the first turn both are asleep since they were pinned, and the kernel names the core on which they started.
+    assert set(measured.last_core[2:]) == set(measured.placement.cores)
     assert measured.machine_state.cores == measured.placement.cores
     assert 0 <= measured.machine_state.others <= 1
     assert 0 <= measured.machine_state.stolen <= 1
