@@ -26,6 +26,15 @@ def test_models_that_a_first_look_decides_take_its_rounds() -> None:
     assert left({**one, "b": Open(rounds=0, looks=LOOKS)}, undecided=0.0) == pytest.approx(3 * 14)
 
 
+def test_first_looks_of_all_models_share_the_starts_and_two_lanes_the_models() -> None:
+    costs = dict.fromkeys(("a", "b", "c"), COST)
+    assert TimeLeft(costs, start_s=10.0).first_looks_s(["a", "b"], 3) == pytest.approx(3 * (10 + 4))
+    in_two = TimeLeft(costs, start_s=10.0, lanes=2)
+    assert in_two.first_looks_s(costs, 3) == pytest.approx(3 * (10 + 3))
+    in_two.took(["a", "b", "c"], 2 * 13.0, is_first=True)  # twice as long as expected; both count alike
+    assert in_two.first_looks_s(costs, 3) == pytest.approx(1.5 * 3 * (10 + 3))
+
+
 def test_models_that_no_look_decides_take_all_rounds_and_the_later_ones_cost_less() -> None:
     assert left({"a": Open(rounds=0, looks=LOOKS)}, undecided=1.0) == pytest.approx(3 * 12 + 3 * 11)
     assert left({"a": Open(rounds=4, looks=LOOKS)}, undecided=1.0) == pytest.approx(2 * 11)
