@@ -23,7 +23,7 @@ from harness.fleet.plan import (
     sides_of,
     store_of,
 )
-from harness.fleet.planning import content_of, runs_of, shard_of
+from harness.fleet.planning import content_of, key_of, runs_of, shard_of
 from harness.fleet.reading import sha256_of, unpacked
 from harness.fleet.results import FleetResults
 from harness.fleet.sources import Listed, SourceFault, Store
@@ -65,7 +65,7 @@ def run_shard(
         shard: (index from 1, count).
 
     Raises:
-        ConfigError: the configuration or a release is another one than when it was planned.
+        ConfigError: the configuration, a release or the gate is another one than when it was planned.
         EnvironmentUnavailable: a release could not be provisioned.
         RunDirError: another process does this part, or a folder cannot be written.
     """
@@ -76,7 +76,7 @@ def run_shard(
         open_units = [unit for unit in mine if unit.key not in known]
         if not open_units:
             return ShardDone(units=len(mine), known=len(known), made=0)
-        runner = _Shard(options, planned, results, progress)
+        runner = _Shard(options, planned, results, progress, open_units)
         for _ in range(TRIES):
             open_units = runner.run(open_units)
         faults = tuple(found for unit in open_units if (found := results.fault(unit.key)) is not None)
@@ -85,7 +85,14 @@ def run_shard(
 
 
 class _Shard:
-    def __init__(self, options: Options, planned: PlannedFleet, results: FleetResults, progress: Progress) -> None:
+    def __init__(
+        self,
+        options: Options,
+        planned: PlannedFleet,
+        results: FleetResults,
+        progress: Progress,
+        mine: Sequence[FleetUnit],
+    ) -> None:
         self._options, self._plan, self._folder = options, planned.plan, planned.folder
         self._results, self._progress = results, progress
         self._artifacts = {artifact.name: artifact for artifact in planned.plan.artifacts}
@@ -101,6 +108,10 @@ class _Shard:
         ):
             if then != now:
                 raise ConfigError(f"{what} is another one than when this was planned: {then}, now {now}", "plan again")
+        if any(
+            key_of(content_of(self._artifacts[one.artifact], one.examination, self._common)) != one.key for one in mine
+        ):
+            raise ConfigError("the gate is another one than when this was planned: its workers differ", "plan again")
         self.runs: list[str] = []
 
     def run(self, units: Sequence[FleetUnit]) -> list[FleetUnit]:

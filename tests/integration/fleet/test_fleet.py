@@ -133,6 +133,9 @@ def test_what_changed_or_vanished_since_the_plan_is_labelled_and_another_configu
     assert (answer.decision.value, answer.exit_code, answer.causes) == ("NOTHING TESTED", 4, ())
     with pytest.raises(ConfigError, match="the configuration is another one than when this was planned"):
         run_shard(asked, replace(planned, plan=replace(planned.plan, settings="other")), progress=progress)
+    others = tuple(replace(unit, key="0" * 64) for unit in planned.plan.units)  # as other workers would name them
+    with pytest.raises(ConfigError, match="the gate is another one than when this was planned"):
+        run_shard(asked, replace(planned, plan=replace(planned.plan, units=others)), progress=progress)
     shutil.rmtree(models)
     gone = run_shard(asked, planned, progress=progress)
     assert {fault.label for fault in gone.faults} == {"spurious-unreachable"} and len(gone.faults) == 3
