@@ -35,11 +35,11 @@ IN_A_BATCH = {
     "lost_in_a_batch": ("lost:150", "call_error"),
     "out_of_memory_in_a_batch": ("out_of_memory:60", "out_of_memory"),
 }
-# Four models of one process of the C++ worker: more than one of them does alone.
+# Four models of one process of the C++ worker: more than one of them does alone, so it fails beside others only.
 IN_A_SERVER = {
-    "late_error_in_a_server": ("late_error:60", "call_error"),
+    "late_error_in_a_server": ("late_error:60", "concurrent_error"),
     "hang_in_a_server": ("hang:60", "hang"),
-    "lost_in_a_server": ("lost:60", "call_error"),
+    "lost_in_a_server": ("lost:60", "concurrent_error"),
     "out_of_memory_in_a_server": ("out_of_memory:40", "out_of_memory"),
 }
 NAMES = ("one", "two", "long", "four", "five")
