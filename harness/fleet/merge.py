@@ -93,9 +93,11 @@ def merged(
         for item in plan.artifacts
         if item.key in found
     }
-    families = {item.name: " ".join(family_of(item)) for item in plan.artifacts}
-    together, timing = over_fleet(_report(whole, artifacts, frames), families) if whole else (None, FleetTiming())
-    report = judge(together) if together is not None else None
+    report, timing = None, FleetTiming()
+    if whole:
+        families = {item.name: " ".join(family_of(item)) for item in plan.artifacts}
+        together, timing = over_fleet(_report(whole, artifacts, frames), families)
+        report = judge(together)
     verdicts = {row.model: row for row in report.judgement.rows} if report is not None else {}
     causes = report.causes if report is not None else ()
     cause_of = {cell: cause.id for cause in causes for cell in cause.cells}

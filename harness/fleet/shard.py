@@ -26,7 +26,7 @@ from harness.fleet.plan import (
 from harness.fleet.planning import content_of, key_of, runs_of, shard_of
 from harness.fleet.reading import sha256_of, unpacked
 from harness.fleet.results import FleetResults
-from harness.fleet.sources import Listed, SourceFault, Store
+from harness.fleet.sources import UNREACHABLE, Listed, SourceFault, Store
 from harness.models.given import GivenModels, source_digest
 from harness.run.execute import execute
 from harness.run.files import stored_report
@@ -40,7 +40,6 @@ from harness.system.progress import Progress
 
 # What failed for a reason of the machine is tried once more at once, and again whenever the command is repeated.
 TRIES = 2
-UNREACHABLE = "spurious-unreachable"
 KEPT = "kept"
 """A file in the folder of a run whose results are kept: what it left without one is tried in another run."""
 

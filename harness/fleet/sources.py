@@ -24,6 +24,7 @@ TRIES = 4
 FIRST_WAIT_S = 0.5
 CHUNK_BYTES = 8 << 20
 CACHE_BYTES = 20 << 30
+UNREACHABLE = "spurious-unreachable"
 # What drivers raise where nobody, or nobody any more, says who asks; by name, for none of them is imported here.
 NO_CREDENTIALS = frozenset(
     {
@@ -86,7 +87,7 @@ def listed_files(store: Store) -> tuple[Listed, ...]:
         return store.files()
     except SourceFault as fault:
         raise SelectionError(
-            f"there is no store {store.name}: {fault.text}",
+            f"{store.name} cannot be listed: {fault.text}",
             "name a folder that this user may read, or an address such as s3://bucket, and see its credentials",
         ) from None
 
@@ -138,7 +139,7 @@ class FolderStore:
     def files(self) -> tuple[Listed, ...]:
         """Return every file, by path."""
         if not self._folder.is_dir():
-            raise SourceFault("spurious-unreachable", "no such folder")
+            raise SourceFault(UNREACHABLE, "no such folder")
         return tuple(sorted(self._walked()))
 
     def _walked(self) -> Iterator[Listed]:
@@ -254,7 +255,7 @@ class RemoteStore:
                 if type(error).__name__ == EXPIRED:
                     raise SourceFault("spurious-changed", f"{what} was written anew while it was read") from None
                 if attempt == TRIES:
-                    raise SourceFault("spurious-unreachable", f"{what}, tried {TRIES} times: {words}") from None
+                    raise SourceFault(UNREACHABLE, f"{what}, tried {TRIES} times: {words}") from None
                 self._wait(wait_s)
                 wait_s *= 2
         raise AssertionError

@@ -17,8 +17,8 @@ from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEsti
 from harness.domain.report import RunReport
 from harness.domain.text import counted
 from harness.latency.distributions import cumulative
-from harness.latency.moderation import Prior, Spread, fit_prior, moderated
-from harness.latency.statistics import interval, round_logs, spread_of
+from harness.latency.moderation import Prior, fit_prior
+from harness.latency.statistics import interval, round_logs, spread_of, spread_of_mean
 
 FALSE_SHARE = 0.05
 
@@ -55,8 +55,13 @@ def over_fleet(report: RunReport, families: Mapping[str, str]) -> tuple[RunRepor
         report: with all models of the fleet.
         families: model -> what it shares with those that were not timed themselves and have its measurement.
     """
-    timed = {families[item.model]: item.latency for item in report.models if _is_timed(item.latency)}
-    widened, found = controlled({key: one for key, one in timed.items() if one is not None})
+    widened, found = controlled(
+        {
+            families[item.model]: item.latency
+            for item in report.models
+            if item.latency is not None and item.latency.steady is not None
+        }
+    )
     models = tuple(
         replace(item, latency=replace(item.latency, confirmation=widened[families[item.model]]))
         if item.latency is not None and families[item.model] in widened
@@ -98,15 +103,11 @@ def by_chance(logs: Sequence[float], prior: Prior | None) -> float:
     """
     if len(logs) < 2:
         return 1.0
-    spread = moderated(Spread(variance=statistics.variance(logs), degrees=len(logs) - 1), prior)
-    if spread.variance <= 0:
+    mean = spread_of_mean(logs, prior)
+    if mean.variance <= 0:
         return 1.0
-    t = statistics.fmean(logs) / math.sqrt(spread.variance / len(logs))
-    return 1.0 - cumulative(t, spread.degrees) if t >= 0 else cumulative(-t, spread.degrees)
-
-
-def _is_timed(latency: LatencyMeasurement | None) -> bool:
-    return latency is not None and latency.steady is not None
+    t = statistics.fmean(logs) / math.sqrt(mean.variance)
+    return 1.0 - cumulative(t, mean.degrees) if t >= 0 else cumulative(-t, mean.degrees)
 
 
 def _phases(measured: LatencyMeasurement) -> tuple[tuple[PairSample, ...], tuple[PairSample, ...]]:

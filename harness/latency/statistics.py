@@ -108,9 +108,15 @@ def interval(logs: Sequence[float], *, level: float = LEVEL, prior: Prior | None
     centre, pairs = statistics.fmean(logs), len(logs)
     if pairs == 1:
         return RatioEstimate(ratio=exp(centre), low=0.0, high=math.inf, pairs=1, detectable=math.inf)
-    spread = moderated(Spread(variance=statistics.variance(logs), degrees=pairs - 1), prior)
-    half = quantile(1 - level / 2, spread.degrees) * math.sqrt(spread.variance / pairs)
+    mean = spread_of_mean(logs, prior)
+    half = quantile(1 - level / 2, mean.degrees) * math.sqrt(mean.variance)
     return estimate_of(centre, half, pairs)
+
+
+def spread_of_mean(logs: Sequence[float], prior: Prior | None) -> Spread:
+    """Return the variance of the mean of two or more logarithms, with what the other models say of it."""
+    one = moderated(Spread(variance=statistics.variance(logs), degrees=len(logs) - 1), prior)
+    return Spread(variance=one.variance / len(logs), degrees=one.degrees)
 
 
 def estimate_of(centre: float, half: float, pairs: int) -> RatioEstimate:

@@ -1,8 +1,5 @@
 """The static check: reads artifacts within limits and predicts what releases will do with them; none is loaded."""
 
-import functools
-import platform
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +8,7 @@ from harness.archive.code import CodeMemory
 from harness.archive.formats import FAILURES, FORMATS
 from harness.archive.limits import CannotRead
 from harness.archive.reading import read_artifact
-from harness.domain.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry, Processor
+from harness.domain.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry
 from harness.domain.models import Artifact
 from harness.domain.prediction import InspectedFile, StaticReport
 from harness.domain.probe import TORCH_LOAD, ModelResult
@@ -23,6 +20,7 @@ from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, 
 from harness.static.judging import predicted
 from harness.static.predict import predict, touches_files
 from harness.static.registries import registries_of
+from harness.system.cores import processor
 
 
 def inspect_file(
@@ -46,17 +44,6 @@ def inspect_file(
         return InspectedFile(path=path, failure=failure, advice=FAILURES[error.kind], verdicts={})
     verdicts = predict(facts, registries, processor())
     return InspectedFile(path=path, facts=facts, advice=FORMATS[facts.format][1], verdicts=verdicts)
-
-
-@functools.cache
-def processor() -> Processor:
-    """Return this machine and what its CPU knows; nothing of that where the kernel does not tell."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    told = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
-    return Processor(machine=platform.machine(), instructions=frozenset(told[1].split() if told else ()))
 
 
 def predict_loading(facts: ExportedByBoth, effects: Effects) -> Inspected:

@@ -1,13 +1,17 @@
-"""The cores of this machine: how many, how clocked, how busy; and pinning a benchmark's processes to some of them."""
+"""The cores of this machine: how many, how clocked, how busy; what they know; and which of them a benchmark gets."""
 
 import contextlib
+import functools
 import os
+import platform
+import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from harness.domain.archive import Processor
 from harness.domain.machine import Cores
 from harness.system import load
 from harness.system.files import text_of
@@ -66,6 +70,13 @@ def choose(cores: int, quiet_s: float = QUIET_S) -> Placement:
     busy = {core: (after[core] - before[core]).busy for core in allowed if core in after and core in before}
     ranked = rank(allowed, busy, {core: _siblings(core) for core in allowed})
     return Placement(cores=tuple(sorted(ranked[:cores])), ranked=ranked)
+
+
+@functools.cache
+def processor() -> Processor:
+    """Return this machine and what its CPU knows; nothing of that where the kernel does not tell."""
+    told = re.search(r"^(?:flags|Features)\s*:(.*)$", text_of(Path("/proc/cpuinfo")), re.MULTILINE)
+    return Processor(machine=platform.machine(), instructions=frozenset(told[1].split() if told else ()))
 
 
 def physical_cores() -> int:

@@ -1,12 +1,11 @@
 """Verbs ``run_program`` and ``run_package``: do a script, as ``run`` does, with .pt2 files or packages as models."""
 
 import contextlib
-import os
 
 import torch
 
-from gate_worker import wire
 from gate_worker.run import script, serving
+from gate_worker.successor import packaging
 
 with contextlib.suppress(ImportError):  # seconds, which are no part of loading; a release that has it not says so there
     import torch._export.serde.serialize
@@ -40,7 +39,5 @@ def run_program(request, run_dir, log):
 
 
 def run_package(request, run_dir, log):
-    work = os.path.join(run_dir, wire.WORK)
-    os.environ["TMPDIR"] = work  # where a package is unpacked; 2.6.0 takes /tmp all the same
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(work, "inductor")  # 2.15.0 asks the compiler when it loads one
+    packaging.keep_within(run_dir)
     script.run(request, run_dir, log, Package)

@@ -184,7 +184,7 @@ def test_an_object_that_changes_or_goes_after_the_plan_is_labelled_and_mended_by
     assert answer_of(planned, asked) == answer_of(local, asked)
 
 
-def test_what_ends_in_mid_run_keeps_what_came_and_labels_the_rest(
+def test_a_store_that_fails_in_mid_run_leaves_finished_results_and_labels_the_rest(
     bucket: Bucket, folder: Path, asked: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.fill(folder)

@@ -106,7 +106,7 @@ def test_fresh_rounds_borrow_the_variance_of_the_fleet() -> None:
     assert by_chance((0.02, 0.05, 0.08), usual) < by_chance((0.02, 0.05, 0.08), None) / 10
 
 
-def test_artifacts_of_one_program_are_one_comparison_and_share_what_came_of_it() -> None:
+def test_artifacts_of_one_program_are_one_comparison_and_share_its_interval() -> None:
     doubtful = suspect([0.07, 0.10, 0.13])
     models = [replace(healthy(f"copy{index}"), latency=doubtful) for index in range(3)]
     others = {**quiet(100), **unsure(9)}
