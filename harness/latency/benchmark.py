@@ -26,7 +26,8 @@ from harness.latency.common_slowdown import common_slowdown, with_own_parts
 from harness.latency.judging import Next, affordable, gate_verdicts, next_step, tolerated
 from harness.latency.looks import look_from
 from harness.latency.moderation import Prior, fit_prior
-from harness.latency.rounds import MeasuredRound, Round
+from harness.latency.quantities import quantity_priors
+from harness.latency.rounds import EXTRA_ROUNDS, LARGE, MeasuredRound, Round, control_every
 from harness.latency.spending import Candidate, further_rounds, next_round, side_by_side, total_s
 from harness.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
 from harness.models import files
@@ -70,10 +71,12 @@ class BenchmarkState:
             self.budget = affordable(self.budget, sample.spent_s)
         (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
 
-    def measured(self, model: str, prior: Prior | None) -> LatencyMeasurement:
-        """Return what is known by now."""
+    def measured(self, model: str, prior: Prior | None, beside: Mapping[str, Prior | None]) -> LatencyMeasurement:
+        """Return what is known by now, with what all models say of variances: of the steady call, and ``beside`` it."""
         looks = self.budget.looks
-        return statistics.measure(model, self.samples, self.fresh, looks=looks, prior=prior, problem=self.problem)
+        return statistics.measure(
+            model, self.samples, self.fresh, looks=looks, prior=prior, beside=beside, problem=self.problem
+        )
 
     def go_on(self, measurement: LatencyMeasurement, policy: PolicySettings, *, confirm: bool) -> None:
         """Decide what comes next."""
@@ -212,10 +215,26 @@ def _time_left(
     known = [facts.baselines.get(pair[0].model) for pair in contestants.values()]
     lanes = lanes_for(contestants, facts, (facts.plan.settings.profile, profile), budget, arms=len(arms))
     costs = {
-        name: expected_cost(baseline.results if baseline is not None else (), budget, arms=arms, lanes=lanes)
+        name: expected_cost(
+            baseline.results if baseline is not None else (),
+            budget,
+            arms=arms,
+            lanes=lanes,
+            control_every=control_every(len(contestants)),
+        )
         for name, baseline in zip(contestants, known, strict=True)
     }
-    return TimeLeft(costs, start_s=START_IMPORTS * effects.import_cpu_s, lanes=lanes)
+    first_rounds = extra_rounds(contestants, budget)
+    return TimeLeft(costs, start_s=START_IMPORTS * effects.import_cpu_s, lanes=lanes, first_rounds=first_rounds)
+
+
+def extra_rounds(contestants: Collection[str], budget: LatencyBudget) -> int:
+    """Return how many rounds measure more than the steady call: as many as an interval of it needs.
+
+    Of three rounds, Student's t makes one as wide as two do with the strength that 16 models or more lend each other
+    (simulated, docs/adr/0072-a-control-for-some.md).
+    """
+    return min(EXTRA_ROUNDS, budget.looks[0]) if len(contestants) >= LARGE else budget.looks[0]
 
 
 def lanes_for(
@@ -296,8 +315,8 @@ def contest(
     at_look: dict[str, LatencyMeasurement] = {}
     folder, number = effects.folder(label.replace(" ", "-")), 0
     while unfinished := [name for name, state in states.items() if state.next is not Next.DONE]:
-        # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
-        wanted = extras and (number < budget.looks[0] or gated)
+        # The later rounds are for the steady call, and for what is gated.
+        wanted = extras and (number < extra_rounds(contestants, budget) or gated)
         kept = _kept(unfinished, requests, folder=folder, number=number, budget=budget, extras=wanted)
         names = kept or _chosen(
             states, measurements, contestants, time_left, time=time, planted=planted, confirm=confirm
@@ -328,9 +347,10 @@ def contest(
         if machine_states is not None and measured.machine_state is not None:
             machine_states.append(measured.machine_state)
         prior = fit_prior([statistics.spread_of(state.samples, state.fresh) for state in states.values()])
+        beside = quantity_priors([state.samples for state in states.values()]) if len(contestants) >= LARGE else {}
         for name in names:
             states[name].problem = measured.problems.get(name, "")
-            measurements[name] = replace(states[name].measured(name, prior), runtime=runtime)
+            measurements[name] = replace(states[name].measured(name, prior, beside), runtime=runtime)
             if states[name].rounds == look_from(states[name].rounds, states[name].budget.looks):
                 at_look[name] = measurements[name]
             states[name].go_on(measurements[name], policies[name], confirm=confirm)

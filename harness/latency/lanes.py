@@ -5,7 +5,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.domain.environment import Environment
 from harness.domain.machine import GpuState, MachineState
-from harness.domain.measurement import PairSample
+from harness.domain.measurement import CONTROL, PairSample
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
 from harness.latency.model_round import FEWEST_FIRST_CALLS, FIRST_CALLS, TOGETHER, ModelRound
@@ -132,13 +132,20 @@ class Lane:
         self.unreaped: list[str] = []
 
     def measure(
-        self, models: deque[str], tick: Callable[[str], None], *, extras: bool, chance: random.Random
+        self,
+        models: deque[str],
+        tick: Callable[[str], None],
+        *,
+        extras: bool,
+        controls: Collection[str],
+        chance: random.Random,
     ) -> dict[str, PairSample]:
         """Return the samples of the models that it took from the left of ``models``, which all lanes share.
 
         The thread that calls this stays on the lane's cores, where it disturbs no other lane.
 
         Args:
+            controls: the models that the control times too.
             chance: draws the order of blocks.
         """
         samples: dict[str, PairSample] = {}
@@ -157,7 +164,8 @@ class Lane:
                         break
                 tick(model)
                 try:
-                    samples[model] = self._benchmark(model, chance, extras=extras, is_last=not models)
+                    arms = [arm for arm in self._processes if arm != CONTROL or model in controls]
+                    samples[model] = self._benchmark(model, arms, chance, extras=extras, is_last=not models)
                 except ProcessLost as lost:
                     self.problems[model] = str(lost)
                     self.stop()
@@ -210,12 +218,14 @@ class Lane:
     def _pids(self) -> list[int]:
         return [process.pid for process in self._processes.values()]
 
-    def _benchmark(self, model: str, chance: random.Random, *, extras: bool, is_last: bool) -> PairSample:
+    def _benchmark(
+        self, model: str, arms: Sequence[str], chance: random.Random, *, extras: bool, is_last: bool
+    ) -> PairSample:
         """Return the sample of one model; what fails once it is timed costs the processes, not the sample."""
         pool = max(one.profile.intra_op_threads for one in self._requests.values())
         model_round = ModelRound(
             model=model,
-            arms=tuple(self._processes),
+            arms=arms,
             order=self._order,
             chance=chance,
             budget=self._budget,

@@ -100,25 +100,26 @@ class ModelRound:
     def measure_extras(self) -> None:
         """Measure what comes beside the blocks: other shapes, several callers at once, replayed graphs.
 
-        Callers at the same time need the cores of all lanes, so the control is spared them. What fails is missing, with
-        the reason; the rest goes on where its process lives and answers.
+        The control is there for the steady call, and is spared this. What fails is missing, with the reason; the rest
+        goes on where its process lives and answers.
         """
         slowest_s = max(block.p50_s for block in self.blocks)
         calls = max(SHAPE_CALLS_LEAST, min(SHAPE_CALLS, round(SHAPE_S / max(slowest_s, 1e-9))))
         self._more = {arm: {"shapes_s": {}} for arm in self.arms}
+        compared = [arm for arm in self.arms if arm != CONTROL]
         for name in self.sets:
-            for arm in self._drawn(self.arms):
+            for arm in self._drawn(compared):
                 answer = self._try(f"new_shape:{name}", arm, "shape", set=name, calls=calls)
                 if answer:
                     self._more[arm]["shapes_s"][name] = tuple(answer["calls_s"])
         if self.budget.threads > 1:
             crowd = {"threads": self.budget.threads, "seconds": self.budget.together_s, "cores": [*self.callers]}
             with self.alone():
-                for arm in self._drawn([arm for arm in self.arms if arm != CONTROL]):
+                for arm in self._drawn(compared):
                     answer = self._try("request", arm, TOGETHER, **crowd)
                     self._more[arm].update({name: answer.get(name) for name in ("request_s", "request_cpu_s")})
         if self.graphs:
-            for arm in self._drawn(self.arms):
+            for arm in self._drawn(compared):
                 answer = self._try("replay", arm, "replay", calls=min(self.blocks[0].calls, REPLAYS))
                 times_ns = answer.get("times_ns")
                 self._more[arm]["replay_s"] = 1e-9 * statistics.median(times_ns) if times_ns else None

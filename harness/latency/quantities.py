@@ -2,9 +2,11 @@
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.domain.measurement import CONTROL, NEW, OLD, ArmSample, PairSample, Quantity, RatioEstimate
+from harness.latency.moderation import Prior, Spread, fit_prior
 
 OLD_ARMS = (OLD, CONTROL)
 # Calls that count as the first ones: profiling, compilation, a slow one, one to spare (docs/evidence.md#first-calls).
@@ -14,8 +16,11 @@ WARMING = 2.0
 # Calls at another shape that may recompile; those after them are what a call costs there.
 SHAPE_CALLS = 4
 
+# What the first rounds alone measure, which may be two.
+OF_FIRST_ROUNDS = ("request", "request_cpu", "new_shape", "replay")
+
 Value = Callable[[PairSample, str, ArmSample], float | None]
-Estimate = Callable[[Callable[[PairSample], float | None]], RatioEstimate | None]
+Estimate = Callable[[str, Callable[[PairSample], float | None]], RatioEstimate | None]
 
 
 def quantities(samples: Sequence[PairSample], estimate: Estimate) -> dict[str, Quantity]:
@@ -23,7 +28,7 @@ def quantities(samples: Sequence[PairSample], estimate: Estimate) -> dict[str, Q
 
     Args:
         samples: of one model.
-        estimate: makes a ratio of a function from a sample to the logarithm of new/old.
+        estimate: makes a ratio of the name of a quantity and a function from a sample to the logarithm of new/old.
     """
     found = {}
     for name, (unit, value) in _values(samples).items():
@@ -31,7 +36,7 @@ def quantities(samples: Sequence[PairSample], estimate: Estimate) -> dict[str, Q
         new = _median(samples, (NEW,), value)
         if old is None or new is None:
             continue
-        ratio = estimate(_log_ratio(value)) if unit != "calls" and name != "growth" else None
+        ratio = estimate(name, _log_ratio(value)) if unit != "calls" and name != "growth" else None
         found[name] = Quantity(old=old, new=new, unit=unit, ratio=ratio)
     return found
 
@@ -59,6 +64,21 @@ def _values(samples: Sequence[PairSample]) -> dict[str, tuple[str, Value]]:
         fixed[f"new_shape:{name}"] = ("s", _first_at_shape(name))
         fixed[f"recompilation:{name}"] = ("calls", _recompilation(name))
     return fixed
+
+
+def quantity_priors(models: Sequence[Sequence[PairSample]]) -> dict[str, Prior | None]:
+    """Return what all models of a run say of the variance of each quantity that two rounds may have to tell.
+
+    The quantities of all input sets of all models are one: they are new shapes everywhere.
+    """
+    spreads: dict[str, list[Spread]] = defaultdict(list)
+    for samples in models:
+        for name, (_, value) in _values(samples).items():
+            quantity, ratio = name.partition(":")[0], _log_ratio(value)
+            logs = [log for sample in samples if (log := ratio(sample)) is not None]
+            if quantity in OF_FIRST_ROUNDS and len(logs) > 1:
+                spreads[quantity].append(Spread(variance=statistics.variance(logs), degrees=len(logs) - 1))
+    return {quantity: fit_prior(found) for quantity, found in spreads.items()}
 
 
 def _median(samples: Sequence[PairSample], arms: Sequence[str], value: Value) -> float | None:

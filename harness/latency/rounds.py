@@ -3,7 +3,7 @@
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,12 @@ from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
 from harness.latency.lanes import NO_WORKERS, Lane, ReadWriteLock, combined
 from harness.system.cores import ANYWHERE, Placement
+
+# So many models tell what a round does to all of its models alike: only these have a second process of the old release.
+FEWEST_CONTROLS = 8
+# Models so many lend each other enough strength that two rounds tell what is measured beside the steady call.
+LARGE = 2 * FEWEST_CONTROLS
+EXTRA_ROUNDS = 2
 
 # Between two attempts to end lanes: one that is just starting its processes has more of them a moment later.
 ENDING_S = 0.1
@@ -68,13 +74,14 @@ class Round:
         """Return one sample per model, in their order; a model that fails is left out and named in ``problems``.
 
         The models come in an order drawn anew, and whichever lane is free takes the next. What a process keeps from one
-        to the next favours none of them then.
+        to the next favours none of them then. The control times some of them only, see ``with_control``.
 
         Args:
             tick: told the name of each model when its turn comes.
             extras: whether the arms also tell of other input sets, of callers at the same time, of graphs.
         """
         waiting = deque(self._random.sample(models, len(models)))
+        controls = with_control(models, self._number)
         lock = ReadWriteLock()
         placements = self._placements[: max(len(models), 1)]
         lanes = [
@@ -88,7 +95,7 @@ class Round:
         ]
         begin_ns = time.monotonic_ns()
         try:
-            samples = self._in_lanes(lanes, waiting, tick, extras=extras)
+            samples = self._in_lanes(lanes, waiting, tick, extras=extras, controls=controls)
         finally:
             self.wall_ns = (begin_ns, time.monotonic_ns())
             self.unreaped = [text for lane in lanes for text in lane.unreaped]
@@ -101,12 +108,19 @@ class Round:
         return [samples[model] for model in models if model in samples]
 
     def _in_lanes(
-        self, lanes: Sequence[Lane], waiting: deque[str], tick: Callable[[str], None], *, extras: bool
+        self,
+        lanes: Sequence[Lane],
+        waiting: deque[str],
+        tick: Callable[[str], None],
+        *,
+        extras: bool,
+        controls: Collection[str],
     ) -> dict[str, PairSample]:
         """Return what the lanes measured; where this is interrupted, they are ended first."""
         with ThreadPoolExecutor(len(lanes), thread_name_prefix="lane") as threads:
             working = [
-                threads.submit(lane.measure, waiting, tick, extras=extras, chance=self._random) for lane in lanes
+                threads.submit(lane.measure, waiting, tick, extras=extras, controls=controls, chance=self._random)
+                for lane in lanes
             ]
             try:
                 wait(working)
@@ -117,6 +131,21 @@ class Round:
                         lane.stop()
                 raise
         return {model: sample for one in working for model, sample in one.result().items()}
+
+
+def with_control(models: Sequence[str], number: int) -> frozenset[str]:
+    """Return the models of a round that the control times too: all of a small round, of a large one others each time.
+
+    It halves the luck of a model's old process, which is dear in a large round, and tells what a round does to all of
+    its models, for which some suffice (docs/adr/0072-a-control-for-some.md).
+    """
+    every = control_every(len(models))
+    return frozenset(model for index, model in enumerate(models) if (index + number) % every == 0)
+
+
+def control_every(models: int) -> int:
+    """Return that every so many-th of the models of a round has the control."""
+    return max(models // FEWEST_CONTROLS, 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from harness.domain.measurement import RatioEstimate
 from harness.domain.plan import LatencyBudget
 
 # Seconds for all models together, and for each where that is more: what decides most of them on a usual machine.
-TOTAL_S = {"quick": (75.0, 4.7), "thorough": (600.0, 46.0)}
+TOTAL_S = {"quick": (65.0, 4.1), "thorough": (600.0, 46.0)}
 # A slower machine, or larger models, get what their first looks are expected to take and a little more, up to so many
 # times as much: without a look nothing is known of a model.
 FOR_FIRST_LOOKS = 1.1

@@ -3,8 +3,8 @@
 Within a round, the releases run short blocks turn by turn; the logarithm of the ratio within a turn is free of the
 machine's slow drift, and the median over turns is free of single disturbances. Across rounds, these medians are
 independent, and Student's t makes an interval of them, with a variance that the other models of the run have a part in
-(``harness/latency/moderation.py``). Both processes of the old release stand against the new one:
-their mean has half the luck of one of them. (Against one, the variance of the difference of equal processes is
+(``harness/latency/moderation.py``). Where both processes of the old release timed a model, both stand against the new
+one: their mean has half the luck of one of them. (Against one, the variance of the difference of equal processes is
 2 sigma^2; against the mean of two, 1.5 sigma^2.)
 """
 
@@ -12,6 +12,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample, RatioEstimate
 from harness.latency.distributions import quantile
@@ -20,6 +21,7 @@ from harness.latency.moderation import Prior, Spread, moderated
 from harness.latency.quantities import excess_growth_bytes, missing, quantities
 
 LEVEL = 0.05
+NO_PRIORS: Mapping[str, Prior | None] = {}
 
 LogRatio = Callable[[PairSample], float | None]
 
@@ -82,9 +84,11 @@ def against(logs: Mapping[str, float], numerator: str, denominators: Sequence[st
     return logs[numerator] - statistics.fmean(below) if below and numerator in logs else None
 
 
-def across_rounds(samples: Sequence[PairSample], ratio_of: LogRatio) -> RatioEstimate | None:
+def across_rounds(
+    samples: Sequence[PairSample], ratio_of: LogRatio, prior: Prior | None = None
+) -> RatioEstimate | None:
     """Return the estimate from one logarithm per round, the median of a round's; None without any."""
-    return interval(list(_per_round(samples, ratio_of).values()))
+    return interval(list(_per_round(samples, ratio_of).values()), prior=prior)
 
 
 def _per_round(samples: Sequence[PairSample], ratio_of: LogRatio) -> dict[int, float]:
@@ -137,6 +141,7 @@ def measure(
     *,
     looks: Sequence[int] = (),
     prior: Prior | None = None,
+    beside: Mapping[str, Prior | None] = NO_PRIORS,
     problem: str = "",
 ) -> LatencyMeasurement:
     """Return everything that the benchmark learnt about one model.
@@ -145,21 +150,22 @@ def measure(
         samples: of the model, from the rounds of the search.
         fresh: from the rounds after a suspicion; ``confirmation`` comes of these alone, never of those that raised it.
         looks: after how many rounds of either one planned to look; empty: once, at what there is.
-        prior: what all models of the run say of the variance of the steady call.
+        prior: what all models of the run say of the variance of the steady call; ``beside``: of other quantities.
         problem: why something was not measured, in words.
 
     Raises:
         ValueError: a time is not positive and finite.
     """
     both = (*samples, *fresh)
+    same = estimate(both, CONTROL, (OLD,))
     return LatencyMeasurement(
         model=model,
         samples=both,
         steady=estimate(samples, level=level_at(len(samples), looks), prior=prior),
-        same_against_same=estimate(both, CONTROL, (OLD,)),
+        same_against_same=same if same is not None and same.pairs > 1 else None,
         confirmation=estimate(fresh, level=level_at(len(fresh), looks), prior=prior),
-        quantities=quantities(samples, lambda values: across_rounds(samples, values)),
-        fresh_quantities=quantities(fresh, lambda values: across_rounds(fresh, values)),
+        quantities=quantities(samples, partial(_estimated, samples, beside)),
+        fresh_quantities=quantities(fresh, partial(_estimated, fresh, beside)),
         lenders=prior.models if prior is not None else 0,
         missing=missing(both),
         growth_bytes=excess_growth_bytes(both),
@@ -167,6 +173,12 @@ def measure(
         spent_s=math.fsum(sample.spent_s for sample in both),
         problem=problem,
     )
+
+
+def _estimated(
+    samples: Sequence[PairSample], priors: Mapping[str, Prior | None], name: str, ratio_of: LogRatio
+) -> RatioEstimate | None:
+    return across_rounds(samples, ratio_of, priors.get(name.partition(":")[0]))
 
 
 def between(samples: Sequence[PairSample], old: str, new: str) -> list[PairSample]:

@@ -56,10 +56,13 @@ class TimeLeft:
         costs: model -> what it is expected to cost.
         start_s: expected of the processes of a round, whoever is timed in it.
         lanes: how many models are timed at the same time.
+        first_rounds: how many rounds measure more than the steady call; those before the first look by default.
     """
 
-    def __init__(self, costs: Mapping[str, RoundCost], *, start_s: float, lanes: int = 1) -> None:
-        self._costs, self._start_s, self.lanes = costs, start_s, lanes
+    def __init__(
+        self, costs: Mapping[str, RoundCost], *, start_s: float, lanes: int = 1, first_rounds: int | None = None
+    ) -> None:
+        self._costs, self._start_s, self.lanes, self._first_rounds = costs, start_s, lanes, first_rounds
         self._guessed_s = self._expected_s = self._measured_s = 0.0
 
     def took(self, names: Iterable[str], wall_s: float, *, is_first: bool) -> None:
@@ -82,14 +85,20 @@ class TimeLeft:
             nobody, lane_s = 1.0, []
             for name, model in models.items():
                 share, cost = _still_open(model, number, undecided), self._costs[name]
-                lane_s.append(share * (cost.first_s if model.rounds + number < model.looks[0] else cost.later_s))
+                first = self._first_rounds or model.looks[0]
+                lane_s.append(share * (cost.first_s if model.rounds + number < first else cost.later_s))
                 nobody *= 1.0 - share
             total_s += self._start_s * (1.0 - nobody) + side_by_side(lane_s, self.lanes)
         return total_s * self._correction
 
     def first_looks_s(self, models: Collection[str], rounds: int) -> float:
         """Return how long the first looks of ``models`` take, each after so many rounds."""
-        return rounds * (self.start_s + side_by_side([self.cost_s(name, is_first=True) for name in models], self.lanes))
+        first = min(self._first_rounds or rounds, rounds)
+        first_s, later_s = (
+            side_by_side([self.cost_s(name, is_first=is_first) for name in models], self.lanes)
+            for is_first in (True, False)
+        )
+        return rounds * self.start_s + first * first_s + (rounds - first) * later_s
 
     @property
     def start_s(self) -> float:
@@ -113,10 +122,20 @@ def undecided_share(undecided: int, looked_at: int) -> float:
 
 
 def expected_cost(
-    results: Sequence[ModelResult], budget: LatencyBudget, *, arms: Collection[str], lanes: int = 1
+    results: Sequence[ModelResult],
+    budget: LatencyBudget,
+    *,
+    arms: Collection[str],
+    lanes: int = 1,
+    control_every: int = 1,
 ) -> RoundCost:
-    """Return what a round of a model will cost its lane, by what its runs took in the old release."""
-    processes = len(arms)
+    """Return what a round of a model will cost its lane, by what its runs took in the old release.
+
+    Args:
+        control_every: the control times every so many-th of the models.
+    """
+    compared = [arm for arm in arms if arm != CONTROL]
+    processes = len(compared) + (len(arms) - len(compared)) / control_every
     calls = [call for result in results[:1] for call in result.calls]
     if not calls:
         return RoundCost(first_s=processes * ORDERS_S, later_s=processes * ORDERS_S)
@@ -134,7 +153,7 @@ def expected_cost(
     shapes_s = (sets - 1) * min(SHAPE_CALLS * warm_s, max(SHAPE_S, SHAPE_CALLS_LEAST * warm_s))
     # One call of each thread falls before the start, and meanwhile all lanes wait.
     callers_s = lanes * (warm_s + max(budget.together_s, warm_s)) if budget.threads > 1 else 0.0
-    first_s = processes * (later_s + shapes_s) + len([arm for arm in arms if arm != CONTROL]) * (further_s + callers_s)
+    first_s = processes * later_s + len(compared) * (shapes_s + further_s + callers_s)
     return RoundCost(first_s=first_s, later_s=processes * later_s)
 
 

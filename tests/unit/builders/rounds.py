@@ -22,7 +22,7 @@ from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.latency.judging import Next, judge_latency, next_step
 from harness.latency.looks import look_from
 from harness.latency.moderation import fit_prior
-from harness.latency.rounds import Round
+from harness.latency.rounds import Round, with_control
 from harness.latency.statistics import measure, spread_of
 from harness.system.cores import Placement
 from tests.programs import stub
@@ -111,7 +111,11 @@ class Machine:
         """Return a sample of each model, whose new release takes ``truths`` times as long; both processes err."""
         # The variance of new against the mean of two is 1.5 times that of one process.
         process = {arm: self.chance.gauss(0.0, self.shared / math.sqrt(1.5)) for arm in ("old", "control", "new")}
-        return {name: self._sample(name, number, truth, process) for name, truth in truths.items()}
+        controls, found = with_control([*truths], number), {}
+        for name, truth in truths.items():
+            timed = {arm: log for arm, log in process.items() if arm != "control" or name in controls}
+            found[name] = self._sample(name, number, truth, timed)
+        return found
 
     def _sample(self, name: str, number: int, truth: float, process: Mapping[str, float]) -> PairSample:
         if name not in self._deviations:

@@ -31,6 +31,7 @@ class Rounds:
     ) -> None:
         self._model_ns = int(1e9 * model_s)
         self.measured: list[list[str]] = []
+        self.extras: list[bool] = []
         self._logs = logs
         self._broken = broken or {}
         self._count = dict.fromkeys(logs, 0)
@@ -45,6 +46,7 @@ class Rounds:
 
     def measure(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool) -> list[PairSample]:
         self.measured.append(list(models))
+        self.extras.append(extras)
         self.wall_ns = (0, len(models) * self._model_ns)
         return [self._sample(model) for model in models if not self._breaks(model)]
 
@@ -108,6 +110,15 @@ def test_bad_luck_of_the_first_rounds_is_not_confirmed(monkeypatch: pytest.Monke
     found = benchmarked(monkeypatch, rounds)["unlucky"]
     assert found.steady.low > 1.03
     assert found.confirmation.high < 1.03
+
+
+@pytest.mark.parametrize(("models", "extra"), [(15, 3), (16, 2)])
+def test_many_models_need_a_round_less_for_what_is_beside_the_steady_call(
+    monkeypatch: pytest.MonkeyPatch, models: int, extra: int
+) -> None:
+    rounds = Rounds({f"m{index}": QUIET for index in range(models)})
+    benchmarked(monkeypatch, rounds)
+    assert rounds.extras == [True] * extra + [False] * (3 - extra)
 
 
 def test_price_needs_no_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:

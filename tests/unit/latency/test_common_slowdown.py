@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.measurement import CommonSlowdown, LatencyMeasurement, Shape
+from harness.domain.measurement import CommonSlowdown, LatencyMeasurement, PairSample, Shape
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.latency.common_slowdown import common_slowdown, with_own_parts
 from harness.latency.judging import common_notes, common_words, judge_common, may_be_taken_off
@@ -36,6 +36,20 @@ def fleet(truths: Sequence[float], calls_s: Sequence[float] = ()) -> dict[str, L
         f"m{at}": timed(f"m{at}", truth, at, call_s)
         for at, (truth, call_s) in enumerate(zip(truths, calls_s, strict=True))
     }
+
+
+def partly_controlled(item: LatencyMeasurement, wobble: float, of: int = 3) -> list[PairSample]:
+    """The samples with a control in one round of ``of``, which is off by ``wobble`` in the even ones."""
+    samples = []
+    for sample in item.samples:
+        has_control = (int(item.model[1:]) + sample.round) % of == 0
+        kept = [block for block in sample.blocks if block.arm != "control"]
+        if has_control:
+            (old,) = (block for block in kept if block.arm == "old")
+            off = wobble if sample.round % 2 == 0 else -wobble
+            kept.append(replace(old, arm="control", p50_s=old.p50_s * math.exp(off)))
+        samples.append(replace(sample, blocks=tuple(kept)))
+    return samples
 
 
 def found_of(measurements: dict[str, LatencyMeasurement], operators: dict[str, int] | None = None) -> CommonSlowdown:
@@ -80,6 +94,23 @@ def test_timed_models_that_share_no_rounds_are_said_to_tell_nothing_in_common() 
 def test_models_without_two_rounds_in_common_have_no_common_part() -> None:
     measurements = {f"m{at}": timed(f"m{at}", 1.0, at, rounds=(at, at + 1)) for at in range(4)}
     assert common_slowdown(measurements) is None
+
+
+@pytest.mark.parametrize(("wobbles", "wider"), [(0.0, False), (0.02, True)])
+def test_what_some_controls_tell_of_a_round_widens_the_common_part_of_all(wobbles: float, wider: bool) -> None:  # noqa: FBT001
+    """In each round another two of six models have one, and two old processes differ there by as much for both."""
+    quiet = found_of(fleet([1.04] * 6))
+    measurements = {name: measure(name, partly_controlled(item, wobbles)) for name, item in fleet([1.04] * 6).items()}
+    found = found_of(measurements)
+    assert found.control is not None
+    assert found.control.low <= 1 <= found.control.high
+    assert (math.log(found.ratio.detectable) > 2 * math.log(quiet.ratio.detectable)) == wider
+
+
+def test_single_controls_of_a_round_tell_nothing_of_it() -> None:
+    measurements = {f"m{at}": timed(f"m{at}", 1.04, at) for at in range(4)}
+    alone = {name: measure(name, partly_controlled(item, 0.0, of=4)) for name, item in measurements.items()}
+    assert found_of(alone).control is None
 
 
 def test_a_benchmark_that_was_lost_takes_no_part() -> None:

@@ -40,6 +40,13 @@ def test_identical_code_never_fails_and_is_hardly_ever_left_undecided() -> None:
     assert share(found, Status.INCONCLUSIVE) <= 0.01
 
 
+@pytest.mark.parametrize(("truth", "wanted"), [(1.0, 0.0), (1.10, 0.98)])
+def test_large_run_whose_control_times_some_of_the_models_errs_no_more_often(truth: float, wanted: float) -> None:
+    found = statuses({**models(24, 1.0, "other"), **models(16, truth)}, QUICK, 10, "m")
+    assert share(found, Status.FAIL) == pytest.approx(wanted, abs=0.02 if wanted else 0.0)
+    assert share(found, Status.INCONCLUSIVE) <= 0.02
+
+
 def test_ten_percent_are_found_beside_healthy_models_that_pass() -> None:
     found = statuses({**models(9, 1.0), **models(3, 1.10, "slow")}, QUICK, 30, "slow")
     assert share(found, Status.FAIL) >= 0.98
@@ -106,9 +113,13 @@ def commons(
 
 @pytest.mark.parametrize("shared", [0.0, 0.003, 0.008])
 @pytest.mark.parametrize("truth", [1.0, 1.04])
-def test_common_part_is_told_with_an_interval_that_holds(truth: float, shared: float) -> None:
-    """Also where all models of a round are off together, which many models in one round are no evidence against."""
-    found = [common.ratio for common, _ in commons(models(12, truth), 40, shared=shared)]
+@pytest.mark.parametrize("count", [12, 24])
+def test_common_part_is_told_with_an_interval_that_holds(count: int, truth: float, shared: float) -> None:
+    """Also where all models of a round are off together, which many models in one round are no evidence against.
+
+    Every one of twelve has a control, one in three of 24.
+    """
+    found = [common.ratio for common, _ in commons(models(count, truth), 40, shared=shared)]
     covered = sum(ratio.low <= truth <= ratio.high for ratio in found)
     assert covered >= 35  # of 40: at 95 % fewer come up once in 70
     if shared <= 0.003:

@@ -163,16 +163,20 @@ def test_all_callers_at_the_same_time_are_alone_in_one_go_and_nothing_else_is() 
     assert inside == [["together"] * 2]
 
 
-def test_extras_are_asked_of_every_arm_but_callers_at_the_same_time_not_of_the_control() -> None:
+def test_extras_are_asked_of_every_arm_but_the_control() -> None:
     arms = Arms(dict.fromkeys(ARMS, 0.001))
     model_round = arms.model_round(sets=("wide", "long"), callers=(3, 4), graphs=True)
     model_round.time()
     model_round.measure_extras()
     model_round.drop()
     asked = {
-        order: sorted(arm for arm, name in arms.orders if name == order) for order in ("together", "replay", "drop")
+        order: sorted({arm for arm, name in arms.orders if name == order})
+        for order in ("shape", "together", "replay", "drop")
     }
-    assert asked == {"together": ["new", "old"], **dict.fromkeys(("replay", "drop"), ["control", "new", "old"])}
+    assert asked == {
+        **dict.fromkeys(("shape", "together", "replay"), ["new", "old"]),
+        "drop": ["control", "new", "old"],
+    }
     assert arms.of("together") == [{"threads": 2, "seconds": 0.05, "cores": [3, 4]}] * 2
     told = model_round.samples()
     assert (told["new"].request_s, told["new"].replay_s) == pytest.approx((0.0005, 0.00025))

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from harness.domain.measurement import PairSample, Quantity
-from harness.latency.quantities import excess_growth_bytes
+from harness.latency.quantities import excess_growth_bytes, quantity_priors
 from harness.latency.statistics import measure
 from tests.unit.builders.tensors import arm_sample, near, pair_sample
 
@@ -138,6 +138,28 @@ def test_what_a_process_could_not_tell_is_kept_with_the_side() -> None:
         "request": ("", "RuntimeError: no"),
         "replay": ("no graph", "no graph either"),
     }
+
+
+def test_models_lend_each_other_the_variance_of_what_two_rounds_tell() -> None:
+    def model(*logs: float) -> list[PairSample]:
+        return [
+            both(
+                {"request_s": 1.0, "load_s": 1.0}, {"request_s": math.exp(log), "load_s": math.exp(log)}, round_=number
+            )
+            for number, log in enumerate(logs)
+        ]
+
+    usual = [model(0.01 * at, 0.01 * at + 0.02) for at in range(8)]
+    priors = quantity_priors([*usual, model(0.05)])
+    assert set(priors) == {"request"}  # loads have three rounds, and a single one tells no variance
+    lucky = model(0.100, 0.1001)
+    alone, lent = found(*lucky), measure("m", lucky, beside=priors).quantities
+    assert lent["load"] == alone["load"]
+    ratio = lent["request"].ratio
+    assert ratio is not None
+    # Not as sure as two rounds that happen to agree, and surer than two that differ as usual.
+    assert alone["request"].ratio.detectable < ratio.detectable < found(*usual[0])["request"].ratio.detectable
+    assert ratio.ratio == near(math.exp(0.10005))
 
 
 def test_fresh_rounds_have_quantities_of_their_own() -> None:

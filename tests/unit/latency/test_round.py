@@ -15,7 +15,7 @@ from harness.latency import lanes
 from harness.latency.lanes import Lane
 from harness.latency.model_round import FIRST_CALLS, ModelRound
 from harness.latency.processes import BenchmarkProcess, ProcessLost
-from harness.latency.rounds import Round
+from harness.latency.rounds import Round, with_control
 from harness.system.processes import reap
 from tests.programs import stub
 from tests.unit.builders.rounds import BUDGET, HERE, measure_round, make_round
@@ -271,6 +271,37 @@ def test_models_come_in_an_order_of_their_own_in_every_round_of_every_run(
     samples = made.measure(models, ticks.append, extras=False)
     assert sorted(ticks) == [sample.model for sample in samples] == list(models)
     assert ticks != list(models)
+
+
+@pytest.mark.parametrize(
+    ("models", "rounds", "fewest"), [(1, 1, 1), (15, 1, 15), (16, 2, 8), (26, 3, 8), (1000, 125, 8)]
+)
+def test_control_times_every_model_of_a_small_round_and_eight_or_more_of_a_large_one(
+    models: int, rounds: int, fewest: int
+) -> None:
+    names = [f"m{index}" for index in range(models)]
+    found = [with_control(names, number) for number in range(rounds)]
+    assert min(map(len, found)) >= fewest
+    assert sorted(name for some in found for name in some) == sorted(names)  # each once in so many rounds
+
+
+def test_control_is_asked_only_about_the_models_that_it_times(tmp_path: Path, stub_environment: Environment) -> None:
+    names = [f"m{index}" for index in range(16)]
+    request = stub.run_request([stub.write_artifact(tmp_path, name) for name in names], stub.PATIENT, verb="benchmark")
+    arms = ("old", "new", "control")
+    round_ = Round(
+        dict.fromkeys(arms, stub_environment),
+        dict.fromkeys(arms, request),
+        tmp_path / "benchmark",
+        number=1,
+        budget=BUDGET,
+        deadline_s=60.0,
+    )
+    samples = measure_round(round_, tmp_path, *names)
+    for name, sample in samples.items():
+        timed = set(arms) if name in with_control(names, 1) else {"old", "new"}
+        assert set(sample.arms) == {block.arm for block in sample.blocks} == timed
+        assert not any(told.missing for told in sample.arms.values())
 
 
 def test_sample_has_spent_no_time_on_extras(tmp_path: Path, stub_environment: Environment) -> None:

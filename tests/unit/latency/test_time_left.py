@@ -35,6 +35,13 @@ def test_first_looks_of_all_models_share_the_starts_and_two_lanes_the_models() -
     assert in_two.first_looks_s(costs, 3) == pytest.approx(1.5 * 3 * (10 + 3))
 
 
+def test_in_a_large_run_the_third_of_three_first_rounds_costs_as_little_as_the_later_ones() -> None:
+    large = TimeLeft({"a": COST}, start_s=10.0, first_rounds=2)
+    assert large.first_looks_s(["a"], 3) == pytest.approx(2 * 12 + 11)
+    assert large.seconds({"a": Open(rounds=0, looks=LOOKS)}, undecided=0.0) == pytest.approx(2 * 12 + 11)
+    assert large.first_looks_s(["a"], 1) == pytest.approx(12)
+
+
 def test_models_that_no_look_decides_take_all_rounds_and_the_later_ones_cost_less() -> None:
     assert left({"a": Open(rounds=0, looks=LOOKS)}, undecided=1.0) == pytest.approx(3 * 12 + 3 * 11)
     assert left({"a": Open(rounds=4, looks=LOOKS)}, undecided=1.0) == pytest.approx(2 * 11)
@@ -93,6 +100,12 @@ def test_round_of_a_fast_model_is_its_blocks_and_of_a_slow_one_its_calls() -> No
     assert in_two.first_s - fast.first_s == pytest.approx(2 * (1e-4 + BUDGET.together_s))
     alone = replace(BUDGET, threads=1)
     assert expected_cost([of(*[1e-4] * 4)], alone, arms=ARMS).first_s == pytest.approx(fast.later_s + 2 * further_s)
+
+
+def test_control_of_every_third_model_is_a_third_of_a_process() -> None:
+    every, third = (expected_cost([of(*[1e-4] * 4)], BUDGET, arms=ARMS, control_every=number) for number in (1, 3))
+    assert third.later_s == pytest.approx(every.later_s * (2 + 1 / 3) / 3)
+    assert every.first_s - third.first_s == pytest.approx(every.later_s - third.later_s)
 
 
 def test_model_of_which_nothing_is_known_costs_something() -> None:
