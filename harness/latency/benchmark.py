@@ -17,7 +17,7 @@ from harness.domain.machine import MachineState
 from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
-from harness.domain.plan import LatencyBudget, PolicySettings
+from harness.domain.plan import LatencyBudget, Plan, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.errors import ConfigError
 from harness.latency import statistics
@@ -27,7 +27,7 @@ from harness.latency.judging import Next, affordable, gate_verdicts, next_step, 
 from harness.latency.looks import look_from
 from harness.latency.moderation import Prior, fit_prior
 from harness.latency.quantities import quantity_priors
-from harness.latency.rounds import EXTRA_ROUNDS, LARGE, MeasuredRound, Round, control_every
+from harness.latency.rounds import EXTRA_ROUNDS, FEWEST_CONTROLS, LARGE, MeasuredRound, Round, control_every
 from harness.latency.spending import Candidate, further_rounds, next_round, side_by_side, total_s
 from harness.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
 from harness.models import files
@@ -224,17 +224,30 @@ def _time_left(
         )
         for name, baseline in zip(contestants, known, strict=True)
     }
-    first_rounds = extra_rounds(contestants, budget)
+    first_rounds = extra_rounds(contestants, budget, gated=_is_gated(contestants, facts.plan))
     return TimeLeft(costs, start_s=START_IMPORTS * effects.import_cpu_s, lanes=lanes, first_rounds=first_rounds)
 
 
-def extra_rounds(contestants: Collection[str], budget: LatencyBudget) -> int:
+def extra_rounds(
+    contestants: Mapping[str, tuple[Artifact, Artifact]], budget: LatencyBudget, *, gated: bool = False
+) -> int:
     """Return how many rounds measure more than the steady call: as many as an interval of it needs.
 
-    Of three rounds, Student's t makes one as wide as two do with the strength that 16 models or more lend each other
-    (simulated, docs/adr/0072-a-control-for-some.md).
+    Of three rounds, Student's t makes one as wide as two do with the strength that many models lend each other
+    (simulated, docs/adr/0072-a-control-for-some.md); what only a few have, other shapes, takes three.
+
+    Args:
+        gated: whether a quantity beside the steady call can fail a model: every round measures it then.
     """
-    return min(EXTRA_ROUNDS, budget.looks[0]) if len(contestants) >= LARGE else budget.looks[0]
+    if gated:
+        return budget.looks[-1]
+    shapes = sum(len(old.input_sets) > 1 for old, _ in contestants.values())
+    are_many = len(contestants) >= LARGE and (shapes == 0 or shapes >= FEWEST_CONTROLS)
+    return min(EXTRA_ROUNDS, budget.looks[0]) if are_many else budget.looks[0]
+
+
+def _is_gated(contestants: Collection[str], plan: Plan) -> bool:
+    return any(model_policy(plan, name).settings.gates for name in contestants)
 
 
 def lanes_for(
@@ -308,7 +321,7 @@ def contest(
     }
     states = {name: BenchmarkState(model_budget(facts.plan, name, budget)) for name in contestants}
     policies = {name: model_policy(facts.plan, name).settings for name in contestants}
-    gated = any(policy.gates for policy in policies.values())
+    gated = _is_gated(contestants, facts.plan)
     deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
     time_left = _time_left(contestants, facts, effects, budget, profile, arms=tuple(arms))
     measurements: dict[str, LatencyMeasurement] = {}
@@ -316,7 +329,7 @@ def contest(
     folder, number = effects.folder(label.replace(" ", "-")), 0
     while unfinished := [name for name, state in states.items() if state.next is not Next.DONE]:
         # The later rounds are for the steady call, and for what is gated.
-        wanted = extras and (number < extra_rounds(contestants, budget) or gated)
+        wanted = extras and (gated or number < extra_rounds(contestants, budget))
         kept = _kept(unfinished, requests, folder=folder, number=number, budget=budget, extras=wanted)
         names = kept or _chosen(
             states, measurements, contestants, time_left, time=time, planted=planted, confirm=confirm
@@ -338,6 +351,7 @@ def contest(
             placement=placement,
             lanes=time_left.lanes,
             extras=wanted,
+            confirming=[name for name in names if states[name].next is Next.CONFIRM],
         )
         time.spend(measured.wall_s, kept=bool(kept))
         if measured.wall_s:
@@ -379,13 +393,14 @@ def _chosen(
             continue
         first, found = state.budget.looks[0], measurements.get(name)
         slow = contestants[name][0] is not contestants[name][1]
-        cost_s = time_left.cost_s(name, is_first=state.rounds < first)
+        rounds = look_from(state.rounds + 1, state.budget.looks) - state.rounds
+        cost_s = time_left.mean_cost_s(name, state.rounds, rounds, first=first)
         limit = tolerated(found, state.budget) if found is not None else 0.0
         needed = further_rounds(found.shown, limit) if found is not None else math.inf
         searched_first = state.next is Next.SEARCH and state.rounds < first
         candidates[name] = Candidate(
             cost_s=cost_s,
-            rounds=look_from(state.rounds + 1, state.budget.looks) - state.rounds,
+            rounds=rounds,
             # A planted slowdown is always taken to fresh rounds, its twin never.
             confirmed_in=first if confirm and searched_first and (slow or name not in planted) else 0,
             is_required=name in planted and state.rounds < first,
@@ -437,8 +452,13 @@ def measured_round(
     placement: Placement,
     extras: bool,
     lanes: int = 1,
+    confirming: Collection[str] = (),
 ) -> MeasuredRound:
-    """Return what one round of fresh processes gave, one arm per request; it is measured once in a run."""
+    """Return what one round of fresh processes gave, one arm per request; it is measured once in a run.
+
+    Args:
+        confirming: the models that were suspected before.
+    """
     results, name = ResultStore(folder, MeasuredRound), f"round-{number}"
     key = _key(requests, names, budget, extras=extras)
     stored = results.reusable(name, answers=lambda measured: measured.key == key)
@@ -455,7 +475,7 @@ def measured_round(
         lanes=lanes,
         native={one.side: effects.runner.native[one.side] for one in requests.values() if one.runtime == "libtorch"},
     )
-    samples = tuple(round_.measure(names, effects.progress.step, extras=extras))
+    samples = tuple(round_.measure(names, effects.progress.step, extras=extras, confirming=confirming))
     effects.runner.record_round(round_.wall_ns, round_.unreaped)
     measured = MeasuredRound(
         key=key,

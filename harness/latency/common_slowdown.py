@@ -53,14 +53,9 @@ def common_slowdown(
         measurements: of the models alone, without planted defects.
         operators: model -> operator calls in its code, where that is known.
     """
-    logs = {name: round_logs(item.samples) for name, item in measurements.items() if not item.problem}
-    logs = {name: rounds for name, rounds in logs.items() if len(rounds) > 1}
-    rounds = sorted(set.intersection(*(set(own) for own in logs.values()))) if logs else []
+    logs, rounds, controls = _contrasts(measurements)
     if len(logs) < LEAST_MODELS or len(rounds) < 2:
         return None
-    controls = _controls(logs, measurements, rounds)
-    if controls is not None:
-        logs = {name: _against_both(own, measurements[name], controls.shared) for name, own in logs.items()}
     models = [_model(name, list(own.values()), _prior(logs)) for name, own in logs.items()]
     kept, apart = _without_outliers(models)
     fit = _fitted(kept)
@@ -85,6 +80,19 @@ def common_slowdown(
     )
 
 
+def _contrasts(
+    measurements: Mapping[str, LatencyMeasurement],
+) -> tuple[dict[str, dict[int, float]], list[int], "_Controls | None"]:
+    """Return the logarithms of models that were not lost, against both old processes; the rounds of all; controls."""
+    logs = {name: round_logs(item.samples) for name, item in measurements.items() if not item.problem}
+    logs = {name: rounds for name, rounds in logs.items() if len(rounds) > 1}
+    rounds = sorted(set.intersection(*(set(own) for own in logs.values()))) if logs else []
+    controls = _controls(logs, measurements, rounds) if len(rounds) > 1 else None
+    if controls is not None:
+        logs = {name: _against_both(own, measurements[name], controls.shared) for name, own in logs.items()}
+    return logs, rounds, controls
+
+
 def with_own_parts(
     measurements: Mapping[str, LatencyMeasurement], common: CommonSlowdown | None
 ) -> dict[str, LatencyMeasurement]:
@@ -94,14 +102,19 @@ def with_own_parts(
     """
     if common is None:
         return dict(measurements)
-    logs = {name: round_logs(item.samples) for name, item in measurements.items()}
-    prior = _prior({name: logs[name] for name in common.models})
-    return {name: replace(item, own=_own(item, common, prior)) for name, item in measurements.items()}
+    of_models, _, _ = _contrasts(measurements)
+    prior = _prior({name: of_models[name] for name in common.models if name in of_models})
+    return {
+        name: replace(item, own=_own(item, list(of_models.get(name, {}).values()), common, prior))
+        for name, item in measurements.items()
+    }
 
 
-def _own(item: LatencyMeasurement, common: CommonSlowdown, prior: Prior | None) -> RatioEstimate | None:
+def _own(
+    item: LatencyMeasurement, logs: Sequence[float], common: CommonSlowdown, prior: Prior | None
+) -> RatioEstimate | None:
     fresh = item.confirmation.pairs if item.confirmation is not None else 0
-    logs = list(round_logs(item.samples).values())[-fresh:]
+    logs = logs[-fresh:]
     if item.model not in (*common.models, *common.apart) or len(logs) < 2:
         return None
     model = _model(item.model, logs, prior)

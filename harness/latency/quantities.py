@@ -69,15 +69,19 @@ def _values(samples: Sequence[PairSample]) -> dict[str, tuple[str, Value]]:
 def quantity_priors(models: Sequence[Sequence[PairSample]]) -> dict[str, Prior | None]:
     """Return what all models of a run say of the variance of each quantity that two rounds may have to tell.
 
-    The quantities of all input sets of all models are one: they are new shapes everywhere.
+    All input sets of a model are one shape, with the mean of their variances: they share its rounds.
     """
     spreads: dict[str, list[Spread]] = defaultdict(list)
     for samples in models:
+        own: dict[str, list[Spread]] = defaultdict(list)
         for name, (_, value) in _values(samples).items():
             quantity, ratio = name.partition(":")[0], _log_ratio(value)
             logs = [log for sample in samples if (log := ratio(sample)) is not None]
             if quantity in OF_FIRST_ROUNDS and len(logs) > 1:
-                spreads[quantity].append(Spread(variance=statistics.variance(logs), degrees=len(logs) - 1))
+                own[quantity].append(Spread(variance=statistics.variance(logs), degrees=len(logs) - 1))
+        for quantity, found in own.items():
+            variance = statistics.fmean(one.variance for one in found)
+            spreads[quantity].append(Spread(variance=variance, degrees=min(one.degrees for one in found)))
     return {quantity: fit_prior(found) for quantity, found in spreads.items()}
 
 

@@ -17,7 +17,7 @@ from harness.domain.probe import ProbeRequest
 from harness.latency.lanes import NO_WORKERS, Lane, ReadWriteLock, combined
 from harness.system.cores import ANYWHERE, Placement
 
-# So many models tell what a round does to all of its models alike: only these have a second process of the old release.
+# So many models tell what a round does to all of its models alike: the control times these, and no others.
 FEWEST_CONTROLS = 8
 # Models so many lend each other enough strength that two rounds tell what is measured beside the steady call.
 LARGE = 2 * FEWEST_CONTROLS
@@ -70,20 +70,30 @@ class Round:
         self.machine_state: MachineState | None = None
         self.unreaped: list[str] = []
 
-    def measure(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool = True) -> list[PairSample]:
+    def measure(
+        self,
+        models: Sequence[str],
+        tick: Callable[[str], None],
+        *,
+        extras: bool = True,
+        confirming: Collection[str] = (),
+    ) -> list[PairSample]:
         """Return one sample per model, in their order; a model that fails is left out and named in ``problems``.
 
         The models come in an order drawn anew, and whichever lane is free takes the next. What a process keeps from one
-        to the next favours none of them then. The control times some of them only, see ``with_control``.
+        to the next favours none of them then. The control times some of them only, see ``with_control``, those that are
+        confirmed, and the first of each lane, which pays for what a process does once.
 
         Args:
             tick: told the name of each model when its turn comes.
             extras: whether the arms also tell of other input sets, of callers at the same time, of graphs.
+            confirming: the models that were suspected before.
         """
         waiting = deque(self._random.sample(models, len(models)))
-        controls = with_control(models, self._number)
         lock = ReadWriteLock()
         placements = self._placements[: max(len(models), 1)]
+        first = [*waiting][: len(placements)]
+        controls = with_control(models, self._number).union(confirming, first)
         lanes = [
             self._lane(
                 name=f"round-{self._number}" + f"-lane-{index}" * (index > 0),

@@ -110,6 +110,12 @@ class TimeLeft:
         cost = self._costs[name]
         return (cost.first_s if is_first else cost.later_s) * self._correction
 
+    def mean_cost_s(self, name: str, done: int, rounds: int, *, first: int) -> float:
+        """Return the seconds of one of the next ``rounds`` of a model that had ``done``; ``first``: its first look."""
+        first = self._first_rounds or first
+        costs_s = [self.cost_s(name, is_first=number < first) for number in range(done, done + rounds)]
+        return sum(costs_s) / rounds
+
     @property
     def _correction(self) -> float:
         expected_s = self._guessed_s + self._expected_s

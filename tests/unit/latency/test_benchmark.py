@@ -32,6 +32,7 @@ class Rounds:
         self._model_ns = int(1e9 * model_s)
         self.measured: list[list[str]] = []
         self.extras: list[bool] = []
+        self.confirming: list[list[str]] = []
         self._logs = logs
         self._broken = broken or {}
         self._count = dict.fromkeys(logs, 0)
@@ -44,9 +45,12 @@ class Rounds:
         self.unreaped: list[str] = []
         return self
 
-    def measure(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool) -> list[PairSample]:
+    def measure(
+        self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool, confirming: Sequence[str]
+    ) -> list[PairSample]:
         self.measured.append(list(models))
         self.extras.append(extras)
+        self.confirming.append(list(confirming))
         self.wall_ns = (0, len(models) * self._model_ns)
         return [self._sample(model) for model in models if not self._breaks(model)]
 
@@ -100,6 +104,7 @@ def test_suspicion_is_taken_to_rounds_of_its_own(monkeypatch: pytest.MonkeyPatch
     rounds = Rounds({"slow": [0.2 + value for value in QUIET], "calm": QUIET})
     found = benchmarked(monkeypatch, rounds)
     assert rounds.measured == [["slow", "calm"]] * 3 + [["slow"]] * 3
+    assert rounds.confirming == [[]] * 3 + [["slow"]] * 3  # which all have the control
     assert (found["slow"].steady.pairs, found["slow"].confirmation.pairs) == (3, 3)
     assert found["slow"].confirmation.low > 1.2
     assert [sample.round for sample in found["slow"].samples] == [0, 1, 2, 3, 4, 5]

@@ -158,7 +158,7 @@ def test_prices_of_all_switches_share_the_time_that_the_benchmark_of_their_model
 
     monkeypatch.setattr(price, "contest", contest)
     tried(red(budget="quick"), Release(tmp_path))
-    assert [time.left_s for time in given] == [75.0, 25.0]
+    assert [time.left_s for time in given] == [65.0, 15.0]
 
 
 def ratio(low: float, high: float) -> RatioEstimate:
