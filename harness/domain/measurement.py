@@ -148,8 +148,9 @@ class LatencyMeasurement:
     """Everything the benchmark learnt about one model.
 
     Attributes:
-        steady: new/old of the median call, against both processes of the old release.
-        same_against_same: control/old: what this machine makes of two processes of one build.
+        steady: new/old of the median call, against the processes of the old release that timed the model.
+        same_against_same: control/old: what this machine makes of two processes of one build; None where fewer than two
+            rounds had both.
         confirmation: ``steady`` from the fresh rounds that a suspicion asked for; None where there was none.
         quantities: by name, from the rounds of the search; ``harness/latency/quantities.py`` has the list.
         fresh_quantities: the same from the fresh rounds alone.

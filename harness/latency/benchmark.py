@@ -78,12 +78,17 @@ class BenchmarkState:
             model, self.samples, self.fresh, looks=looks, prior=prior, beside=beside, problem=self.problem
         )
 
-    def go_on(self, measurement: LatencyMeasurement, policy: PolicySettings, *, confirm: bool) -> None:
-        """Decide what comes next."""
+    def go_on(
+        self, measurement: LatencyMeasurement, policy: PolicySettings, *, confirm: bool, give_up: bool = False
+    ) -> None:
+        """Decide what comes next; ``give_up``: nothing, where a look finds the calls above the limit, surely or not."""
         gates = tuple(gate_verdicts(measurement, policy).values())
         rounds, fresh = len(self.samples), len(self.fresh)
         step = next_step(measurement, self.budget, rounds=rounds, fresh=fresh, gates=gates, further=True)
         self.next = Next.DONE if step is Next.CONFIRM and not confirm else step
+        steady, is_look = measurement.steady, rounds == look_from(rounds, self.budget.looks)
+        if give_up and is_look and steady is not None and steady.ratio > 1 + tolerated(measurement, self.budget):
+            self.next = Next.DONE
 
 
 @dataclass
@@ -291,6 +296,7 @@ def contest(
     runtime: str = "python",
     time: Time | None = None,
     planted: Collection[str] = (),
+    give_up: Collection[str] = (),
 ) -> dict[str, LatencyMeasurement]:
     """Return what the benchmark learnt of each contestant; each is measured until it is decided or its budget is spent.
 
@@ -306,6 +312,7 @@ def contest(
         runtime: the worker that is timed; ``"libtorch"`` only where it is built for both sides.
         time: what is left of the run's, from which the rounds are taken; as much as they need by default.
         planted: names of the planted slowdowns and their twins, whose first looks are always made.
+        give_up: who is measured only to see whether its calls are below the limit; a look above it ends that.
     """
     budget, time = budget or facts.plan.settings.latency, time or Time()
     requests = {
@@ -367,7 +374,7 @@ def contest(
             measurements[name] = replace(states[name].measured(name, prior, beside), runtime=runtime)
             if states[name].rounds == look_from(states[name].rounds, states[name].budget.looks):
                 at_look[name] = measurements[name]
-            states[name].go_on(measurements[name], policies[name], confirm=confirm)
+            states[name].go_on(measurements[name], policies[name], confirm=confirm, give_up=name in give_up)
         number += 1
     for name, state in states.items():
         if state.next is not Next.DONE:  # rounds after its last look may not be looked at before the next one

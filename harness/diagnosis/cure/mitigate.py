@@ -152,10 +152,16 @@ def _priced(tried: Sequence[Mitigation], names: Sequence[str], facts: Judged, ef
             profile=profile_with(facts, [MITIGATIONS[name]]),
             label=f"price of {name}",
             time=time,
+            give_up=[model for model in cured if _slow_cell(model, facts) is not None],
         )
         for model, index in cured.items():
             priced[index] = _with_price(tried[index], prices[model], facts)
     return priced
+
+
+def _slow_cell(model: str, facts: Judged) -> CellVerdict | None:
+    cells = (cell for cell in facts.verdicts[model] if cell.status is Status.FAIL)  # what is waived is not gated
+    return next((cell for cell in cells if is_slow(cell)), None)
 
 
 def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Judged) -> Mitigation:
@@ -163,7 +169,6 @@ def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Judged) -
     if measured.problem:
         return replace(item, cures=False, note=f"under load: {measured.problem}")
     item = replace(item, price=measured.steady)
-    cells = (cell for cell in facts.verdicts[item.model] if cell.status is Status.FAIL)  # what is waived is not gated
-    slow = next((cell for cell in cells if is_slow(cell)), None)
+    slow = _slow_cell(item.model, facts)
     why = why_still_slow(slow, measured, facts) if slow is not None else ""
     return replace(item, cures=False, note=why) if why else item

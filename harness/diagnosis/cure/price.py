@@ -1,6 +1,6 @@
 """What settings cost: one benchmark of the old release, the uncured new one, and the new one under each of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -155,6 +155,7 @@ def timed(
     label: str,
     budget: LatencyBudget | None = None,
     time: Time | None = None,
+    give_up: Collection[str] = (),
 ) -> Mapping[str, LatencyMeasurement]:
     """Return how long the calls of models take in the new release under ``profile``, against the old one.
 
@@ -162,6 +163,7 @@ def timed(
         contestants: name -> (artifact of the old release, artifact of the new one).
         budget: the plan's by default.
         time: what is left of it; by default what is left until the end of the search, if it has one.
+        give_up: models that need only be known not to be slow any more; one that a look finds slow is not timed on.
     """
     if time is None and effects.end_ns is not None:
         time = Time(left_s=max(0.0, (effects.end_ns - clock.monotonic_ns()) * 1e-9))
@@ -177,6 +179,7 @@ def timed(
         extras=some_gate(facts.plan),
         runtime=timed_runtime(facts, effects),
         time=time,
+        give_up=give_up,
     )
 
 

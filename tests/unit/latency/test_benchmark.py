@@ -14,7 +14,7 @@ from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile
 from harness.latency import benchmark
 from harness.errors import ConfigError
-from harness.latency.benchmark import Time, contest
+from harness.latency.benchmark import Time, contest, extra_rounds
 from harness.probing.facts import Effects
 from harness.system.cores import Placement
 from tests.unit.builders.stages import artifact, declared, effects, known, planned, planted_defect
@@ -124,6 +124,35 @@ def test_many_models_need_a_round_less_for_what_is_beside_the_steady_call(
     rounds = Rounds({f"m{index}": QUIET for index in range(models)})
     benchmarked(monkeypatch, rounds)
     assert rounds.extras == [True] * extra + [False] * (3 - extra)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "gated", "rounds"), [(0, False, 2), (1, False, 3), (7, False, 3), (8, False, 2), (16, True, 6)]
+)
+def test_what_few_models_have_or_policy_gates_is_measured_in_more_rounds(
+    shapes: int,
+    gated: bool,
+    rounds: int,  # noqa: FBT001
+) -> None:
+    contestants = {}
+    for index in range(16):
+        one = artifact(f"m{index}")
+        one = replace(one, input_sets=one.input_sets[:1] * (2 if index < shapes else 1))
+        contestants[one.model] = (one, one)
+    assert extra_rounds(contestants, LatencyBudget(looks=LOOKS), gated=gated) == rounds
+
+
+@pytest.mark.parametrize(("centre", "rounds"), [(0.07, 3), (0.03, 6)])
+def test_what_need_only_be_fast_is_given_up_at_a_look_that_finds_it_slow(
+    monkeypatch: pytest.MonkeyPatch, centre: float, rounds: int
+) -> None:
+    """Both are undecided: one more likely slow than not, the other more likely fast."""
+    logs = [centre + 0.03 * (-1) ** index for index in range(12)]
+    asked = {"undecided": logs, "calm": QUIET}
+    found = benchmarked(monkeypatch, Rounds(asked), confirm=False, give_up=["undecided"])
+    assert found["undecided"].steady.pairs == rounds
+    assert found["undecided"].steady.low < 1.05 < found["undecided"].steady.high
+    assert benchmarked(monkeypatch, Rounds(asked), confirm=False)["undecided"].steady.pairs == 6
 
 
 def test_price_needs_no_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:

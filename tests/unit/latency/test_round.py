@@ -18,7 +18,7 @@ from harness.latency.processes import BenchmarkProcess, ProcessLost
 from harness.latency.rounds import Round, with_control
 from harness.system.processes import reap
 from tests.programs import stub
-from tests.unit.builders.rounds import BUDGET, HERE, measure_round, make_round
+from tests.unit.builders.rounds import BUDGET, HERE, InOrder, measure_round, make_round
 
 
 def test_round_times_every_arm_in_equal_blocks(tmp_path: Path, stub_environment: Environment) -> None:
@@ -297,9 +297,12 @@ def test_control_is_asked_only_about_the_models_that_it_times(tmp_path: Path, st
         budget=BUDGET,
         deadline_s=60.0,
     )
-    samples = measure_round(round_, tmp_path, *names)
-    for name, sample in samples.items():
-        timed = set(arms) if name in with_control(names, 1) else {"old", "new"}
+    round_._random = InOrder()
+    found = round_.measure(names, lambda _: None, confirming=["m2"])
+    controlled = with_control(names, 1).union(["m0", "m2"])  # the first of the lane, and what is confirmed
+    assert controlled > with_control(names, 1)
+    for sample in found:
+        timed = set(arms) if sample.model in controlled else {"old", "new"}
         assert set(sample.arms) == {block.arm for block in sample.blocks} == timed
         assert not any(told.missing for told in sample.arms.values())
 
