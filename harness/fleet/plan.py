@@ -137,6 +137,21 @@ def load_plan(name: str, *, to_run: bool = False) -> PlannedFleet:
     return PlannedFleet(plan=codec.read_json(path, FleetPlan), folder=path.parent)
 
 
+def in_folder(planned: PlannedFleet, folder: Path) -> PlannedFleet:
+    """Return a plan with another folder for results and runs, one machine's own, and make that."""
+    FleetResults(folder / STORE).close()
+    codec.write_atomically(folder / PLAN, dump_fleet(planned.plan).encode(), parents=True)
+    return PlannedFleet(plan=planned.plan, folder=folder)
+
+
+def known_in(*folders: Path) -> frozenset[str]:
+    """Return the keys whose results lie in these folders of a fleet, whoever else may be writing there.
+
+    No index is opened, for a network file system cannot lock it: a result is its file, which is written at once.
+    """
+    return frozenset(key for folder in folders for key in FleetResults.keys_in(folder / STORE))
+
+
 def options_again(plan: FleetPlan, options: Options, assignments: tuple[str, ...] = ()) -> Options:
     """Return the options of a run of the plan: what was said when it was planned, in the project of today."""
     said = plan.options

@@ -221,12 +221,17 @@ def machines_for(units: Sequence[FleetUnit], run_s: float, within_s: float) -> i
     return max(len(open_units), 1)
 
 
+def usual_machines(plan: FleetPlan) -> int:
+    """Return on how many machines a plan runs: as many as it says, or as one would think of."""
+    return plan.machines if plan.machines > 1 else min(MACHINES, sum(not unit.known for unit in plan.units))
+
+
 def times_of(plan: FleetPlan) -> tuple[tuple[int, float], ...]:
-    """Return (machines, seconds) that a plan takes: on one, and on as many as it says or as one would think of."""
-    open_units = sum(not unit.known for unit in plan.units)
-    counts = dict.fromkeys((1, plan.machines if plan.machines > 1 else min(MACHINES, open_units)))
-    return tuple((count, _slowest_s(plan, count)) for count in counts if count)
+    """Return (machines, seconds) that a plan takes: on one, and on as many as usual."""
+    counts = dict.fromkeys((1, usual_machines(plan)))
+    return tuple((count, slowest_s(plan, count)) for count in counts if count)
 
 
-def _slowest_s(plan: FleetPlan, count: int) -> float:
+def slowest_s(plan: FleetPlan, count: int) -> float:
+    """Return how many seconds the slowest of so many machines takes."""
     return max(seconds_of(shard_of(plan.units, index, count), plan.run_s) for index in range(1, count + 1))

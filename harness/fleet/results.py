@@ -190,6 +190,11 @@ class FleetResults:
         except RunDirError:
             return None
 
+    @staticmethod
+    def keys_in(folder: Path) -> set[str]:
+        """Return the keys of the results that lie in a folder, without its index."""
+        return {path.stem for path in (folder / RESULTS).glob("*/*.json")}
+
     def absorb(self, other: Path) -> int:
         """Copy what another folder knows and this one does not; return how many results that were.
 

@@ -1,6 +1,6 @@
 """``fleet run``: the part of a plan that one machine does. Each of its runs is an ordinary one; results are kept."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -56,12 +56,14 @@ def run_shard(
     planned: PlannedFleet,
     *,
     shard: tuple[int, int] = (1, 1),
+    known_elsewhere: Collection[str] = (),
     progress: Progress,
 ) -> ShardDone:
     """Run what is not known of one machine's part, and keep its results; a part that is known starts nothing.
 
     Args:
         shard: (index from 1, count).
+        known_elsewhere: keys whose results lie in another folder of this fleet.
 
     Raises:
         ConfigError: the configuration, a release or the gate is another one than when it was planned.
@@ -71,7 +73,7 @@ def run_shard(
     plan, folder = planned.plan, planned.folder
     mine = shard_of(plan.units, *shard)
     with FleetResults(folder / STORE) as results:
-        known = results.known([unit.key for unit in mine])
+        known = results.known([unit.key for unit in mine]) | {unit.key for unit in mine if unit.key in known_elsewhere}
         open_units = [unit for unit in mine if unit.key not in known]
         if not open_units:
             return ShardDone(units=len(mine), known=len(known), made=0)

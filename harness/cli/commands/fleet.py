@@ -1,6 +1,7 @@
 """``fleet``: a whole store of artifacts, planned, run in shards, merged into one answer and an upgrade plan."""
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,6 +22,7 @@ HELP = CommandHelp(
         ("plan s3://bucket --old 2.1.2 --new 2.6.0 --within 8h", "of an object store, and on how many machines"),
         ("run fleet", "all of it here; what is known is not run again"),
         ("run fleet --shard 2/8", "the second of eight machines' parts"),
+        ("job fleet --on slurm --shards 8", "a job array that runs all parts: sbatch"),
         ("merge fleet elsewhere/fleet", "take over what other machines have found, then report"),
         ("report fleet", "causes, owners, waves; --format markdown, json or csv"),
         ("store status fleet", "what is kept, and how much it takes; gc removes what was not used"),
@@ -53,6 +55,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
     run = actions.add_parser("run", help="run what is not known yet of a plan, or of one machine's part")
     run.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
     run.add_argument("--shard", default="1/1", metavar="I/N", help="the I-th of N machines' parts")
+    run.add_argument("--into", metavar="DIR", help="where results and runs lie: a folder of each machine's own")
+    job = actions.add_parser("job", help="print a job that runs every part on an engine that you have")
+    job.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
+    job.add_argument("--on", required=True, choices=("slurm",), help="the engine")
+    job.add_argument("--shards", type=int, metavar="N", help="how many parts (default: as many as the plan says)")
+    job.add_argument("--python", metavar="PYTHON", help="interpreter that has this package there (default: this one)")
     for name, text in (
         ("merge", "take over what other folders know, and report"),
         ("report", "causes, owners and waves, as far as known"),
@@ -99,7 +107,7 @@ def _plan(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    from harness.fleet.plan import load_plan
+    from harness.fleet.plan import in_folder, known_in, load_plan
     from harness.fleet.planning import read_shard
     from harness.fleet.shard import run_shard
     from harness.report.text.fleet import render_shard
@@ -108,10 +116,40 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
     shard = read_shard(parsed.shard)
     planned = load_plan(parsed.plan, to_run=True)
-    done = run_shard(options_of(parsed, arguments), planned, shard=shard, progress=Progress())
-    again = f"{own_command()} fleet report {shown_path(planned.folder)}"
-    say(render_shard(done, again=again, width=width()))
+    folder, elsewhere, again = planned.folder, frozenset[str](), f"report {shown_path(planned.folder)}"
+    if parsed.into is not None:
+        planned = in_folder(planned, Path(parsed.into).absolute())
+        elsewhere = known_in(folder, *planned.folder.parent.iterdir())
+        again = f"merge {shown_path(folder)} {shown_path(planned.folder)}"
+    done = run_shard(
+        options_of(parsed, arguments), planned, shard=shard, known_elsewhere=elsewhere, progress=Progress()
+    )
+    say(render_shard(done, again=f"{own_command()} fleet {again}", width=width()))
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
+
+
+def _job(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
+    from harness.fleet.job import ENGINES, SHARDS, Job, limit_s
+    from harness.fleet.plan import load_plan
+    from harness.fleet.planning import usual_machines
+    from harness.run.options import own_command, shown_path
+    from harness.system.progress import Progress
+
+    planned = load_plan(parsed.plan)
+    shards = parsed.shards if parsed.shards is not None else max(usual_machines(planned.plan), 1)
+    if shards < 1:
+        raise ConfigError(f"--shards {shards}: expected a number from 1", "such as 8")
+    job = Job(
+        folder=planned.folder,
+        shards=shards,
+        limit_s=limit_s(planned.plan, shards),
+        python=parsed.python or sys.executable,
+        working_dir=Path.cwd(),
+    )
+    say(ENGINES[parsed.on](job))
+    folder = shown_path(planned.folder)
+    Progress().note(f"afterwards: {own_command()} fleet merge {folder} {folder}/{SHARDS}/*")
+    return ExitCode.COMPATIBLE
 
 
 def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -147,6 +185,7 @@ def _store(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
 ACTIONS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "plan": _plan,
     "run": _run,
+    "job": _job,
     "merge": _report,
     "report": _report,
     "store": _store,

@@ -23,7 +23,7 @@ from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.errors import ConfigError
 from harness.fleet import shard as fleet_shard
 from harness.fleet.merge import merge
-from harness.fleet.plan import PlannedFleet, plan_fleet
+from harness.fleet.plan import PlannedFleet, in_folder, plan_fleet
 from harness.fleet.shard import run_shard
 from harness.run.options import Options
 from harness.run.plan import make_plan
@@ -76,8 +76,14 @@ def with_few_planted_defects(*arguments: Any) -> Plan:
 def fleet_of(store: Path, into: Path, asked: Options, shards: int) -> tuple[PlannedFleet, list[ShardDone]]:
     progress = Progress(enabled=False)
     planned = plan_fleet(asked, str(store), into=into, manifest=None, within_s=None, progress=progress)
-    done = [run_shard(asked, planned, shard=(at, shards), progress=progress) for at in range(1, shards + 1)]
+    places = [planned] if shards == 1 else [in_folder(planned, part) for part in parts_of(into, shards)]
+    done = [run_shard(asked, place, shard=(at, shards), progress=progress) for at, place in enumerate(places, 1)]
     return planned, done
+
+
+def parts_of(into: Path, shards: int) -> list[Path]:
+    """The folders of the machines of a job."""
+    return [into / "shards" / str(at) for at in range(1, shards + 1)]
 
 
 def statuses(report: FleetReport) -> dict[str, Status | None]:
@@ -99,7 +105,8 @@ def test_two_shards_say_what_one_says_and_what_is_known_starts_nothing(
     assert (done.units, done.known, done.made, done.faults) == (3, 0, 3, ())
     split, parts = fleet_of(store, tmp_path / "split", asked, 2)
     assert [(part.units, part.made) for part in parts] in ([(2, 2), (1, 1)], [(1, 1), (2, 2)])
-    one, two = (merge(planned, asked)[0].answer for planned in (whole, split))
+    assert statuses(merge(split, asked)[0].answer) == dict.fromkeys(["ranker_a", "ranker_b", "half"])
+    one, two = merge(whole, asked)[0].answer, merge(split, asked, [*map(str, parts_of(split.folder, 2))])[0].answer
     assert codec.canonical(one) == codec.canonical(two)
     assert statuses(one) == {"ranker_a": Status.PASS, "ranker_b": Status.PASS, "half": Status.FAIL}
     assert [(wave.kind, wave.needs or wave.cause) for wave in one.waves][:2] == [
@@ -115,6 +122,15 @@ def test_two_shards_say_what_one_says_and_what_is_known_starts_nothing(
     monkeypatch.setattr(subprocess, "Popen", start_nothing)
     again = run_shard(asked, whole, progress=Progress(enabled=False))
     assert (again.known, again.made, again.runs) == (3, 0, ())
+    elsewhere = {unit.key for unit in whole.plan.units}
+    part = run_shard(
+        asked,
+        in_folder(whole, tmp_path / "third"),
+        shard=(1, 1),
+        known_elsewhere=elsewhere,
+        progress=Progress(enabled=False),
+    )
+    assert (part.known, part.made, part.runs) == (3, 0, ())
 
 
 def test_what_changed_or_vanished_since_the_plan_is_labelled_and_another_configuration_refused(
