@@ -74,9 +74,9 @@ def test_rounds_that_were_measured_correct_what_was_expected() -> None:
 
 
 def test_share_that_stays_undecided_is_guessed_then_learnt() -> None:
-    assert undecided_share(0, 0) == 0.5
-    assert undecided_share(0, 98) == pytest.approx(0.01)
-    assert undecided_share(98, 98) == pytest.approx(0.99)
+    assert undecided_share(0, 0) == 0.25
+    assert undecided_share(0, 98) == pytest.approx(0.005)
+    assert undecided_share(98, 98) == pytest.approx(0.985)
 
 
 def of(*calls_s: float, load_s: float = 0.1) -> ModelResult:
