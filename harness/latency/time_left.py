@@ -26,7 +26,7 @@ ORDERS_S = 0.03
 # beside another one (13 and 24 models of served size, 2026-11-26: 0.4 to 0.7).
 COLD_SHARE = 0.5
 # Which share of the models a look leaves undecided, before any was looked at; it counts as so many models. Of 13 and 24
-# models of served size the first one left 0 to 4 on fast machines, and up to 17 on one half as fast (docs/hand-bench.md).
+# models of served size the first one left 0 to 4 on fast machines, up to 17 on one half as fast (docs/hand-bench.md).
 UNDECIDED_BEFORE = 0.25
 GUESSED_ON = 2.0
 
