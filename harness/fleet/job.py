@@ -5,7 +5,6 @@ does only what is missing.
 """
 
 import shlex
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +58,3 @@ def slurm(job: Job) -> str:
 cd {shlex.quote(str(job.working_dir))} || exit {int(ExitCode.CONFIGURATION)}
 exec {job.command("$SLURM_ARRAY_TASK_ID")}
 """
-
-
-ENGINES: Mapping[str, Callable[[Job], str]] = {"slurm": slurm}

@@ -206,7 +206,7 @@ class FleetResults:
                 f"{other} holds no results of a fleet", f"name a folder in which {MARK} lies, or the one above"
             )
         with FleetResults(other) as theirs:
-            mine = {path.stem for path in self._files()}
+            mine = self.keys_in(self.folder)
             added = 0
             for path in theirs._files():
                 result = theirs.read(path.stem) if path.stem not in mine else None

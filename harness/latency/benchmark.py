@@ -11,13 +11,13 @@ from typing import Any
 
 from harness.archive.limits import CannotRead
 from harness.archive.reading import read_artifact
-from harness.config.policy import model_budget, model_policy
+from harness.config.policy import model_budget, model_policy, some_gate
 from harness.domain.archive import Reach
 from harness.domain.machine import MachineState
 from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
-from harness.domain.plan import LatencyBudget, Plan, PolicySettings
+from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.errors import ConfigError
 from harness.latency import statistics
@@ -27,7 +27,7 @@ from harness.latency.judging import Next, affordable, gate_verdicts, next_step, 
 from harness.latency.looks import look_from
 from harness.latency.moderation import Prior, fit_prior
 from harness.latency.quantities import quantity_priors
-from harness.latency.rounds import EXTRA_ROUNDS, FEWEST_CONTROLS, LARGE, MeasuredRound, Round, control_every
+from harness.latency.rounds import FEWEST_CONTROLS, MeasuredRound, Round, control_every
 from harness.latency.spending import Candidate, further_rounds, next_round, side_by_side, total_s
 from harness.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
 from harness.models import files
@@ -41,6 +41,9 @@ from harness.system.memory import usable_bytes
 # Which side each arm runs on.
 ARMS = {OLD: "old", NEW: "new", CONTROL: "old"}
 MOST_LANES = 2
+# Models so many lend each other enough strength that two rounds tell what is measured beside the steady call.
+LARGE = 2 * FEWEST_CONTROLS
+EXTRA_ROUNDS = 2
 # A loaded artifact takes its file, its weights and what calls need; in sizes of the file.
 LOADED = 4
 
@@ -229,7 +232,7 @@ def _time_left(
         )
         for name, baseline in zip(contestants, known, strict=True)
     }
-    first_rounds = extra_rounds(contestants, budget, gated=_is_gated(contestants, facts.plan))
+    first_rounds = extra_rounds(contestants, budget, gated=some_gate(facts.plan))
     return TimeLeft(costs, start_s=START_IMPORTS * effects.import_cpu_s, lanes=lanes, first_rounds=first_rounds)
 
 
@@ -249,10 +252,6 @@ def extra_rounds(
     shapes = sum(len(old.input_sets) > 1 for old, _ in contestants.values())
     are_many = len(contestants) >= LARGE and (shapes == 0 or shapes >= FEWEST_CONTROLS)
     return min(EXTRA_ROUNDS, budget.looks[0]) if are_many else budget.looks[0]
-
-
-def _is_gated(contestants: Collection[str], plan: Plan) -> bool:
-    return any(model_policy(plan, name).settings.gates for name in contestants)
 
 
 def lanes_for(
@@ -328,7 +327,8 @@ def contest(
     }
     states = {name: BenchmarkState(model_budget(facts.plan, name, budget)) for name in contestants}
     policies = {name: model_policy(facts.plan, name).settings for name in contestants}
-    gated = _is_gated(contestants, facts.plan)
+    gated = any(policy.gates for policy in policies.values())
+    first_rounds = extra_rounds(contestants, budget)
     deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
     time_left = _time_left(contestants, facts, effects, budget, profile, arms=tuple(arms))
     measurements: dict[str, LatencyMeasurement] = {}
@@ -336,7 +336,7 @@ def contest(
     folder, number = effects.folder(label.replace(" ", "-")), 0
     while unfinished := [name for name, state in states.items() if state.next is not Next.DONE]:
         # The later rounds are for the steady call, and for what is gated.
-        wanted = extras and (gated or number < extra_rounds(contestants, budget))
+        wanted = extras and (gated or number < first_rounds)
         kept = _kept(unfinished, requests, folder=folder, number=number, budget=budget, extras=wanted)
         names = kept or _chosen(
             states, measurements, contestants, time_left, time=time, planted=planted, confirm=confirm
@@ -401,7 +401,7 @@ def _chosen(
         first, found = state.budget.looks[0], measurements.get(name)
         slow = contestants[name][0] is not contestants[name][1]
         rounds = look_from(state.rounds + 1, state.budget.looks) - state.rounds
-        cost_s = time_left.mean_cost_s(name, state.rounds, rounds, first=first)
+        cost_s = time_left.mean_cost_s(name, state.rounds, rounds)
         limit = tolerated(found, state.budget) if found is not None else 0.0
         needed = further_rounds(found.shown, limit) if found is not None else math.inf
         searched_first = state.next is Next.SEARCH and state.rounds < first

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from harness.domain.measurement import CONTROL, OLD, CommonSlowdown, LatencyMeasurement, RatioEstimate, Shape
 from harness.latency.distributions import quantile
-from harness.latency.moderation import LEAST_MODELS, Prior, Spread, fit_prior, moderated
-from harness.latency.statistics import estimate_of, round_logs
+from harness.latency.moderation import LEAST_MODELS, Prior, fit_prior, spread_over
+from harness.latency.statistics import estimate_of, round_logs, spread_of_mean
 
 LEVEL = 0.05
 # The variance of new against the mean of two old processes over that of one old process against the other.
@@ -56,7 +56,8 @@ def common_slowdown(
     logs, rounds, controls = _contrasts(measurements)
     if len(logs) < LEAST_MODELS or len(rounds) < 2:
         return None
-    models = [_model(name, list(own.values()), _prior(logs)) for name, own in logs.items()]
+    prior = _prior(logs)
+    models = [_model(name, list(own.values()), prior) for name, own in logs.items()]
     kept, apart = _without_outliers(models)
     fit = _fitted(kept)
     names = [model.name for model in kept]
@@ -103,7 +104,7 @@ def with_own_parts(
     if common is None:
         return dict(measurements)
     of_models, _, _ = _contrasts(measurements)
-    prior = _prior({name: of_models[name] for name in common.models if name in of_models})
+    prior = _prior({name: of_models[name] for name in common.models})
     return {
         name: replace(item, own=_own(item, list(of_models.get(name, {}).values()), common, prior))
         for name, item in measurements.items()
@@ -132,16 +133,12 @@ def _own(
 
 
 def _prior(logs: Mapping[str, Mapping[int, float]]) -> Prior | None:
-    return fit_prior([_spread(list(own.values())) for own in logs.values() if len(own) > 1])
-
-
-def _spread(logs: Sequence[float]) -> Spread:
-    return Spread(variance=statistics.variance(logs), degrees=len(logs) - 1)
+    return fit_prior([spread_over(list(own.values())) for own in logs.values() if len(own) > 1])
 
 
 def _model(name: str, logs: Sequence[float], prior: Prior | None) -> _Model:
-    spread = moderated(_spread(logs), prior)
-    return _Model(name=name, log=statistics.fmean(logs), variance=spread.variance / len(logs), degrees=spread.degrees)
+    mean = spread_of_mean(logs, prior)
+    return _Model(name=name, log=statistics.fmean(logs), variance=mean.variance, degrees=mean.degrees)
 
 
 def _without_outliers(models: Sequence[_Model]) -> tuple[list[_Model], list[_Model]]:

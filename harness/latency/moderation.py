@@ -29,6 +29,11 @@ class Spread:
     degrees: float
 
 
+def spread_over(values: Sequence[float]) -> Spread:
+    """Return the spread of two or more values, one per round, about their mean."""
+    return Spread(variance=statistics.variance(values), degrees=len(values) - 1)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prior:
     """What is usual in this run.

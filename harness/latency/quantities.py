@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.domain.measurement import CONTROL, NEW, OLD, ArmSample, PairSample, Quantity, RatioEstimate
-from harness.latency.moderation import Prior, Spread, fit_prior
+from harness.latency.moderation import Prior, Spread, fit_prior, spread_over
 
 OLD_ARMS = (OLD, CONTROL)
 # Calls that count as the first ones: profiling, compilation, a slow one, one to spare (docs/evidence.md#first-calls).
@@ -78,7 +78,7 @@ def quantity_priors(models: Sequence[Sequence[PairSample]]) -> dict[str, Prior |
             quantity, ratio = name.partition(":")[0], _log_ratio(value)
             logs = [log for sample in samples if (log := ratio(sample)) is not None]
             if quantity in OF_FIRST_ROUNDS and len(logs) > 1:
-                own[quantity].append(Spread(variance=statistics.variance(logs), degrees=len(logs) - 1))
+                own[quantity].append(spread_over(logs))
         for quantity, found in own.items():
             variance = statistics.fmean(one.variance for one in found)
             spreads[quantity].append(Spread(variance=variance, degrees=min(one.degrees for one in found)))

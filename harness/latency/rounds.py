@@ -19,9 +19,6 @@ from harness.system.cores import ANYWHERE, Placement
 
 # So many models tell what a round does to all of its models alike: the control times these, and no others.
 FEWEST_CONTROLS = 8
-# Models so many lend each other enough strength that two rounds tell what is measured beside the steady call.
-LARGE = 2 * FEWEST_CONTROLS
-EXTRA_ROUNDS = 2
 
 # Between two attempts to end lanes: one that is just starting its processes has more of them a moment later.
 ENDING_S = 0.1

@@ -17,7 +17,7 @@ from functools import partial
 from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample, RatioEstimate
 from harness.latency.distributions import quantile
 from harness.latency.looks import level_at
-from harness.latency.moderation import Prior, Spread, moderated
+from harness.latency.moderation import Prior, Spread, moderated, spread_over
 from harness.latency.quantities import excess_growth_bytes, missing, quantities
 
 LEVEL = 0.05
@@ -119,7 +119,7 @@ def interval(logs: Sequence[float], *, level: float = LEVEL, prior: Prior | None
 
 def spread_of_mean(logs: Sequence[float], prior: Prior | None) -> Spread:
     """Return the variance of the mean of two or more logarithms, with what the other models say of it."""
-    one = moderated(Spread(variance=statistics.variance(logs), degrees=len(logs) - 1), prior)
+    one = moderated(spread_over(logs), prior)
     return Spread(variance=one.variance / len(logs), degrees=one.degrees)
 
 

@@ -57,12 +57,10 @@ class TimeLeft:
         costs: model -> what it is expected to cost.
         start_s: expected of the processes of a round, whoever is timed in it.
         lanes: how many models are timed at the same time.
-        first_rounds: how many rounds measure more than the steady call; those before the first look by default.
+        first_rounds: how many rounds measure more than the steady call.
     """
 
-    def __init__(
-        self, costs: Mapping[str, RoundCost], *, start_s: float, lanes: int = 1, first_rounds: int | None = None
-    ) -> None:
+    def __init__(self, costs: Mapping[str, RoundCost], *, start_s: float, first_rounds: int, lanes: int = 1) -> None:
         self._costs, self._start_s, self.lanes, self._first_rounds = costs, start_s, lanes, first_rounds
         self._guessed_s = self._expected_s = self._measured_s = 0.0
 
@@ -86,15 +84,14 @@ class TimeLeft:
             nobody, lane_s = 1.0, []
             for name, model in models.items():
                 share, cost = _still_open(model, number, undecided), self._costs[name]
-                first = self._first_rounds or model.looks[0]
-                lane_s.append(share * (cost.first_s if model.rounds + number < first else cost.later_s))
+                lane_s.append(share * (cost.first_s if model.rounds + number < self._first_rounds else cost.later_s))
                 nobody *= 1.0 - share
             total_s += self._start_s * (1.0 - nobody) + side_by_side(lane_s, self.lanes)
         return total_s * self._correction
 
     def first_looks_s(self, models: Collection[str], rounds: int) -> float:
         """Return how long the first looks of ``models`` take, each after so many rounds."""
-        first = min(self._first_rounds or rounds, rounds)
+        first = min(self._first_rounds, rounds)
         first_s, later_s = (
             side_by_side([self.cost_s(name, is_first=is_first) for name in models], self.lanes)
             for is_first in (True, False)
@@ -111,10 +108,9 @@ class TimeLeft:
         cost = self._costs[name]
         return (cost.first_s if is_first else cost.later_s) * self._correction
 
-    def mean_cost_s(self, name: str, done: int, rounds: int, *, first: int) -> float:
-        """Return the seconds of one of the next ``rounds`` of a model that had ``done``; ``first``: its first look."""
-        first = self._first_rounds or first
-        costs_s = [self.cost_s(name, is_first=number < first) for number in range(done, done + rounds)]
+    def mean_cost_s(self, name: str, done: int, rounds: int) -> float:
+        """Return the seconds of one of the next ``rounds`` of a model that had ``done``."""
+        costs_s = [self.cost_s(name, is_first=number < self._first_rounds) for number in range(done, done + rounds)]
         return sum(costs_s) / rounds
 
     @property

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from harness.cli.help import CommandHelp
@@ -116,20 +116,21 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
     shard = read_shard(parsed.shard)
     planned = load_plan(parsed.plan, to_run=True)
-    folder, elsewhere, again = planned.folder, frozenset[str](), f"report {shown_path(planned.folder)}"
+    known_elsewhere: Collection[str] = ()
+    again = f"report {shown_path(planned.folder)}"
     if parsed.into is not None:
+        folder = planned.folder
         planned = in_folder(planned, Path(parsed.into).absolute())
-        elsewhere = known_in(folder, *planned.folder.parent.iterdir())
+        known_elsewhere = known_in(folder, *planned.folder.parent.iterdir())
         again = f"merge {shown_path(folder)} {shown_path(planned.folder)}"
-    done = run_shard(
-        options_of(parsed, arguments), planned, shard=shard, known_elsewhere=elsewhere, progress=Progress()
-    )
+    options = options_of(parsed, arguments)
+    done = run_shard(options, planned, shard=shard, known_elsewhere=known_elsewhere, progress=Progress())
     say(render_shard(done, again=f"{own_command()} fleet {again}", width=width()))
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
 
 
 def _job(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
-    from harness.fleet.job import ENGINES, SHARDS, Job, limit_s
+    from harness.fleet.job import SHARDS, Job, limit_s, slurm
     from harness.fleet.plan import load_plan
     from harness.fleet.planning import usual_machines
     from harness.run.options import own_command, shown_path
@@ -146,7 +147,7 @@ def _job(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
         python=parsed.python or sys.executable,
         working_dir=Path.cwd(),
     )
-    say(ENGINES[parsed.on](job))
+    say(slurm(job))
     folder = shown_path(planned.folder)
     Progress().note(f"afterwards: {own_command()} fleet merge {folder} {folder}/{SHARDS}/*")
     return ExitCode.COMPATIBLE

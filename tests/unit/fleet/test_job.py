@@ -1,4 +1,4 @@
-"""Jobs for engines: what their tasks run, as a shell reads it, and what is refused."""
+"""Jobs for engines: what their tasks run, as a shell reads it."""
 
 import json
 import os

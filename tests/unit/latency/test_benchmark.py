@@ -131,8 +131,8 @@ def test_many_models_need_a_round_less_for_what_is_beside_the_steady_call(
 )
 def test_what_few_models_have_or_policy_gates_is_measured_in_more_rounds(
     shapes: int,
-    gated: bool,
-    rounds: int,  # noqa: FBT001
+    gated: bool,  # noqa: FBT001
+    rounds: int,
 ) -> None:
     contestants = {}
     for index in range(16):

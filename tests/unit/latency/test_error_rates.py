@@ -114,7 +114,7 @@ def commons(
 @pytest.mark.parametrize("shared", [0.0, 0.003, 0.008])
 @pytest.mark.parametrize("truth", [1.0, 1.04])
 @pytest.mark.parametrize("count", [12, 24])
-def test_common_part_is_told_with_an_interval_that_holds(count: int, truth: float, shared: float) -> None:
+def test_interval_of_the_common_slowdown_covers_the_truth(count: int, truth: float, shared: float) -> None:
     """Also where all models of a round are off together, which many models in one round are no evidence against.
 
     Every one of twelve has a control, one in three of 24.

@@ -285,7 +285,9 @@ def test_control_times_every_model_of_a_small_round_and_eight_or_more_of_a_large
     assert sorted(name for some in found for name in some) == sorted(names)  # each once in so many rounds
 
 
-def test_control_is_asked_only_about_the_models_that_it_times(tmp_path: Path, stub_environment: Environment) -> None:
+def test_processes_of_the_control_time_only_its_share_of_a_large_round(
+    tmp_path: Path, stub_environment: Environment
+) -> None:
     names = [f"m{index}" for index in range(16)]
     request = stub.run_request([stub.write_artifact(tmp_path, name) for name in names], stub.PATIENT, verb="benchmark")
     arms = ("old", "new", "control")

@@ -19,7 +19,7 @@ from tests.programs import stub
 from tests.unit.builders.rounds import BUDGET, HERE, measure_round, make_round, with_sets
 
 
-def test_control_takes_turns_like_the_others_and_is_asked_by_one_caller_only(
+def test_control_takes_turns_like_the_others_and_is_asked_for_the_steady_call_alone(
     tmp_path: Path, stub_environment: Environment
 ) -> None:
     request = with_sets(

@@ -17,7 +17,7 @@ COST = RoundCost(first_s=2.0, later_s=1.0)
 
 
 def left(models: dict[str, Open], **more: float) -> float:
-    return TimeLeft(dict.fromkeys(models, COST), start_s=10.0).seconds(models, **more)
+    return TimeLeft(dict.fromkeys(models, COST), start_s=10.0, first_rounds=3).seconds(models, **more)
 
 
 def test_models_that_a_first_look_decides_take_its_rounds() -> None:
@@ -28,8 +28,8 @@ def test_models_that_a_first_look_decides_take_its_rounds() -> None:
 
 def test_first_looks_of_all_models_share_the_starts_and_two_lanes_the_models() -> None:
     costs = dict.fromkeys(("a", "b", "c"), COST)
-    assert TimeLeft(costs, start_s=10.0).first_looks_s(["a", "b"], 3) == pytest.approx(3 * (10 + 4))
-    in_two = TimeLeft(costs, start_s=10.0, lanes=2)
+    assert TimeLeft(costs, start_s=10.0, first_rounds=3).first_looks_s(["a", "b"], 3) == pytest.approx(3 * (10 + 4))
+    in_two = TimeLeft(costs, start_s=10.0, first_rounds=3, lanes=2)
     assert in_two.first_looks_s(costs, 3) == pytest.approx(3 * (10 + 3))
     in_two.took(["a", "b", "c"], 2 * 13.0, is_first=True)  # twice as long as expected; both count alike
     assert in_two.first_looks_s(costs, 3) == pytest.approx(1.5 * 3 * (10 + 3))
@@ -51,7 +51,7 @@ def test_models_that_no_look_decides_take_all_rounds_and_the_later_ones_cost_les
 
 def test_two_lanes_halve_all_but_the_starts() -> None:
     models = {name: Open(rounds=0, looks=LOOKS) for name in "ab"}
-    clock = TimeLeft(dict.fromkeys(models, COST), start_s=10.0, lanes=2)
+    clock = TimeLeft(dict.fromkeys(models, COST), start_s=10.0, first_rounds=3, lanes=2)
     assert clock.seconds(models, undecided=0.0) == pytest.approx(3 * (10 + 2))
     clock.took(["a", "b"], 24.0, is_first=True)
     assert clock.seconds(models, undecided=0.0) == pytest.approx(3 * 18)
@@ -64,7 +64,7 @@ def test_of_many_models_one_keeps_the_rounds_going() -> None:
 
 def test_rounds_that_were_measured_correct_what_was_expected() -> None:
     models = {"a": Open(rounds=1, looks=(3,))}
-    clock = TimeLeft({"a": COST}, start_s=10.0)
+    clock = TimeLeft({"a": COST}, start_s=10.0, first_rounds=3)
     assert clock.seconds(models) == pytest.approx(24)
     clock.took(["a"], 24.0, is_first=True)
     assert clock.seconds(models) == pytest.approx(24 * 1.5)
