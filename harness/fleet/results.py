@@ -12,15 +12,19 @@ import statistics
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeVar
+
+import msgspec
 
 from harness.domain.fleet import Examination, Fault, FleetResult, StoreStatus
 from harness.domain.report import RunReport
 from harness.errors import RunDirError
 from harness.fleet.planning import DEFAULT_COSTS, Costs
 from harness.store import codec
+from harness.store.exact import plain_of, value_of
 from harness.system import clock
 
+T = TypeVar("T")
 VERSION = 1
 """Of the folder; another one is refused."""
 MARK = "store.json"
@@ -126,8 +130,8 @@ class FleetResults:
             return
         place = self.folder / FRAMES / f"{result.frame}.json"
         if not place.is_file():
-            codec.write_atomically(place, codec.canonical(frame), parents=True)
-        codec.write_atomically(self.path(result.key), codec.canonical(result), parents=True)
+            codec.write_atomically(place, _bytes_of(frame), parents=True)
+        codec.write_atomically(self.path(result.key), _bytes_of(result), parents=True)
         self._list(result)
         (self.folder / FAULTS / f"{result.key}.json").unlink(missing_ok=True)
 
@@ -148,7 +152,7 @@ class FleetResults:
     def read(self, key: str) -> FleetResult | None:
         """Return the result under ``key``; None where there is none that can be used: one that is damaged goes."""
         try:
-            result = codec.read_json(self.path(key), FleetResult)
+            result = _read(self.path(key), FleetResult)
         except RunDirError:
             self.path(key).unlink(missing_ok=True)
             return None
@@ -161,7 +165,7 @@ class FleetResults:
         """Return the report of a run without its models; None where it is not there or damaged."""
         if self._frames.get(digest) is None:
             try:
-                self._frames[digest] = codec.read_json(self.folder / FRAMES / f"{digest}.json", RunReport)
+                self._frames[digest] = _read(self.folder / FRAMES / f"{digest}.json", RunReport)
             except RunDirError:
                 return None
         return self._frames[digest]
@@ -269,6 +273,22 @@ class FleetResults:
         for path in (self.folder / FRAMES).glob("*.json"):
             if path.stem not in used:
                 path.unlink(missing_ok=True)
+
+
+def _bytes_of(value: FleetResult | RunReport) -> bytes:
+    return codec.canonical(plain_of(msgspec.to_builtins(value)))
+
+
+def _read(path: Path, type_: type[T]) -> T:
+    """Return what ``_bytes_of`` has written.
+
+    Raises:
+        RunDirError: it is not there, damaged, or of another shape.
+    """
+    try:
+        return value_of(codec.read_json(path, dict[str, Any]), type_)
+    except msgspec.ValidationError as error:
+        raise RunDirError(f"{path} is damaged or from another version: {error}", "run again") from error
 
 
 def _ordinal(text: str) -> int:

@@ -1,11 +1,9 @@
 """The report as ``report.json``: lossless, deterministic, versioned. ``docs/formats/report.md`` documents it.
 
-JSON has no infinities and no NaN, and a missing bound is not the same as an infinite one. So such numbers are written
-as the strings "inf", "-inf" and "nan", and read back only where the type asks for a float.
+Numbers that JSON does not have are written as ``harness/store/exact.py`` says.
 """
 
 import json
-import math
 import re
 import statistics
 from collections.abc import Callable
@@ -13,16 +11,15 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 import msgspec
-from msgspec import inspect
 
 from harness.domain.comparison import CallComparison, TensorMetrics
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import SCHEMA_VERSION, RunOutline, RunReport
 from harness.errors import RunDirError
 from harness.report.json.text import BEYOND_ASCII
+from harness.store.exact import NON_FINITE, plain_of, value_of
 from harness.store.json import JsonError, from_json
 
-_NON_FINITE = ("-inf", "inf", "nan")
 _AGAIN = "run again, or restore the file from the run that made it"
 
 
@@ -32,7 +29,7 @@ def dump_report(report: RunReport) -> bytes:
     Lone surrogates (undecodable bytes of a path, say) have no UTF-8 and become ``\udcff`` as plain text. What a
     terminal may obey, and JSON need not escape, is escaped: the same texts when they are read back.
     """
-    plain = _writable(_at_calls(msgspec.to_builtins(report, order="deterministic"), _sparse_call))
+    plain = plain_of(_at_calls(msgspec.to_builtins(report, order="deterministic"), _sparse_call))
     text = msgspec.json.encode(plain).decode()
     return BEYOND_ASCII.sub(_inert, text).encode() + b"\n"
 
@@ -63,7 +60,7 @@ def load_report(data: bytes, *, file: str) -> RunReport:
         )
         raise RunDirError(message, "read it with the harness that wrote it (`$.harness_version`), or run again")
     try:
-        return msgspec.convert(_readable(plain, inspect.type_info(RunReport)), RunReport)
+        return value_of(plain, RunReport)
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at ")
         raise RunDirError(f"{file} is damaged at {path or '`$`'}: {problem}", _AGAIN) from error
@@ -231,66 +228,11 @@ def report_schema() -> dict[str, Any]:
     return dict(schema)
 
 
-def _writable(value: Any) -> Any:
-    """Return ``value`` with what JSON cannot hold replaced."""
-    match value:
-        case float() if not math.isfinite(value):
-            return str(value)
-        case str():
-            return value.encode("utf-8", "backslashreplace").decode("utf-8")
-        case dict():
-            return {_writable(key): _writable(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_writable(item) for item in value]
-        case _:
-            return value
-
-
-def _readable(value: Any, kind: inspect.Type) -> Any:
-    """Return ``value`` with "inf", "-inf" and "nan" as floats wherever ``kind`` wants one.
-
-    What does not have the shape of ``kind`` is left as it is: the conversion that follows names its place.
-    """
-    match kind, value:
-        case inspect.UnionType(types=types), _:
-            return _readable_union(value, types)
-        case inspect.FloatType(), str() if value in _NON_FINITE:
-            return float(value)
-        case inspect.DataclassType(fields=fields), dict():
-            kinds = {field.encode_name: field.type for field in fields}
-            return {key: _readable(item, kinds.get(key, inspect.AnyType())) for key, item in value.items()}
-        case inspect.DictType(value_type=item_kind), dict():
-            return {key: _readable(item, item_kind) for key, item in value.items()}
-        case ((inspect.VarTupleType() | inspect.TupleType()), list()):
-            return _readable_items(value, kind)
-        case _:
-            return value
-
-
-def _readable_items(value: list[Any], kind: inspect.VarTupleType | inspect.TupleType) -> list[Any]:
-    """Return the items of an array, each read as its own type; one of a wrong length is left as it is."""
-    kinds = (kind.item_type,) * len(value) if isinstance(kind, inspect.VarTupleType) else kind.item_types
-    if len(kinds) != len(value):
-        return value
-    return [_readable(item, item_kind) for item, item_kind in zip(value, kinds, strict=True)]
-
-
-def _readable_union(value: Any, types: tuple[inspect.Type, ...]) -> Any:
-    """Return ``value`` read as the one of ``types`` that it can be; a union of text and number keeps the text."""
-    if isinstance(value, str) and any(isinstance(kind, inspect.StrType) for kind in types):
-        return value
-    for kind in types:
-        read = _readable(value, kind)
-        if read is not value:
-            return read
-    return value
-
-
 def _with_non_finite(schema: Any) -> Any:
     """Return a schema in which each number may also be one of the three strings."""
     match schema:
         case {"type": "number", **rest}:
-            return {**rest, "anyOf": [{"type": "number"}, {"enum": list(_NON_FINITE)}]}
+            return {**rest, "anyOf": [{"type": "number"}, {"enum": list(NON_FINITE)}]}
         case dict():
             return {key: _with_non_finite(item) for key, item in schema.items()}
         case list():

@@ -1,6 +1,8 @@
 """Results are files that never change; the index can be lost, and another version or a damaged file is never believed."""
 
+import math
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from harness.errors import RunDirError
 from harness.fleet import results as results_of_fleets
 from harness.fleet.results import INDEX, FleetResults
 from harness.fleet.planning import FULL_S
+from tests.unit.builders.pages import comparison, tensor
 from tests.unit.fleet.answers import FRAME, artifact, plan_of, result_of
 
 PLANNED = plan_of(artifact("a"), artifact("b"), artifact("c", program="Q"))
@@ -30,6 +33,20 @@ def test_what_is_kept_is_known_and_reads_back(kept: Path) -> None:
         assert results.known([*KEYS, "0" * 64]) == set(KEYS)
         assert results.read(KEYS[0]) == FOUND["a"]
         assert results.frame(FOUND["a"].frame) == FRAME
+
+
+def test_numbers_that_json_does_not_have_and_names_that_are_no_text_are_kept_as_they_are(tmp_path: Path) -> None:
+    """An error relative to a zero is infinite, and such a result was once written and never found again."""
+    odd = comparison(tensor(max_rel=math.inf, rel_l2=math.nan, path="output.\udcff"))
+    made = replace(FOUND["a"], facts=replace(FOUND["a"].facts, comparisons=(odd,)))
+    with FleetResults(tmp_path / "store") as results:
+        results.save(made, FRAME)
+        found = results.read(made.key)
+    assert found is not None
+    (read,) = found.facts.comparisons
+    first = read.calls[0].tensors[0]
+    assert first.max_rel == math.inf and first.rel_l2 is not None and math.isnan(first.rel_l2)
+    assert first.path == r"output.\udcff"
 
 
 def test_a_result_is_never_changed(kept: Path) -> None:
