@@ -202,6 +202,7 @@ class ProbeRequest:
         beside: how many other processes do the same at the same time.
         limits: of the process; None sets none, and derives none.
         look: whether a process that hangs is looked into before it is ended; where many do, that takes most time.
+        shares: whether a process may do it that has done others; where contexts of a device are dear it may always.
     """
 
     verb: str
@@ -222,6 +223,7 @@ class ProbeRequest:
     worker_digest: str = ""
     limits: WorkerLimits | None = None
     look: bool = True
+    shares: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,8 +18,8 @@ from harness.errors import ConfigError
 FULL_S, WEIGHTS_S, RUN_S = 12.0, 2.5, 60.0
 # Loads and copies, several times over, of what is large.
 BYTES_PER_S = 100e6
-MOST_IN_A_RUN = 200
-"""Artifacts of one run: results are kept when a run has ended, and a report is read by people."""
+MOST_IN_A_RUN, MOST_S = 1000, 3600.0
+"""Artifacts of one run, and seconds that it is expected to take: results are kept when a run has ended."""
 MACHINES = 4
 """For how many a plan says how long they take, where nobody said how long all may take."""
 SHARD = re.compile(r"(\d+)/(\d+)\Z")
@@ -155,15 +155,20 @@ def _unit(key: str, group: Sequence[FleetArtifact], costs: Costs, known: bool) -
 
 
 def runs_of(units: Sequence[FleetUnit], most: int = MOST_IN_A_RUN) -> tuple[tuple[FleetUnit, ...], ...]:
-    """Return the runs that do the units: of one serving profile each, and of at most ``most`` units."""
+    """Return the runs that do the units: of one serving profile each, of at most ``most`` units, and not too long."""
     by_profile: dict[str, list[FleetUnit]] = defaultdict(list)
     for unit in units:
         by_profile[unit.profile].append(unit)
-    return tuple(
-        tuple(group[begin : begin + most])
-        for _, group in sorted(by_profile.items())
-        for begin in range(0, len(group), most)
-    )
+    runs: list[tuple[FleetUnit, ...]] = []
+    for _, group in sorted(by_profile.items()):
+        begin, taken_s = 0, 0.0
+        for at, unit in enumerate(group):
+            if at > begin and (at - begin == most or taken_s + unit.cost_s > MOST_S):
+                runs.append(tuple(group[begin:at]))
+                begin, taken_s = at, 0.0
+            taken_s += unit.cost_s
+        runs.append(tuple(group[begin:]))
+    return tuple(runs)
 
 
 def shard_of(units: Sequence[FleetUnit], index: int, count: int) -> tuple[FleetUnit, ...]:

@@ -171,6 +171,7 @@ class _Shard:
             seed=asked.seed,
             unordered=tuple(asked.unordered),
             timed=asked.timed and unit.examination is Examination.FULL,
+            shares=unit.examination is Examination.WEIGHTS,
             given=GivenArtifact(
                 path=str(path),
                 inputs=str(inputs) if inputs is not None else "",

@@ -1,4 +1,4 @@
-"""The batch workers of a run: processes that do probes one after another, so that these share a context of a device."""
+"""The batch workers of a run: processes that do probes one after another, so that these share what a process costs."""
 
 import contextlib
 import threading
@@ -17,9 +17,12 @@ SHARING = ("adopt", "run")
 
 
 def may_share(request: ProbeRequest) -> bool:
-    """Whether a probe may run in a process that has done others: where contexts are dear, and no script has its own."""
+    """Whether a probe may run in a process that has done others: where contexts are dear, or its models say so.
+
+    A script has a process of its own everywhere.
+    """
     plain = request.script is None and request.runtime == "python" and request.beside == 0
-    return request.device.contexts and plain and request.verb in SHARING
+    return (request.device.contexts or request.shares) and plain and request.verb in SHARING
 
 
 @dataclass(eq=False)

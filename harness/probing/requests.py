@@ -52,6 +52,7 @@ class Requests:
         self._plan = plan
         self._fingerprints = fingerprints
         self._worker_digest = worker_digest
+        self._sharing = {model.name for model in plan.models if model.shares}
 
     def _request(self, verb: str, side: str, deadline: Deadline, profile: ServingProfile | None = None) -> ProbeRequest:
         profile = profile or self._plan.settings.profile
@@ -80,7 +81,7 @@ class Requests:
         return self._making("resave", declaration, side, floor_deadline(self._plan.settings.deadlines))
 
     def _making(self, verb: str, declaration: ModelDeclaration, side: str, deadline: Deadline) -> ProbeRequest:
-        return replace(self._request(verb, side, deadline), declaration=declaration)
+        return replace(self._request(verb, side, deadline), declaration=declaration, shares=declaration.shares)
 
     def run(
         self,
@@ -97,7 +98,8 @@ class Requests:
         """Return the request that does ``script`` with ``artifacts``: without one, load and call all in order."""
         runs = tuple(self.model_run(artifact) for artifact in artifacts)
         request = self._request("run", side, deadline, profile)
-        return replace(request, runs=runs, script=script, runtime=runtime, repeat=repeat, beside=beside)
+        shares = self._sharing.issuperset(artifact.model for artifact in artifacts)
+        return replace(request, runs=runs, script=script, runtime=runtime, repeat=repeat, beside=beside, shares=shares)
 
     def loaders(self, side: str, artifact: Artifact) -> ProbeRequest:
         """Return the request that loads ``artifact`` in every way that a caller may."""

@@ -188,7 +188,7 @@ class ZygoteRunner:
 
     @contextlib.contextmanager
     def sharing(self) -> Iterator[None]:
-        """Let probes share processes meanwhile, one after another, where contexts are dear; end those afterwards."""
+        """Let probes share processes meanwhile, one after another, where they may; end those afterwards."""
         self._batches.open()
         try:
             yield
@@ -209,7 +209,7 @@ class ZygoteRunner:
     def _share(self, request: ProbeRequest, key: str) -> ProbeResult:
         """Run ``request`` in a batch worker; what fails there is repeated alone, and that answer alone counts."""
         worker = self._batches.take(request)
-        begun = int(worker.done == 0)
+        begun = int(worker.done == 0 and request.device.contexts)
         place = worker.folder / key
         try:
             self._write(request, place)

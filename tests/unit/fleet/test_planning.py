@@ -12,6 +12,7 @@ from harness.errors import ConfigError
 from harness.fleet.planning import (
     DEFAULT_COSTS,
     MOST_IN_A_RUN,
+    MOST_S,
     Content,
     content_of,
     examined,
@@ -146,7 +147,11 @@ def test_runs_have_one_profile_each_and_a_bounded_number_of_units() -> None:
     many = [artifact(f"m{at}", f"P{at}", serving=Serving(profile="fast" if at % 2 else "")) for at in range(450)]
     runs = runs_of(units_of(examined(many, COMMON, ()), DEFAULT_COSTS))
     assert all(len({unit.profile for unit in run}) == 1 and len(run) <= MOST_IN_A_RUN for run in runs)
-    assert sum(map(len, runs)) == 450 and len(runs) == 4
+    assert sum(map(len, runs)) == 450 and len(runs) == 2
+    long = runs_of([replace(unit, cost_s=MOST_S / 4) for unit in units_of(examined(many, COMMON, ()), DEFAULT_COSTS)])
+    assert all(len(run) <= 4 for run in long) and sum(map(len, long)) == 450
+    (huge,) = runs_of([replace(runs[0][0], cost_s=2 * MOST_S)])
+    assert len(huge) == 1
 
 
 def test_as_many_machines_as_it_takes_and_no_more() -> None:

@@ -70,6 +70,15 @@ def test_healthy_models_share_one_process_and_leave_what_each_would_leave_alone(
     assert not list((tmp_path / "probes").glob("batch-*"))
 
 
+def test_models_that_may_share_share_on_a_cpu_too_and_count_no_contexts(runner: ZygoteRunner, tmp_path: Path) -> None:
+    asked = [replace(request_of(tmp_path, name), device=CPU, shares=name != "c") for name in ("a", "b", "c")]
+    with runner.sharing():
+        results = [runner(request) for request in asked]
+    assert len({pid_of(result) for result in results[:2]}) == 1
+    assert pid_of(results[2]) != pid_of(results[0])
+    assert [result.contexts for result in results] == [0, 0, 0]
+
+
 GUILTY = {
     "segfault": (Outcome.CRASH, "call 1 of example"),
     "exit_at_once": (Outcome.CRASH, "call 1 of example"),
