@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import Prediction
-from harness.domain.report import Explained, ModelReport, RunReport, ScenarioReport
+from harness.domain.report import CellTrend, Explained, ModelReport, RunReport, ScenarioReport
 from harness.domain.verdict import Cause, RowVerdict
 
 PLAN_SCHEMA = 1
@@ -196,6 +196,7 @@ class FleetRow:
         status: None where it has no result; ``reason``: why it is not PASS, or has none.
         cause: id of the cause that decides it; empty where it has none.
         judged_with: the artifact of the same program that was examined in full, where it was not itself.
+        content: the first digits of what its result is kept under; equal ones were asked the same of the same.
     """
 
     name: str
@@ -208,6 +209,7 @@ class FleetRow:
     reason: str = ""
     cause: str = ""
     judged_with: str = ""
+    content: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -250,6 +252,50 @@ class Wave:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FleetChange:
+    """What became of an artifact since an earlier answer; ``why``: what says so where two statuses do not."""
+
+    name: str
+    owner: str
+    change: CellTrend
+    was: Status | None = None
+    now: Status | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetOutline:
+    """An answer in numbers; ``waves``: what a wave waits for, of ``WaveKind`` -> how many artifacts."""
+
+    old: str
+    new: str
+    decision: Decision
+    waves: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetSince:
+    """An answer beside an earlier one over the same store.
+
+    Attributes:
+        old, new, decision: of the earlier answer.
+        counts: of ``CellTrend`` -> how many artifacts.
+        changes: of every artifact that changed, the gravest first.
+        new_causes, ended_causes: titles of what blocks now and did not, and the other way around.
+        trend: all answers that were named in numbers, the oldest first, this one last.
+    """
+
+    old: str
+    new: str
+    decision: Decision
+    counts: Mapping[str, int]
+    changes: tuple[FleetChange, ...]
+    new_causes: tuple[str, ...] = ()
+    ended_causes: tuple[str, ...] = ()
+    trend: tuple[FleetOutline, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FleetReport:
     """The merged answer over a store.
 
@@ -258,6 +304,7 @@ class FleetReport:
         rows: by name; ``waves``: in the order in which they move; ``causes``: the worst first.
         faults: what has no result since something of ours or of the machine failed.
         machines: kinds of CPU on which results were made.
+        since: what changed since an earlier answer, where one was named.
     """
 
     schema_version: int = MERGED_SCHEMA
@@ -275,6 +322,7 @@ class FleetReport:
     faults: tuple[Fault, ...] = ()
     machines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    since: FleetSince | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

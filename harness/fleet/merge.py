@@ -250,6 +250,7 @@ def _row(
         reason=reason,
         cause=cause,
         judged_with="" if is_itself or stands is None else stands[0],
+        content=artifact.key[:12],
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from harness import __version__
 from harness.domain.archive import OperatorRegistry
 from harness.domain.environment import Environment
-from harness.domain.fleet import PLAN_SCHEMA, FleetPlan
+from harness.domain.fleet import PLAN_SCHEMA, FleetPlan, FleetReport
 from harness.domain.plan import PolicySettings, Settings
 from harness.environments.interpreters import inspect_interpreter
 from harness.environments.sides import env_specs
@@ -21,7 +21,7 @@ from harness.fleet.sources import CACHE_BYTES, SourceFault, Store, listed_files,
 from harness.probing import loaded_libraries
 from harness.probing.provision import build_environments
 from harness.probing.runner import worker_digest
-from harness.report.json.results import dump_fleet
+from harness.report.json.results import dump_fleet, load_fleet
 from harness.run.options import CONFIG, Options, builder_for, settings_of
 from harness.run.plan import chosen_device
 from harness.static.registries import registries_of
@@ -30,7 +30,7 @@ from harness.store.run_folder import require_own
 from harness.system.progress import Progress
 from harness.worker import wire
 
-PLAN = "plan.json"
+PLAN, ANSWER = "plan.json", "fleet.json"
 STORE, RUNS, CACHE, UNPACKED = "store", "runs", "cache", "unpacked"
 
 
@@ -135,6 +135,22 @@ def load_plan(name: str, *, to_run: bool = False) -> PlannedFleet:
     if version != PLAN_SCHEMA:
         raise RunDirError(f"{path} is no plan of a fleet of this version (schema_version {version!r})", "plan again")
     return PlannedFleet(plan=codec.read_json(path, FleetPlan), folder=path.parent)
+
+
+def earlier_answer(name: str) -> FleetReport:
+    """Return the answer in a file, or in the folder of a fleet.
+
+    Raises:
+        RunDirError: there is none, or it is none of this version.
+    """
+    path = Path(name)
+    path = path / ANSWER if path.is_dir() else path
+    try:
+        return load_fleet(path.read_bytes(), file=str(path))
+    except OSError as error:
+        raise RunDirError(
+            f"--since {name}: {error.strerror}", "name a fleet.json of `fleet report`, or its folder"
+        ) from error
 
 
 def in_folder(planned: PlannedFleet, folder: Path) -> PlannedFleet:

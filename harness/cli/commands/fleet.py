@@ -25,6 +25,7 @@ HELP = CommandHelp(
         ("job fleet --on slurm --shards 8", "a job array that runs all parts: sbatch"),
         ("merge fleet elsewhere/fleet", "take over what other machines have found, then report"),
         ("report fleet", "causes, owners, waves; --format markdown, json or csv"),
+        ("report fleet --since fleet-2.5", "and what is new, fixed or flaky since that answer"),
         ("store status fleet", "what is kept, and how much it takes; gc removes what was not used"),
     ),
     "0 compatible, or everything of the shard has a result, 1 incompatible, 3 environment not provisioned, "
@@ -70,6 +71,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
         if name == "merge":
             action.add_argument("others", nargs="+", metavar="DIR", help="folders of other machines")
         action.add_argument("--format", choices=FLEET.names, default="text", help="csv: a line per artifact")
+        action.add_argument(
+            "--since",
+            action="append",
+            default=[],
+            metavar="FLEET",
+            help="an earlier fleet.json, or its folder: what is new or fixed; several, the oldest first, are a trend",
+        )
         add_policy(action)
     store = actions.add_parser("store", help="what is kept, and how much it takes")
     store.add_argument("what", choices=("status", "gc"), help="say what is kept; remove what was not used")
@@ -155,21 +163,24 @@ def _job(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
 
 def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.fleet.merge import merge
-    from harness.fleet.plan import load_plan
+    from harness.fleet.plan import earlier_answer, load_plan
+    from harness.fleet.since import with_since
     from harness.run.options import own_command, shown_path
     from harness.store.codec import write_atomically
     from harness.system.progress import Progress
 
     planned = load_plan(parsed.plan)
     others = getattr(parsed, "others", ())
+    earlier = [earlier_answer(name) for name in parsed.since]
     merged, taken = merge(planned, options_of(parsed, arguments), others)
+    answer = with_since(merged.answer, earlier)
     if others:
         Progress().note(f"{taken} results taken over")
     where = f"{own_command()} fleet report {shown_path(planned.folder)}"
-    for name, text in FLEET.rendered_files(merged.answer, shown(where)):
+    for name, text in FLEET.rendered_files(answer, shown(where)):
         write_atomically(planned.folder / name, text)
-    say(FLEET.render(parsed.format, merged.answer, shown(where)))
-    return merged.answer.exit_code
+    say(FLEET.render(parsed.format, answer, shown(where)))
+    return answer.exit_code
 
 
 def _store(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
 from harness.domain.verdict import CellVerdict
 from harness.report.excess import ModelExcess, OverLimit, by_excess
-from harness.report.words.fleet import numbered, wave_words
+from harness.report.words.fleet import numbered, urgency, wave_words
 from harness.report.words.phrases import shorten
 from harness.report.words.red_cells import finding_words
 
@@ -75,7 +75,7 @@ OWNERS_COLUMNS = ("owner", "artifact", "tier", "path", "status", "wave", "upgrad
 def render_owners_csv(report: FleetReport) -> str:
     """Return a head and one line per artifact of a fleet, by owner, what needs somebody first."""
     wave_of = {name: (number, wave_words(wave)) for number, wave in numbered(report) for name in wave.artifacts}
-    place = {name: at for at, (_, wave) in enumerate(reversed(numbered(report))) for name in wave.artifacts}
+    place = urgency(report)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(OWNERS_COLUMNS)

@@ -116,6 +116,15 @@ def _loaded(data: bytes, kind: type[T], *, file: str, what: str, again: str) -> 
         raise RunDirError(f"{file} is damaged: {error}", again) from error
 
 
+def load_fleet(data: bytes, *, file: str) -> FleetReport:
+    """Return the merged answer of a fleet in ``data``. ``file`` is its name for messages.
+
+    Raises:
+        RunDirError: no JSON, of another version, or not the shape of an answer.
+    """
+    return _loaded(data, FleetReport, file=file, what="answer of a fleet", again="name a fleet.json of `fleet report`")
+
+
 def dump_fleet(found: FleetPlan | FleetReport) -> str:
     """Return a fleet's plan, or its merged answer, which say their versions themselves."""
     return json_text(msgspec.to_builtins(found))

@@ -5,7 +5,17 @@ from collections.abc import Iterator
 from harness.domain.fleet import FleetReport
 from harness.domain.text import counted, prose
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
-from harness.report.words.fleet import numbered, owners_words, store_words, wave_words
+from harness.report.words.fleet import (
+    NO_OWNER,
+    TREND_HEADS,
+    change_words,
+    numbered,
+    owners_words,
+    since_facts,
+    store_words,
+    trend_row,
+    wave_words,
+)
 from harness.report.words.phrases import exit_words
 
 MOST_NAMED = 400
@@ -22,11 +32,33 @@ def render_fleet_markdown(report: FleetReport) -> str:
         f"- {code(report.store)}, {escape(report.device)}: {store_words(report)}",
         *(f"- {escape(note)}" for note in report.notes),
         "",
+        *_since(report),
         *_waves(report),
         *_causes(report),
         *_faults(report),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _since(report: FleetReport) -> Iterator[str]:
+    found = report.since
+    if found is None:
+        return
+    yield "## Since the earlier answer"
+    yield ""
+    yield from bullets(since_facts(found))
+    yield ""
+    yield table_line(TREND_HEADS)
+    yield table_line(("---", "---", *(["---:"] * (len(TREND_HEADS) - 2))))
+    for outline in found.trend:
+        yield table_line([escape(text, CELL_LIMIT) for text in trend_row(outline)])
+    if found.changes:
+        names = [(f"{item.name} ({item.owner or NO_OWNER})", change_words(item)) for item in found.changes[:MOST_NAMED]]
+        left = len(found.changes) - MOST_NAMED
+        names += [("more", str(left))] if left > 0 else []
+        yield ""
+        yield folded(f"{counted(len(found.changes), 'artifact')} changed", bullets(names))
+    yield ""
 
 
 def _waves(report: FleetReport) -> Iterator[str]:

@@ -8,13 +8,21 @@ from harness.domain.fleet import FleetArtifact, FleetPlan, FleetReport, ShardDon
 from harness.domain.text import counted, prose, visible
 from harness.report.text.causes import LABEL, cause_blocks
 from harness.report.text.grid import draw, filled
-from harness.report.words.fleet import numbered, owners_words, plan_facts, store_words, wave_words
+from harness.report.words.fleet import (
+    NO_OWNER,
+    change_words,
+    numbered,
+    owners_words,
+    plan_facts,
+    since_facts,
+    store_words,
+    wave_words,
+)
 from harness.report.words.phrases import exit_words, seconds, shorten, size
 
 MOST_LINES = 60
-MOST_GROUPS, MOST_LEFT_OUT, MOST_NOTES, MOST_WAVES, MOST_FAULTS = 12, 6, 4, 14, 5
+MOST_GROUPS, MOST_LEFT_OUT, MOST_NOTES, MOST_WAVES, MOST_FAULTS, MOST_CHANGES = 12, 6, 4, 14, 5, 5
 LEAST_TEXT = 24
-NO_OWNER = "nobody"
 
 
 def render_plan(plan: FleetPlan, times: Sequence[tuple[int, float]], *, command: str, width: int = 100) -> str:
@@ -79,7 +87,7 @@ def render_answer(report: FleetReport, *, more: str, width: int = 100) -> str:
     lines = _labelled("fleet", f"{report.store}, {report.old} -> {report.new}, {report.device}", width)
     lines += _labelled("results", store_words(report), width)
     lines += _listed("note", list(report.notes), MOST_NOTES, width)
-    tail = ["", *_waves(report, width), *_faults(report, width)]
+    tail = ["", *_waves(report, width), *_since(report, width), *_faults(report, width)]
     end = filled(visible(report.reason), width, first="  ", rest="  ") if report.reason else []
     tail += ["", f"{report.decision.value}  (exit code {report.exit_code}: {exit_words(report.exit_code)})", *end[:2]]
     room = max(MOST_LINES - len(lines) - len(tail) - 1, 4)
@@ -108,6 +116,14 @@ def _waves(report: FleetReport, width: int) -> list[str]:
     drawn = draw([["wave", "artifacts", "upgrade", "owners"], *rows], heads=1, gap=2, right=(1,)).splitlines()
     left = len(report.waves) - MOST_WAVES
     return [*drawn, *([f"and {counted(left, 'more group')}: --format markdown has all"] if left > 0 else [])]
+
+
+def _since(report: FleetReport, width: int) -> list[str]:
+    if report.since is None:
+        return []
+    lines = [line for label, text in since_facts(report.since) for line in _labelled(label, text, width)]
+    texts = [f"{item.name} ({item.owner or NO_OWNER}): {change_words(item)}" for item in report.since.changes]
+    return ["", *lines, *_listed("changed", texts, MOST_CHANGES, width)]
 
 
 def _faults(report: FleetReport, width: int) -> list[str]:

@@ -3,11 +3,30 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from harness.domain.fleet import Examination, FleetPlan, FleetReport, Wave, WaveKind
+from harness.domain.fleet import (
+    Examination,
+    FleetChange,
+    FleetOutline,
+    FleetPlan,
+    FleetReport,
+    FleetSince,
+    Wave,
+    WaveKind,
+)
+from harness.domain.outcome import Status
 from harness.domain.prediction import Prediction
+from harness.domain.report import CellTrend
 from harness.domain.text import counted, first_few, joined
 
-OWNERS_NAMED = 3
+NO_OWNER = "nobody"
+OWNERS_NAMED, CAUSES_NAMED = 3, 3
+KIND_WORDS = {
+    WaveKind.READY: "ready now",
+    WaveKind.SWITCH: "ready with a switch",
+    WaveKind.BLOCKED: "blocked",
+    WaveKind.UNKNOWN: "unknown",
+}
+TREND_HEADS = ("upgrade", "decision", *KIND_WORDS.values())
 
 
 def owners_words(owners: Mapping[str, int], most: int = OWNERS_NAMED) -> str:
@@ -33,6 +52,46 @@ def numbered(report: FleetReport) -> list[tuple[str, Wave]]:
         movable += moves
         made.append((str(movable) if moves else "-", wave))
     return made
+
+
+def since_facts(found: FleetSince) -> list[tuple[str, str]]:
+    """Return (label, text) of what has changed since an earlier answer."""
+    counts = [(change, found.counts.get(change.value, 0)) for change in CellTrend]
+    said = [
+        f"{count} {change.words}" for change, count in counts if count or change in (CellTrend.NEW, CellTrend.FIXED)
+    ]
+    facts = [("since", f"{', '.join(said)}; then {found.decision.value}, {found.old} -> {found.new}")]
+    for label, titles in (("new cause", found.new_causes), ("ended", found.ended_causes)):
+        if titles:
+            facts.append((label, first_few(titles, CAUSES_NAMED)))
+    return facts
+
+
+def change_words(change: FleetChange) -> str:
+    """Return what became of an artifact: ``new: PASS -> FAIL``."""
+    words = f"{change.change.words}: "
+    if change.change not in (CellTrend.ADDED, CellTrend.GONE):
+        words += f"{_status_words(change.was)} -> {_status_words(change.now)}"
+    else:
+        words += _status_words(change.now if change.change is CellTrend.ADDED else change.was)
+    return joined(words, change.why)
+
+
+def _status_words(status: Status | None) -> str:
+    return status.value if status is not None else "no result"
+
+
+def trend_row(outline: FleetOutline) -> tuple[str, ...]:
+    """Return the texts of an answer among others, as ``TREND_HEADS`` has it."""
+    counts = (str(outline.waves.get(kind.value, 0)) for kind in KIND_WORDS)
+    return (f"{outline.old} -> {outline.new}", outline.decision.value, *counts)
+
+
+def urgency(report: FleetReport) -> dict[str, int]:
+    """Return artifact -> place among those that need somebody: what is blocked first, then what nobody knows."""
+    kinds = (WaveKind.BLOCKED, WaveKind.UNKNOWN, WaveKind.SWITCH, WaveKind.READY)
+    waves = sorted(report.waves, key=lambda wave: kinds.index(wave.kind))
+    return {name: at for at, wave in enumerate(waves) for name in wave.artifacts}
 
 
 def store_words(report: FleetReport) -> str:
