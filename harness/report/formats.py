@@ -199,6 +199,7 @@ FLEET_PLAN: Formats[ShownFleetPlan] = Formats(
 FLEET: Formats["FleetReport"] = Formats(
     Format("json", lambda report, _: _of("json.results").dump_fleet(report), "fleet.json"),
     Format("markdown", lambda report, _: _of("markdown.fleet").render_fleet_markdown(report), "fleet.md"),
+    Format("html", lambda report, _: _of("page.fleet").render_fleet_html(report), "fleet.html"),
     Format("csv", lambda report, _: _of("ci.spreadsheet").render_owners_csv(report), "owners.csv"),
     Format(
         "text",

@@ -1,5 +1,7 @@
 """A fleet's plan and answer: of any number of artifacts, and with hostile names in all texts."""
 
+from dataclasses import replace
+
 from harness.domain.verdict import Cause
 from harness.domain.fleet import (
     Examination,
@@ -17,7 +19,10 @@ from harness.domain.fleet import (
 )
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import Prediction
+from harness.fleet.since import with_since
 from tests.unit.builders.reports import HOSTILE_NAMES
+
+TEAMS = 40
 
 
 def fleet_plan(names: tuple[str, ...], reasons: int = 3) -> FleetPlan:
@@ -136,6 +141,21 @@ def fleet_answer(names: tuple[str, ...], causes: int = 3) -> FleetReport:
         machines=("one CPU",),
         notes=names,
     )
+
+
+def of_teams(count: int) -> FleetReport:
+    """Return an answer of artifacts of 40 teams, every seventh red, beside one in which some of these were not."""
+    made = fleet_answer(tuple(f"model_{at:04}" for at in range(count)), causes=12)
+    rows = tuple(
+        replace(row, owner=f"team_{at % TEAMS:02}")
+        if at % 7 == 0
+        else replace(row, owner=f"team_{at % TEAMS:02}", status=Status.PASS, cause="", reason="")
+        for at, row in enumerate(made.rows)
+    )
+    causes = tuple(replace(item, owners={f"team_{at:02}": 3}) for at, item in enumerate(made.causes))
+    now = replace(made, rows=rows, causes=causes, notes=made.notes[:3], faults=made.faults[:8])
+    was = tuple(replace(row, status=Status.PASS, content="1") if at % 70 == 0 else row for at, row in enumerate(rows))
+    return with_since(now, [replace(now, rows=was)])
 
 
 def shard_done() -> ShardDone:

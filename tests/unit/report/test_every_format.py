@@ -55,6 +55,7 @@ from harness.report.markdown.fleet import render_fleet_markdown
 from harness.report.markdown.golden import render_review_markdown
 from harness.report.markdown.matrix import render_matrix_markdown
 from harness.report.markdown.report import render_markdown
+from harness.report.page.fleet import render_fleet_html
 from harness.report.page.golden import render_review_html
 from harness.report.page.html import render_html
 from harness.report.text.console import render_console
@@ -203,7 +204,7 @@ class _Texts(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append(tag)
+        self.elements.append("data" if tag == "script" and ("type", "application/json") in attrs else tag)
         assert not [name for name, _ in attrs if name.startswith("on")]
         self.texts += [value or "" for _, value in attrs]
 
@@ -337,6 +338,7 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("fleet plan", "json"): Format(lambda: dump_fleet(fleet_plan(HOSTILE_NAMES)), _json_texts, raw=True),
     ("fleet plan", "text"): Format(lambda: render_plan(fleet_plan(HOSTILE_NAMES), (), command="run"), shown=()),
     ("fleet report", "csv"): Format(lambda: render_owners_csv(fleet_answer(HOSTILE_NAMES)), _csv),
+    ("fleet report", "html"): Format(lambda: render_fleet_html(fleet_answer(HOSTILE_NAMES)), _page),
     ("fleet report", "json"): Format(lambda: dump_fleet(fleet_answer(HOSTILE_NAMES)), _json_texts, raw=True),
     ("fleet report", "markdown"): Format(lambda: render_fleet_markdown(fleet_answer(HOSTILE_NAMES)), _markdown, ()),
     ("fleet report", "text"): Format(lambda: render_answer(fleet_answer(HOSTILE_NAMES), more="more"), shown=()),
