@@ -159,7 +159,7 @@ def pythons(session: nox.Session) -> None:
 @nox.session
 def full(session: nox.Session) -> None:
     """Run everything, the slow tests too: every genuine break, the whole zoo."""
-    _prepare(session, "test", "calibrate", "docs", "stores")
+    _prepare(session, "test", "calibrate", "docs", "stores", "clusters")
     _find_chromium(session)
     session.run("python", "-m", "harness", "env", *RELEASES)
     session.run("pytest", "-m", "not gpu", "tests", *session.posargs)

@@ -21,6 +21,7 @@ LABELS: Final = {
     "spurious-disk": "this machine has no room",
     "spurious-memory": "this machine has too little memory, or something ended the process from outside",
     "spurious-starved": "other work kept the probe from the CPUs",
+    "spurious-lost": "the machine that did it was lost, or the call on it was ended",
     "spurious-gate": "the gate itself failed, or did not see one of its planted defects",
 }
 OF_KINDS: Final = {"protocol_error": "spurious-gate", "starved": "spurious-starved"}

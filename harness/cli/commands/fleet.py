@@ -22,6 +22,7 @@ HELP = CommandHelp(
         ("plan s3://bucket --old 2.1.2 --new 2.6.0 --within 8h", "of an object store, and on how many machines"),
         ("run fleet", "all of it here; what is known is not run again"),
         ("run fleet --shard 2/8", "the second of eight machines' parts"),
+        ("run fleet --on auto", "all of it on the Ray cluster of this machine"),
         ("job fleet --on slurm --shards 8", "a job array that runs all parts: sbatch"),
         ("merge fleet elsewhere/fleet", "take over what other machines have found, then report"),
         ("report fleet", "causes, owners, waves; --format markdown, json or csv"),
@@ -57,11 +58,22 @@ def add_options(command: argparse.ArgumentParser) -> None:
     run.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
     run.add_argument("--shard", default="1/1", metavar="I/N", help="the I-th of N machines' parts")
     run.add_argument("--into", metavar="DIR", help="where results and runs lie: a folder of each machine's own")
+    run.add_argument(
+        "--on", metavar="CLUSTER", help="a Ray cluster: auto, ray://HOST:10001, or ray for one of this machine"
+    )
+    run.add_argument("--parts", type=int, metavar="N", help="--on: in how many parts it is given out")
     job = actions.add_parser("job", help="print a job that runs every part on an engine that you have")
     job.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
-    job.add_argument("--on", required=True, choices=("slurm",), help="the engine")
+    job.add_argument("--on", required=True, choices=("slurm", "kubernetes"), help="the engine")
     job.add_argument("--shards", type=int, metavar="N", help="how many parts (default: as many as the plan says)")
     job.add_argument("--python", metavar="PYTHON", help="interpreter that has this package there (default: this one)")
+    job.add_argument("--image", metavar="IMAGE", help="kubernetes: an image with this package; its python3 by default")
+    job.add_argument(
+        "--claim", metavar="CLAIM", help="kubernetes: a volume for many nodes, with the project in its root"
+    )
+    job.add_argument("--environments", default="", metavar="DIR", help="kubernetes: where the image has environments")
+    job.add_argument("--cpus", type=int, default=4, metavar="N", help="kubernetes: cores of a pod (4)")
+    job.add_argument("--memory", default="16Gi", metavar="SIZE", help="kubernetes: memory of a pod (16Gi)")
     for name, text in (
         ("merge", "take over what other folders know, and report"),
         ("report", "causes, owners and waves, as far as known"),
@@ -122,6 +134,10 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.run.options import own_command, shown_path
     from harness.system.progress import Progress
 
+    if parsed.on is not None:
+        return _run_on(parsed, arguments)
+    if parsed.parts is not None:
+        raise ConfigError("--parts is for --on", "machines without an engine have --shard I/N")
     shard = read_shard(parsed.shard)
     planned = load_plan(parsed.plan, to_run=True)
     known_elsewhere: Collection[str] = ()
@@ -137,8 +153,26 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
 
 
+def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    from harness.fleet.engines.on_ray import run_on_ray
+    from harness.fleet.plan import load_plan
+    from harness.report.text.fleet import render_shard
+    from harness.run.options import own_command, shown_path
+    from harness.system.progress import Progress
+
+    if parsed.shard != "1/1" or parsed.into is not None:
+        raise ConfigError("--on gives all of a plan out by itself", "leave --shard and --into out")
+    if parsed.parts is not None and parsed.parts < 1:
+        raise ConfigError(f"--parts {parsed.parts}: expected a number from 1", "such as 8")
+    planned = load_plan(parsed.plan, to_run=True)
+    options = options_of(parsed, arguments)
+    done = run_on_ray(options, planned, address=parsed.on, parts=parsed.parts, progress=Progress())
+    say(render_shard(done, again=f"{own_command()} fleet report {shown_path(planned.folder)}", width=width()))
+    return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
+
+
 def _job(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
-    from harness.fleet.job import SHARDS, Job, limit_s, slurm
+    from harness.fleet.engines.jobs import SHARDS, Job, Pods, kubernetes, limit_s, slurm
     from harness.fleet.plan import load_plan
     from harness.fleet.planning import usual_machines
     from harness.run.options import own_command, shown_path
@@ -152,10 +186,27 @@ def _job(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
         folder=planned.folder,
         shards=shards,
         limit_s=limit_s(planned.plan, shards),
-        python=parsed.python or sys.executable,
+        python=parsed.python or (sys.executable if parsed.on == "slurm" else "python3"),
         working_dir=Path.cwd(),
     )
-    say(slurm(job))
+    if parsed.on == "slurm":
+        say(slurm(job))
+    else:
+        for name in ("image", "claim"):
+            if not getattr(parsed, name):
+                raise ConfigError(f"--on kubernetes needs --{name}", "see docs/guide/fleet.md")
+        if not planned.folder.is_relative_to(job.working_dir):
+            raise ConfigError(
+                f"{planned.folder} does not lie below {job.working_dir}", "plan with --into below the project"
+            )
+        pods = Pods(
+            image=parsed.image,
+            claim=parsed.claim,
+            cpus=parsed.cpus,
+            memory=parsed.memory,
+            environments=parsed.environments,
+        )
+        say(kubernetes(job, pods))
     folder = shown_path(planned.folder)
     Progress().note(f"afterwards: {own_command()} fleet merge {folder} {folder}/{SHARDS}/*")
     return ExitCode.COMPATIBLE

@@ -1,0 +1,101 @@
+"""What a node of a cluster does with a part of a plan: one call of ``fleet run`` in a folder of its own.
+
+Plan and configuration come with the order, and results go back as the bytes of their files: nodes need share no disk.
+Where the project lies on the node as it does for who asks, it runs there, and environments built before are used.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.environments.builder import ROOT_VARIABLE
+from harness.fleet.plan import PLAN, STORE
+from harness.fleet.results import FAULTS, FRAMES, MARK, RESULTS
+from harness.system import files, processes
+
+CONFIG = "pyproject.toml"
+TOLD = 2000
+"""Characters of what a command said in the end, where it failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """A part of a plan for whichever node.
+
+    Attributes:
+        fleet: names the plan, and ``name`` the part: they name its folder on the node.
+        plan: the bytes of ``plan.json``, with the units of this part alone.
+        project: folder of the project as it lies for who asks; ``config``: its configuration file, empty without one.
+        limit_s: how long the call may take.
+    """
+
+    fleet: str
+    name: str
+    plan: bytes
+    project: str
+    config: bytes
+    limit_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What became of an order: the exit code, the end of what was said, and by path all files of results and faults."""
+
+    code: int
+    said: str
+    files: dict[str, bytes]
+
+
+def do(order: Order) -> Answer:
+    """Do an order here, and leave nothing behind but environments."""
+    root = work_root() / "fleets" / order.fleet
+    folder = root / order.name
+    (folder / "fleet").mkdir(parents=True, exist_ok=True)
+    (folder / "fleet" / PLAN).write_bytes(order.plan)
+    project = Path(order.project)
+    variables = dict(os.environ)
+    if not _is_same(project / CONFIG, order.config):
+        project = folder / "project"
+        project.mkdir(exist_ok=True)
+        (project / CONFIG).write_bytes(order.config)
+        variables.setdefault(ROOT_VARIABLE, str(work_root() / "torch"))
+    command = (sys.executable, "-m", "harness", "--project", str(project), "fleet", "run", str(folder / "fleet"))
+    done = processes.run(command, limit_s=order.limit_s, cwd=project, env=variables)
+    made = {
+        str(path.relative_to(folder / "fleet" / STORE)): path.read_bytes() for path in _kept(folder / "fleet" / STORE)
+    }
+    files.remove(folder)
+    return Answer(code=done.returncode, said=f"{done.stdout}\n{done.stderr}".strip()[-TOLD:], files=made)
+
+
+def forget(fleet: str) -> None:
+    """Remove what calls that were killed have left here of a plan."""
+    files.remove(work_root() / "fleets" / fleet)
+
+
+def work_root() -> Path:
+    """Return where a node keeps what is its own: ``$XDG_CACHE_HOME/torchscript-gate``."""
+    chosen = os.environ.get("XDG_CACHE_HOME")
+    return (Path(chosen) if chosen else Path.home() / ".cache") / "torchscript-gate"
+
+
+def unpack(answer: Answer, folder: Path) -> None:
+    """Write the files of an answer below a folder, as results of another machine that can be taken over."""
+    for name, data in answer.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def _is_same(config: Path, expected: bytes) -> bool:
+    try:
+        return config.read_bytes() == expected
+    except OSError:
+        return not expected and config.parent.is_dir()
+
+
+def _kept(store: Path) -> Sequence[Path]:
+    found = [path for part in (RESULTS, FRAMES, FAULTS) for path in (store / part).rglob("*.json")]
+    return sorted([*found, *([store / MARK] if (store / MARK).is_file() else [])])
