@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_library, add_policy, add_running, add_sides, options_of
 from harness.cli.terminal import say, shown, width
+from harness.domain.text import counted
 from harness.errors import ConfigError, ExitCode
 from harness.report.formats import FLEET, FLEET_PLAN
 
@@ -28,6 +29,7 @@ HELP = CommandHelp(
         ("report fleet", "causes, owners, waves; --format markdown, json or csv"),
         ("report fleet --since fleet-2.5", "and what is new, fixed or flaky since that answer"),
         ("store status fleet", "what is kept, and how much it takes; gc removes what was not used"),
+        ("store export fleet --to results.parquet", "all results for a warehouse"),
     ),
     "0 compatible, or everything of the shard has a result, 1 incompatible, 3 environment not provisioned, "
     "4 inconclusive, or something has no result",
@@ -92,9 +94,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
         )
         add_policy(action)
     store = actions.add_parser("store", help="what is kept, and how much it takes")
-    store.add_argument("what", choices=("status", "gc"), help="say what is kept; remove what was not used")
+    store.add_argument("what", choices=("status", "gc", "export"), help="say what is kept; remove what was not used")
     store.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
     store.add_argument("--days", type=int, default=90, metavar="N", help="gc: what was not used for N days (90)")
+    store.add_argument("--to", default="results.parquet", metavar="FILE", help="export: the file (results.parquet)")
     store.add_argument("--yes", action="store_true", help="gc: remove; without it, only say what would go")
 
 
@@ -241,6 +244,11 @@ def _store(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
     planned = load_plan(parsed.plan)
     if parsed.days < LEAST_DAYS:
         raise ConfigError(f"--days {parsed.days}: expected a number of days from {LEAST_DAYS}", "such as 90")
+    if parsed.what == "export":
+        from harness.fleet.parquet import export
+
+        say(f"{parsed.to}: {counted(export(planned, Path(parsed.to)), 'result')}\n")
+        return ExitCode.COMPATIBLE
     say(status(planned) if parsed.what == "status" else collect(planned, parsed.days, remove=parsed.yes))
     return ExitCode.COMPATIBLE
 
