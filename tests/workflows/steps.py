@@ -23,15 +23,23 @@ def load(path: Path) -> dict[str, Any]:
 class Job:
     """One job of a workflow with its inputs, in a workspace; actions of others are left out."""
 
-    def __init__(self, workspace: Path, inputs: Mapping[str, str], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        inputs: Mapping[str, str],
+        environ: Mapping[str, str],
+        workflow: str = "upgrade-gate.yml",
+        name: str = "judge",
+        known: Mapping[str, str] | None = None,
+    ) -> None:
         self.workspace = workspace
-        self.workflow = load(WORKFLOWS / "upgrade-gate.yml")
+        self.workflow = load(WORKFLOWS / workflow)
         declared = self.workflow["on"]["workflow_call"]["inputs"]
         assert set(inputs) <= set(declared)
         values = {name: str(item.get("default", "")) for name, item in declared.items()} | dict(inputs)
         self.known = {f"inputs.{name}": value for name, value in values.items()}
-        self.known["github.workspace"] = str(workspace)
-        self.job = self.workflow["jobs"]["judge"]
+        self.known |= {"github.workspace": str(workspace), **(known or {})}
+        self.job = self.workflow["jobs"][name]
         self.environ = {**environ, **self._filled(self.job["env"])}
         self.log = ""
 
@@ -43,8 +51,9 @@ class Job:
 
     def run(self, name: str) -> int:
         """Run one step and return its exit code; what it says is added to ``log``, its outputs are known from then on."""
-        step, output = self.step(name), self.workspace / "output"
+        step, output, variables = self.step(name), self.workspace / "output", self.workspace / "variables"
         output.write_text("")
+        variables.write_text("")
         ran = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             cwd=self.workspace / self.known["inputs.project"],
@@ -52,6 +61,7 @@ class Job:
                 **self.environ,
                 **self._filled(step.get("env", {})),
                 "GITHUB_OUTPUT": str(output),
+                "GITHUB_ENV": str(variables),
                 "GITHUB_RUN_ID": "4711",
                 "GITHUB_STEP_SUMMARY": str(self.workspace / "summary.md"),
             },
@@ -61,6 +71,7 @@ class Job:
             check=False,
         )
         self.log += ran.stdout
+        self.environ |= dict(line.partition("=")[::2] for line in variables.read_text().splitlines())
         for line in output.read_text().splitlines():
             key, _, value = line.partition("=")
             self.known[f"steps.{step['id']}.outputs.{key}"] = value
