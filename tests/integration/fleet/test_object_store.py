@@ -3,7 +3,6 @@
 import http.server
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ from harness.fleet.sources import RemoteStore
 from harness.run.options import Options
 from harness.store import codec
 from harness.system.progress import Progress
+from tests.integration.fleet.clusters import free_port
 from tests.integration.fleet.test_fleet import fleet_of, options, statuses, with_few_planted_defects, write_store
 
 s3fs: Any = pytest.importorskip("s3fs", reason="nox -s full installs it, with moto")
@@ -67,12 +67,6 @@ class Bucket:
         to = f"{self.address}/moto-api/reset-auth"
         request = urllib.request.Request(to, calls.encode(), {"Content-Type": "text/plain"}, method="POST")
         urllib.request.urlopen(request, timeout=10).close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
