@@ -9,7 +9,7 @@ import contextlib
 import datetime as dt
 import sqlite3
 import statistics
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -94,8 +94,12 @@ class FleetResults:
         self.close()
 
     def path(self, key: str) -> Path:
-        """Return the file of the result under ``key``."""
+        """Return the file of the first result under ``key``; ones with more rounds of timing lie beside it."""
         return self.folder / RESULTS / key[:2] / f"{key}.json"
+
+    def _timed_more(self, key: str) -> list[Path]:
+        """Return the files of the results under ``key`` with more rounds, the one with most of them first."""
+        return sorted(self.path(key).parent.glob(f"{key}.rounds-*.json"), reverse=True)
 
     def known(self, keys: Collection[str]) -> set[str]:
         """Return which of the keys have a result; these count as used today."""
@@ -120,18 +124,26 @@ class FleetResults:
             )
         return there
 
-    def save(self, result: FleetResult, frame: RunReport) -> None:
+    def save(self, result: FleetResult, frame: RunReport, *, replaces: bool = False) -> None:
         """Keep a result and the frame that it belongs to; one that is kept already stays as it is.
+
+        Args:
+            replaces: it has more rounds of timing than what is kept, and is read instead.
 
         Raises:
             RunDirError: the folder cannot be written.
         """
-        if self.path(result.key).is_file():
+        path = self.path(result.key)
+        if replaces:
+            timed = result.facts.latency
+            rounds = len(timed.samples) if timed is not None else 0
+            path = path.with_name(f"{result.key}.rounds-{rounds:06}-{codec.digest(result.row)[:8]}.json")
+        if path.is_file():
             return
         place = self.folder / FRAMES / f"{result.frame}.json"
         if not place.is_file():
             codec.write_atomically(place, _bytes_of(frame), parents=True)
-        codec.write_atomically(self.path(result.key), _bytes_of(result), parents=True)
+        codec.write_atomically(path, _bytes_of(result), parents=True)
         self._list(result)
         (self.folder / FAULTS / f"{result.key}.json").unlink(missing_ok=True)
 
@@ -151,15 +163,19 @@ class FleetResults:
 
     def read(self, key: str) -> FleetResult | None:
         """Return the result under ``key``; None where there is none that can be used: one that is damaged goes."""
+        for path in (*self._timed_more(key), self.path(key)):
+            result = self._usable(path, key)
+            if result is not None:
+                return result
+            path.unlink(missing_ok=True)
+        return None
+
+    def _usable(self, path: Path, key: str) -> FleetResult | None:
         try:
-            result = _read(self.path(key), FleetResult)
+            result = _read(path, FleetResult)
         except RunDirError:
-            self.path(key).unlink(missing_ok=True)
             return None
-        if result.key != key or self.frame(result.frame) is None:
-            self.path(key).unlink(missing_ok=True)
-            return None
-        return result
+        return result if result.key == key and self.frame(result.frame) is not None else None
 
     def frame(self, digest: str) -> RunReport | None:
         """Return the report of a run without its models; None where it is not there or damaged."""
@@ -197,7 +213,7 @@ class FleetResults:
     @staticmethod
     def keys_in(folder: Path) -> set[str]:
         """Return the keys of the results that lie in a folder, without its index."""
-        return {path.stem for path in (folder / RESULTS).glob("*/*.json")}
+        return {_key_of(path) for path in (folder / RESULTS).glob("*/*.json")}
 
     def absorb(self, other: Path) -> int:
         """Copy what another folder knows and this one does not; return how many results that were.
@@ -210,13 +226,14 @@ class FleetResults:
                 f"{other} holds no results of a fleet", f"name a folder in which {MARK} lies, or the one above"
             )
         with FleetResults(other) as theirs:
-            mine = self.keys_in(self.folder)
+            mine = {path.name for path in self._files()}
             added = 0
             for path in theirs._files():
-                result = theirs.read(path.stem) if path.stem not in mine else None
+                key = _key_of(path)
+                result = theirs._usable(path, key) if path.name not in mine else None
                 frame = theirs.frame(result.frame) if result is not None else None
                 if result is not None and frame is not None:
-                    self.save(result, frame)
+                    self.save(result, frame, replaces=path != theirs.path(key))
                     added += 1
             for path in sorted((other / FAULTS).glob("*.json")):
                 fault = theirs.fault(path.stem)
@@ -229,7 +246,7 @@ class FleetResults:
 
     def status(self) -> StoreStatus:
         """Return how much is kept."""
-        self.known([path.stem for path in self._unlisted()])
+        self.known(self._unlisted())
         count, size, programs, oldest = self._index.execute(
             "SELECT COUNT(*), COALESCE(SUM(bytes), 0), COUNT(DISTINCT program), COALESCE(MIN(used), '') FROM results"
         ).fetchone()
@@ -244,9 +261,8 @@ class FleetResults:
             oldest_used=oldest,
         )
 
-    def _unlisted(self) -> Iterable[Path]:
-        listed = {key for (key,) in self._index.execute("SELECT key FROM results")}
-        return [path for path in self._files() if path.stem not in listed]
+    def _unlisted(self) -> Collection[str]:
+        return self.keys_in(self.folder) - {key for (key,) in self._index.execute("SELECT key FROM results")}
 
     def collect(self, days: int, *, keep: Collection[str], remove: bool) -> tuple[int, int]:
         """Return how many results, and bytes, were not used for so many days; these are removed if wanted.
@@ -264,15 +280,21 @@ class FleetResults:
             with self._index:
                 self._index.executemany("DELETE FROM results WHERE key = ?", [(key,) for key, _ in old])
             for key, _ in old:
-                self.path(key).unlink(missing_ok=True)
+                for path in (*self._timed_more(key), self.path(key)):
+                    path.unlink(missing_ok=True)
             self._remove_idle_frames()
         return len(old), sum(size for _, size in old)
 
     def _remove_idle_frames(self) -> None:
-        used = {result.frame for path in self._files() if (result := self.read(path.stem)) is not None}
+        kept = (self._usable(path, _key_of(path)) for path in self._files())
+        used = {result.frame for result in kept if result is not None}
         for path in (self.folder / FRAMES).glob("*.json"):
             if path.stem not in used:
                 path.unlink(missing_ok=True)
+
+
+def _key_of(path: Path) -> str:
+    return path.name.partition(".")[0]
 
 
 def _bytes_of(value: FleetResult | RunReport) -> bytes:

@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 from harness.archive.limits import CannotRead
 from harness.domain.fleet import Examination, Fault, FleetResult, FleetUnit, ShardDone, StoreKind
+from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.domain.outcome import Status
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
+from harness.domain.verdict import RowVerdict
 from harness.errors import ConfigError, RunDirError
 from harness.fleet.faults import FULL, blind, label_of
 from harness.fleet.plan import (
@@ -32,6 +35,7 @@ from harness.run.execute import execute
 from harness.run.files import stored_report
 from harness.run.options import Options
 from harness.run.plan import make_plan
+from harness.scenarios import TIMING
 from harness.store import codec
 from harness.store.run_folder import PLAN as RUN_PLAN
 from harness.store.run_folder import REPORT, RunDir
@@ -83,6 +87,24 @@ def run_shard(
         faults = tuple(found for unit in open_units if (found := results.fault(unit.key)) is not None)
         made = len(mine) - len(known) - len(open_units)
         return ShardDone(units=len(mine), known=len(known), made=made, faults=faults, runs=tuple(runner.runs))
+
+
+def time_more(options: Options, planned: PlannedFleet, *, more_s: float, progress: Progress) -> ShardDone:
+    """Go on timing, on the machine that ran them, the programs whose latency is undecided; rounds of before count too.
+
+    Args:
+        more_s: seconds of timing, for all of them together.
+
+    Raises:
+        ConfigError: the configuration, a release or the gate is another one than when it was planned.
+        EnvironmentUnavailable: a release could not be provisioned.
+        RunDirError: another process works here, or a folder cannot be written.
+    """
+    with FleetResults(planned.folder / STORE) as results:
+        runner = _Shard(options, planned, results, progress, ())
+        runs = runner.undecided()
+        made = sum(runner.time_more(folder, units, more_s / len(runs)) for folder, units in runs)
+        return ShardDone(units=sum(len(units) for _, units in runs), known=0, made=made, runs=tuple(runner.runs))
 
 
 class _Shard:
@@ -199,7 +221,7 @@ class _Shard:
                         run_dir.save_plan(plan)
                     options = replace(options_again(self._plan, self._options), out=str(runs))
                     report = execute(plan, run_dir, options, self._progress).report
-                left = self._keep(ready, report)
+                left = self._keep([item.unit for item in ready], report)
                 run_dir.write(KEPT, b"")
         except RunDirError as error:
             if FULL not in error.message:
@@ -225,21 +247,55 @@ class _Shard:
         full = [item.unit.artifact for item in ready if item.unit.examination is Examination.FULL]
         return replace(plan, settings=settings, groups={name: (name,) for name in full})
 
-    def _keep(self, ready: Sequence[_Ready], report: RunReport) -> list[FleetUnit]:
-        """Keep what a run has found; return the units of which it found nothing that can be used."""
+    def undecided(self) -> list[tuple[Path, list[FleetUnit]]]:
+        """Return the runs on this machine whose timing left something undecided, with the units that it is of."""
+        units = {unit.artifact: unit for unit in self._plan.units}
+        found = []
+        for mark in sorted((self._folder / RUNS).glob(f"*/{KEPT}")):
+            report = stored_report(mark.parent)
+            timed = {model.model: model.latency for model in report.models}
+            rows = [row for row in report.judgement.rows if row.model in units and _is_open(row)]
+            mine = [units[row.model] for row in rows if self._has(units[row.model], timed[row.model])]
+            if mine:
+                found.append((mark.parent, mine))
+        return found
+
+    def _has(self, unit: FleetUnit, timed: LatencyMeasurement | None) -> bool:
+        """Whether the result of a unit is that of the run that timed this."""
+        result = self._results.read(unit.key)
+        return result is not None and result.facts.latency == timed
+
+    def time_more(self, folder: Path, units: Sequence[FleetUnit], more_s: float) -> int:
+        """Go on timing what a run left undecided; return how many units have more rounds now."""
+        with RunDir.open(self._folder / RUNS, str(folder)) as run_dir:
+            self.runs.append(str(run_dir.path))
+            plan = replace(run_dir.load_plan(), more_s=more_s)
+            options = replace(options_again(self._plan, self._options), out=str(self._folder / RUNS))
+            report = execute(plan, run_dir, options, self._progress).report
+        before = {unit.key: self._results.read(unit.key) for unit in units}
+        if not blind(report.judgement):
+            self._keep(units, report, replaces=True)
+        return sum(self._results.read(unit.key) != before[unit.key] for unit in units)
+
+    def _keep(self, units: Sequence[FleetUnit], report: RunReport, *, replaces: bool = False) -> list[FleetUnit]:
+        """Keep what a run has found; return the units of which it found nothing that can be used.
+
+        Args:
+            replaces: the units have results: those of this run count instead, and what it could not judge leaves them.
+        """
         why_blind = blind(report.judgement)
         if why_blind:
-            return [self._faulty(item.unit, "spurious-gate", why_blind) for item in ready]
+            return [self._faulty(unit, "spurious-gate", why_blind) for unit in units]
         frame = frame_of(report)
         frame_key = codec.digest(frame)
         rows = {row.model: row for row in report.judgement.rows}
         facts = {model.model: model for model in report.models}
         left = []
-        for unit, declaration in ready:
-            name = declaration.name
+        for unit in units:
+            name = unit.artifact
             label, why = label_of(rows[name], memory_is_derived=self._memory_is_derived)
             if label:
-                left.append(self._faulty(unit, label, why))
+                left += [] if replaces else [self._faulty(unit, label, why)]
                 continue
             artifact = self._artifacts[name]
             result = FleetResult(
@@ -256,8 +312,12 @@ class _Shard:
                     sum(value for cell, value in report.durations_s.items() if cell.split("/")[0] == name), 3
                 ),
             )
-            self._results.save(result, frame)
+            self._results.save(result, frame, replaces=replaces)
         return left
+
+
+def _is_open(row: RowVerdict) -> bool:
+    return any(cell.scenario == TIMING and cell.status is Status.INCONCLUSIVE for cell in row.cells)
 
 
 def _fetched(store: Store, listed: Mapping[str, Listed], path: str) -> Path:

@@ -23,6 +23,7 @@ HELP = CommandHelp(
         ("plan s3://bucket --old 2.1.2 --new 2.6.0 --within 8h", "of an object store, and on how many machines"),
         ("run fleet", "all of it here; what is known is not run again"),
         ("run fleet --shard 2/8", "the second of eight machines' parts"),
+        ("run fleet --more 30min", "thirty more minutes for the latencies that are undecided"),
         ("run fleet --on auto", "all of it on the Ray cluster of this machine"),
         ("job fleet --on slurm --shards 8", "a job array that runs all parts: sbatch"),
         ("merge fleet elsewhere/fleet", "take over what other machines have found, then report"),
@@ -60,8 +61,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     run.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
     run.add_argument("--shard", default="1/1", metavar="I/N", help="the I-th of N machines' parts")
     run.add_argument("--into", metavar="DIR", help="where results and runs lie: a folder of each machine's own")
+    run.add_argument("--more", metavar="TIME", help="time what is undecided for 90s, 10min, 1h more, where it was run")
     run.add_argument(
-        "--on", metavar="CLUSTER", help="a Ray cluster: auto, ray://HOST:10001, or ray for one of this machine"
+        "--on", metavar="CLUSTER", help="a Ray cluster: auto for that of this machine, HOST:PORT, ray://HOST:PORT"
     )
     run.add_argument("--parts", type=int, metavar="N", help="--on: in how many parts it is given out")
     job = actions.add_parser("job", help="print a job that runs every part on an engine that you have")
@@ -141,6 +143,8 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         return _run_on(parsed, arguments)
     if parsed.parts is not None:
         raise ConfigError("--parts is for --on", "machines without an engine have --shard I/N")
+    if parsed.more is not None:
+        return _time_more(parsed, arguments)
     shard = read_shard(parsed.shard)
     planned = load_plan(parsed.plan, to_run=True)
     known_elsewhere: Collection[str] = ()
@@ -172,6 +176,23 @@ def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     done = run_on_ray(options, planned, address=parsed.on, parts=parsed.parts, progress=Progress())
     say(render_shard(done, again=f"{own_command()} fleet report {shown_path(planned.folder)}", width=width()))
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
+
+
+def _time_more(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    from harness.config.durations import seconds_of
+    from harness.fleet.plan import load_plan
+    from harness.fleet.shard import time_more
+    from harness.report.text.fleet import render_more
+    from harness.run.options import own_command, shown_path
+    from harness.system.progress import Progress
+
+    if parsed.shard != "1/1":
+        raise ConfigError("--more goes on with all runs of a folder", "leave --shard out")
+    planned = load_plan(parsed.into or parsed.plan, to_run=True)
+    more_s = seconds_of(parsed.more, "--more")
+    done = time_more(options_of(parsed, arguments), planned, more_s=more_s, progress=Progress())
+    say(render_more(done, again=f"{own_command()} fleet report {shown_path(planned.folder)}", width=width()))
+    return ExitCode.COMPATIBLE
 
 
 def _job(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:

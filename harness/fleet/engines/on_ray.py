@@ -1,10 +1,9 @@
-"""``fleet run --on ray``: a plan on a Ray cluster. A node does a part at a time; results are taken over as they come.
+"""``fleet run --on CLUSTER``: a plan on a Ray cluster. A node does a part at a time; what it finds is kept at once.
 
 Ray starts the processes, and says which nodes are there and which are lost. Who does what is the business of
 ``assignment.py``, and what a node does that of ``node.py``: a call of this package, which Ray's workers must import.
 """
 
-import contextlib
 import math
 import re
 import socket
@@ -29,7 +28,7 @@ from harness.run.options import CONFIG, Options
 from harness.store import codec
 from harness.system.progress import Progress
 
-LOCAL, AUTO = "ray", "auto"
+AUTO = "auto"
 INSTALL = "pip install 'torchscript-upgrade-gate[ray]'"
 PARTS_A_NODE, RUNS_A_PART = 4, 5
 """A node has so many parts, that the slowest does not keep all waiting, unless a part took less than so many times what
@@ -49,7 +48,7 @@ def run_on_ray(
     """Run what is not known of a plan on a Ray cluster, and keep its results.
 
     Args:
-        address: ``ray`` for a cluster of this machine alone, else what Ray calls its address: ``auto``, ``ray://HOST``.
+        address: what Ray calls its address: ``auto`` for the one that runs here, ``HOST:PORT``, ``ray://HOST:PORT``.
         parts: in how many parts the plan is given out; None: as many as suit the nodes.
 
     Raises:
@@ -72,7 +71,7 @@ def run_on_ray(
 
 
 class _Cluster:
-    """A connection to Ray, which is ended with it where it was begun for this call alone."""
+    """A connection to Ray."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -81,7 +80,6 @@ class _Cluster:
             raise ConfigError("--on ray needs Ray, which is not installed", INSTALL) from error
         self.ray: Any = ray
         self._address = address
-        self._files = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         """Connect.
@@ -91,11 +89,7 @@ class _Cluster:
         """
         self._require_listener()
         try:
-            if self._address == LOCAL:
-                own = {"include_dashboard": False, "_temp_dir": self._files.enter_context(_temporary())}
-                self.ray.init(address="local", log_to_driver=False, logging_level="error", **own)
-            else:
-                self.ray.init(address=self._address, log_to_driver=False, logging_level="error")
+            self.ray.init(address=self._address, log_to_driver=False, logging_level="error")
         except self.ray.exceptions.AuthenticationError as error:
             raise ConfigError(
                 f"--on {self._address}: the cluster wants a token that this call does not have",
@@ -105,14 +99,13 @@ class _Cluster:
             said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise ConfigError(
                 f"--on {self._address}: {said}",
-                "name a cluster that runs, auto for that of this machine, or ray for none",
+                "name a cluster that runs, or auto for that of this machine",
             ) from error
         return self
 
     def __exit__(self, *_exception: object) -> None:
         """Disconnect; what still runs for this call is ended by Ray."""
         self.ray.shutdown()
-        self._files.close()
 
     def _require_listener(self) -> None:
         """Ask whether anybody listens at an address: Ray itself waits for minutes.
@@ -121,7 +114,7 @@ class _Cluster:
             ConfigError: nobody does.
         """
         found = ADDRESS.fullmatch(self._address)
-        if found is None or self._address in (LOCAL, AUTO):
+        if found is None or self._address == AUTO:
             return
         try:
             socket.create_connection((found["host"].strip("[]"), int(found["port"] or CLIENT_PORT)), LISTEN_S).close()
@@ -140,11 +133,6 @@ class _Cluster:
         strategy = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id=name, soft=False)
         task = self.ray.remote(what).options(num_cpus=0, max_retries=0, scheduling_strategy=strategy)
         return task.remote(*arguments)
-
-
-def _temporary() -> "tempfile.TemporaryDirectory[str]":
-    """Return a folder for what a cluster of this machine alone writes: a short one, for its sockets lie in it."""
-    return tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
 
 
 class _Driver:

@@ -154,6 +154,14 @@ def render_shard(done: ShardDone, *, again: str, width: int = 100) -> str:
     return "\n".join([*lines, "", f"the answer: {again}"]) + "\n"
 
 
+def render_more(done: ShardDone, *, again: str, width: int = 100) -> str:
+    """Return what came of timing more; ``again`` shows the answer."""
+    text = f"{counted(done.units, 'program')} undecided, {done.made} with more rounds now"
+    lines = _labelled("timing", text if done.units else "nothing that was run here is undecided", width)
+    lines += _listed("run", list(done.runs), MOST_LEFT_OUT, width)
+    return "\n".join([*lines, "", f"the answer: {again}"]) + "\n"
+
+
 def render_kept(status: StoreStatus, *, width: int = 100) -> str:
     """Return how much a fleet's folder keeps."""
     lines = _labelled("store", status.folder, width)

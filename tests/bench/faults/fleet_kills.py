@@ -4,6 +4,7 @@ A real store in real releases. Each time another copy of the plan is run and kil
 the merged answer is, byte for byte, that of a run that nobody disturbed, and no process and no temporary file is left.
 """
 
+import contextlib
 import os
 import random
 import shutil
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.environments.builder import EnvironmentBuilder, ROOT_VARIABLE, default_environment_root
@@ -33,7 +34,7 @@ GATE = (sys.executable, "-m", "harness", "fleet")
 def attack(count: int = COUNT, seed: int = 18) -> list[str]:
     """Return what went wrong in so many kills, one line each."""
     chance = random.Random(seed)
-    with tempfile.TemporaryDirectory(prefix="fk-") as name:  # short: sockets of Ray lie in it
+    with tempfile.TemporaryDirectory(prefix="gate-kills-") as name:
         folder = Path(name)
         builder = EnvironmentBuilder(
             default_environment_root(PROJECT), progress=lambda _name, _text: None, uv=find_uv()
@@ -81,48 +82,25 @@ def _answer(variables: Mapping[str, str], fleet: Path) -> bytes:
 
 
 def _kill_shard(fleet: Path, moment_s: float) -> list[str]:
-    return _killed(fleet, moment_s, _variables(fleet.parent), "run", str(fleet))
+    variables = _variables(fleet.parent)
+    wrong = _killed((*GATE, "run", str(fleet)), moment_s, variables, fleet.parent)
+    _done(variables, "run", str(fleet))
+    return [*wrong, *_left(fleet.parent)]
 
 
 def _kill_driver(fleet: Path, moment_s: float) -> list[str]:
-    return _killed(fleet, moment_s + 4.0, _variables(fleet.parent), "run", str(fleet), "--on", "ray", "--parts", "2")
-
-
-def _killed(fleet: Path, moment_s: float, variables: Mapping[str, str], *words: str) -> list[str]:
-    """Kill a command, repeat it, and return what is wrong."""
-    process = subprocess.Popen(
-        (*GATE, *words), cwd=PROJECT, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        process.wait(moment_s)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    wrong = [f"alive: {words[:200]}" for words in _left_alive(fleet.parent)]
-    shutil.rmtree(fleet.parent / "tmp")  # what a killed process had there is nobody's
-    (fleet.parent / "tmp").mkdir()
-    _done(variables, *words)
-    return [*wrong, *(f"alive in the end: {words[:200]}" for words in _left_alive(fleet.parent)), *_left(fleet.parent)]
-
-
-def _left_alive(folder: Path) -> list[str]:
-    until = time.monotonic() + GONE_S
-    while (left := processes_of(folder)) and time.monotonic() < until:
-        time.sleep(0.2)
-    return list(left.values())
-
-
-def _left(folder: Path) -> list[str]:
-    """Return the temporary files and drafts that are left."""
-    drafts = [path for path in folder.rglob("*.part") if path.is_file()]
-    cached = [path for path in (folder / "cache").rglob("*") if path.is_file()]
-    return [f"left: {path.relative_to(folder)}" for path in (*drafts, *cached, *(folder / "tmp").iterdir())]
+    """Kill who gives a plan out to two nodes, and let another call go on."""
+    with _cluster() as cluster:
+        words = ("run", str(fleet), "--on", cluster.address, "--parts", "4")
+        variables = {**cluster.env, **_variables(fleet.parent), "XDG_CACHE_HOME": cluster.env["XDG_CACHE_HOME"]}
+        wrong = _killed((*GATE, *words), moment_s + 2.0, variables, cluster.folder)
+        _done(variables, *words)
+        return [*wrong, *_left(fleet.parent), *_left(cluster.folder)]
 
 
 def _kill_node(fleet: Path, moment_s: float) -> list[str]:
     """Kill one of two nodes while a plan is given out to both: the command itself goes on."""
-    cluster = Cluster(Path(f"/tmp/fk{os.getpid()}"))
-    try:
+    with _cluster() as cluster:
         words = (*GATE, "run", str(fleet), "--on", cluster.address, "--parts", "4")
         process = subprocess.Popen(
             words, cwd=PROJECT, env=cluster.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -131,10 +109,46 @@ def _kill_node(fleet: Path, moment_s: float) -> list[str]:
         cluster.lose_second()
         said, _ = process.communicate(timeout=DONE_S)
         wrong = [f"it ended with {process.returncode}: {said[-300:]}"] if process.returncode else []
-        return [*wrong, *(f"left: {path}" for path in (cluster.folder / "cache").rglob("*") if path.is_file())]
+        return [*wrong, *_left(cluster.folder)]
+
+
+@contextlib.contextmanager
+def _cluster() -> Iterator[Cluster]:
+    cluster = Cluster(Path(f"/tmp/fk{os.getpid()}"))
+    try:
+        yield cluster
     finally:
         cluster.end()
         shutil.rmtree(cluster.folder, ignore_errors=True)
+
+
+def _killed(words: Sequence[str], moment_s: float, variables: Mapping[str, str], folder: Path) -> list[str]:
+    """Kill a command, and return what of it is alive a while later: processes of ours that have to do with a folder."""
+    process = subprocess.Popen(words, cwd=PROJECT, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        process.wait(moment_s)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    until = time.monotonic() + GONE_S
+    while (left := _ours(folder)) and time.monotonic() < until:
+        time.sleep(0.2)
+    temporary = Path(variables["TMPDIR"])
+    shutil.rmtree(temporary)  # what a killed process had there is nobody's
+    temporary.mkdir()
+    return [f"alive: {said[:200]}" for said in left]
+
+
+def _ours(folder: Path) -> list[str]:
+    return [said for said in processes_of(folder).values() if "harness" in said or "gate_worker" in said]
+
+
+def _left(folder: Path) -> list[str]:
+    """Return the temporary files and drafts that are left."""
+    found = [path for path in folder.rglob("*.part") if path.is_file()]
+    for name in ("cache", "tmp"):
+        found += [path for path in (folder / name).rglob("*") if path.is_file()]
+    return [f"left: {path.relative_to(folder)}" for path in found]
 
 
 KILLED = {"shard": _kill_shard, "driver": _kill_driver, "node": _kill_node}

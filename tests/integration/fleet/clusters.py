@@ -30,7 +30,7 @@ def processes_of(folder: Path) -> dict[int, str]:
         except OSError:
             continue
         if str(folder).encode() in words and int(path.name) != os.getpid():
-            found[int(path.name)] = words.split(b"XDG", 1)[0].replace(b"\0", b" ").decode(errors="replace")
+            found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     return found
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.fleet import Examination, Fault
+from harness.domain.fleet import Examination, Fault, FleetResult
 from harness.errors import RunDirError
 from harness.fleet import results as results_of_fleets
 from harness.fleet.results import INDEX, FleetResults
 from harness.fleet.planning import FULL_S
 from tests.unit.builders.pages import comparison, tensor
+from tests.unit.builders.reports import latency, ratio
 from tests.unit.fleet.answers import FRAME, artifact, plan_of, result_of
 
 PLANNED = plan_of(artifact("a"), artifact("b"), artifact("c", program="Q"))
@@ -33,6 +34,26 @@ def test_what_is_kept_is_known_and_reads_back(kept: Path) -> None:
         assert results.known([*KEYS, "0" * 64]) == set(KEYS)
         assert results.read(KEYS[0]) == FOUND["a"]
         assert results.frame(FOUND["a"].frame) == FRAME
+
+
+def test_a_result_with_more_rounds_counts_and_the_first_one_stays(kept: Path, tmp_path: Path) -> None:
+    first = FOUND["a"]
+
+    def timed(rounds: int) -> FleetResult:
+        made = latency("a", ratio(1.02))
+        return replace(first, facts=replace(first.facts, latency=replace(made, samples=made.samples[:1] * rounds)))
+
+    with FleetResults(kept) as results, FleetResults(tmp_path / "other") as others:
+        others.save(first, FRAME)
+        others.save(timed(30), FRAME, replaces=True)
+        results.save(timed(7), FRAME, replaces=True)
+        assert results.read(first.key) == timed(7)
+        assert results.absorb(tmp_path / "other") == 1
+        assert results.read(first.key) == timed(30) and results.status().results == 3
+        for path in kept.rglob("*.rounds-*"):
+            path.write_bytes(b"{")
+        assert results.read(first.key) == first
+        assert list(kept.rglob("*.rounds-*")) == []
 
 
 def test_numbers_that_json_does_not_have_and_names_that_are_no_text_are_kept_as_they_are(tmp_path: Path) -> None:
