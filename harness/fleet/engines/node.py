@@ -5,6 +5,7 @@ Where the project lies on the node as it does for who asks, it runs there, and e
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,8 +72,8 @@ def do(order: Order) -> Answer:
 
 
 def forget(fleet: str) -> None:
-    """Remove what calls that were killed have left here of a plan."""
-    files.remove(work_root() / "fleets" / fleet)
+    """Remove what calls that were killed have left here of a plan; nodes of one machine have one folder."""
+    shutil.rmtree(work_root() / "fleets" / fleet, ignore_errors=True)
 
 
 def work_root() -> Path:
