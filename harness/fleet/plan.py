@@ -15,9 +15,9 @@ from harness.environments.sides import env_specs
 from harness.errors import ConfigError, FixtureError, RunDirError, SelectionError
 from harness.fleet.owners import MANIFEST, FleetManifest, read_fleet_manifest
 from harness.fleet.planning import RUN_S, Content, examined, machines_for, units_of
-from harness.fleet.reading import read_store
 from harness.fleet.results import FleetResults
-from harness.fleet.sources import CACHE_BYTES, SourceFault, Store, listed_files, open_store
+from harness.fleet.stores.reading import read_store
+from harness.fleet.stores.sources import CACHE_BYTES, SourceFault, Store, listed_files, open_store
 from harness.probing import loaded_libraries
 from harness.probing.provision import build_environments
 from harness.probing.runner import worker_digest

@@ -27,9 +27,9 @@ from harness.fleet.plan import (
     store_of,
 )
 from harness.fleet.planning import content_of, key_of, runs_of, shard_of
-from harness.fleet.reading import sha256_of, unpacked
 from harness.fleet.results import FleetResults
-from harness.fleet.sources import UNREACHABLE, Listed, SourceFault, Store
+from harness.fleet.stores.reading import sha256_of, unpacked
+from harness.fleet.stores.sources import UNREACHABLE, Listed, SourceFault, Store
 from harness.models.given import GivenModels, source_digest
 from harness.run.execute import execute
 from harness.run.files import stored_report

@@ -26,7 +26,7 @@ from harness.domain.fleet import FleetReport
 from harness.domain.outcome import Status
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
-from harness.fleet.merge import merge
+from harness.fleet.answer.merge import merge
 from harness.fleet.plan import PlannedFleet, load_plan, plan_fleet
 from harness.fleet.shard import run_shard
 from harness.report.formats import FLEET, Shown

@@ -237,9 +237,9 @@ def _job(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
 
 
 def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    from harness.fleet.merge import merge
+    from harness.fleet.answer.merge import merge
+    from harness.fleet.answer.since import with_since
     from harness.fleet.plan import earlier_answer, load_plan
-    from harness.fleet.since import with_since
     from harness.run.options import own_command, shown_path
     from harness.store.codec import write_atomically
     from harness.system.progress import Progress

@@ -22,7 +22,7 @@ from harness.domain.plan import Plan
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.errors import ConfigError
 from harness.fleet import shard as fleet_shard
-from harness.fleet.merge import merge
+from harness.fleet.answer.merge import merge
 from harness.fleet.plan import PlannedFleet, in_folder, plan_fleet
 from harness.fleet.shard import run_shard
 from harness.run.options import Options

@@ -17,10 +17,10 @@ import pytest
 
 from harness.domain.fleet import ShardDone
 from harness.fleet import shard as fleet_shard
-from harness.fleet.merge import merge
+from harness.fleet.answer.merge import merge
 from harness.fleet.plan import CACHE, PlannedFleet, plan_fleet
 from harness.fleet.shard import run_shard
-from harness.fleet.sources import RemoteStore
+from harness.fleet.stores.sources import RemoteStore
 from harness.run.options import Options
 from harness.store import codec
 from harness.system.progress import Progress

@@ -19,7 +19,7 @@ from harness.domain.fleet import (
 )
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import Prediction
-from harness.fleet.since import with_since
+from harness.fleet.answer.since import with_since
 from tests.unit.builders.reports import HOSTILE_NAMES
 
 TEAMS = 40

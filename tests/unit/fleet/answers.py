@@ -10,7 +10,7 @@ from harness.domain.outcome import Status
 from harness.domain.prediction import Prediction
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.verdict import CellVerdict, Mitigation
-from harness.fleet.merge import merged
+from harness.fleet.answer.merge import merged
 from harness.fleet.plan import PlannedFleet
 from harness.fleet.planning import DEFAULT_COSTS, RUN_S, Content, content_of, examined, units_of
 from harness.fleet.shard import frame_of

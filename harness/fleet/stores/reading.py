@@ -18,8 +18,8 @@ from harness.domain.prediction import InspectedFile, Weight
 from harness.domain.text import first_few
 from harness.errors import ConfigError, SelectionError
 from harness.fleet.owners import MANIFEST, FleetManifest
-from harness.fleet.sources import Listed, SourceFault, Store, listed_files
-from harness.fleet.triton import CONFIG, models_in, read_config, served_versions
+from harness.fleet.stores.sources import Listed, SourceFault, Store, listed_files
+from harness.fleet.stores.triton import CONFIG, models_in, read_config, served_versions
 from harness.models import files, names
 from harness.models.artifacts import MOST_MORE_BYTES, MOST_TIMES
 from harness.models.file_copies import digest_of

@@ -29,12 +29,12 @@ from harness.domain.report import RunReport
 from harness.domain.text import counted, joined
 from harness.domain.verdict import Cause, Judgement, RowVerdict
 from harness.errors import ExitCode
+from harness.fleet.answer.timing import FleetTiming, over_fleet
+from harness.fleet.answer.waves import Judged, owners_of, waves_of
 from harness.fleet.faults import LABELS
 from harness.fleet.plan import STORE, PlannedFleet, options_again
 from harness.fleet.planning import family_of
 from harness.fleet.results import FleetResults
-from harness.fleet.timing import FleetTiming, over_fleet
-from harness.fleet.waves import Judged, owners_of, waves_of
 from harness.run.options import Options, own_command, read_waivers, settings_of
 from harness.system import clock
 

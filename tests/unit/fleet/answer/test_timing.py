@@ -10,7 +10,7 @@ import pytest
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget
-from harness.fleet.timing import FALSE_SHARE, FleetTiming, by_chance, controlled, over_fleet
+from harness.fleet.answer.timing import FALSE_SHARE, FleetTiming, by_chance, controlled, over_fleet
 from harness.latency.moderation import Prior
 from harness.latency.statistics import measure
 from tests.unit.builders.reports import healthy, upgrade_ok

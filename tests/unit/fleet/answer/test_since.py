@@ -7,7 +7,7 @@ import pytest
 from harness.domain.fleet import FleetReport, WaveKind
 from harness.domain.outcome import Status
 from harness.domain.report import CellTrend
-from harness.fleet.since import outline, with_since
+from harness.fleet.answer.since import outline, with_since
 from tests.unit.builders.fleets import fleet_answer
 
 NAMES = ("a", "b", "c")

@@ -9,10 +9,10 @@ import pytest
 
 from harness.domain.fleet import FleetArtifact, StoreKind
 from harness.errors import ConfigError, SelectionError
-from harness.fleet import reading
+from harness.fleet.stores import reading
 from harness.fleet.owners import FleetManifest, read_fleet_manifest
-from harness.fleet.reading import ReadStore, read_store
-from harness.fleet.sources import FolderStore
+from harness.fleet.stores.reading import ReadStore, read_store
+from harness.fleet.stores.sources import FolderStore
 from harness.system.progress import Progress
 from tests.unit.builders.archives import CODE, golden, torchscript
 

@@ -7,7 +7,7 @@ from harness.domain.fleet import Examination, Fault, WaveKind
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import Mitigation
-from harness.fleet.merge import renamed
+from harness.fleet.answer.merge import renamed
 from harness.store import codec
 from tests.unit.builders.planted_causes import hang, red, refused
 from tests.unit.builders.reports import cell_id

@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from harness.errors import ConfigError, SelectionError
-from harness.fleet.sources import TRIES, FolderStore, Listed, RemoteStore, SourceFault, listed_files, open_store
+from harness.fleet.stores.sources import TRIES, FolderStore, Listed, RemoteStore, SourceFault, listed_files, open_store
 
 CONTENT = bytes(range(256)) * 64
 

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.errors import ConfigError
-from harness.fleet.triton import models_in, read_config, served_versions
+from harness.fleet.stores.triton import models_in, read_config, served_versions
 
 RANKER = """
 # as NVIDIA's documentation writes it

@@ -1,0 +1,1 @@
+"""What lies in a store: folders, object stores, Triton repositories and TorchServe archives, read without torch."""
