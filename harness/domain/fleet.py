@@ -280,7 +280,7 @@ class FleetSince:
     Attributes:
         old, new, decision: of the earlier answer.
         counts: of ``CellTrend`` -> how many artifacts.
-        changes: of every artifact that changed, the gravest first.
+        changes: of every artifact that changed, or is waived no more, the gravest first.
         new_causes, ended_causes: titles of what blocks now and did not, and the other way around.
         trend: all answers that were named in numbers, the oldest first, this one last.
     """

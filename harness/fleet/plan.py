@@ -1,6 +1,6 @@
 """``fleet plan``: a store, two releases -> what will run, how long it takes on how many machines, what is known."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -185,9 +185,18 @@ def _options(options: Options) -> dict[str, Any]:
     return {
         "overrides": dict(options.overrides),
         "assignments": list(options.assignments),
-        "environments": list(options.environments),
-        "libraries": list(options.libraries),
+        "environments": [f"{name}={_absolute(path)}" for name, _, path in _parted(options.environments)],
+        "libraries": [_absolute(path) for path in options.libraries],
     }
+
+
+def _parted(environments: Iterable[str]) -> Iterable[tuple[str, str, str]]:
+    return (said.partition("=") for said in environments)
+
+
+def _absolute(path: str) -> str:
+    """Return a path that means the same in any working directory; a command that is found by its name stays."""
+    return str(Path(path).absolute()) if "/" in path else path
 
 
 def sides_of(options: Options, progress: Progress) -> Sides:

@@ -109,7 +109,7 @@ class FleetResults:
             part = wanted[begin : begin + AT_ONCE]
             asked = f"SELECT key FROM results WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608  marks alone
             listed.update(key for (key,) in self._index.execute(asked, part))
-        there = {key for key in wanted if self.path(key).is_file()}
+        there = {key for key in wanted if self.path(key).is_file() or self._timed_more(key)}
         for key in sorted(there - listed):  # kept by a process that was ended before it could say so
             result = self.read(key)
             if result is None:
@@ -154,7 +154,9 @@ class FleetResults:
             *(said.get(name, "") for name in ("program", "weights", "old", "new")),
             result.examination.value,
             result.seconds,
-            self.path(result.key).stat().st_size,
+            sum(
+                path.stat().st_size for path in (*self._timed_more(result.key), self.path(result.key)) if path.is_file()
+            ),
             today,
             today,
         )
@@ -227,19 +229,19 @@ class FleetResults:
             )
         with FleetResults(other) as theirs:
             mine = {path.name for path in self._files()}
-            added = 0
+            added = set()
             for path in theirs._files():
                 key = _key_of(path)
                 result = theirs._usable(path, key) if path.name not in mine else None
                 frame = theirs.frame(result.frame) if result is not None else None
                 if result is not None and frame is not None:
                     self.save(result, frame, replaces=path != theirs.path(key))
-                    added += 1
+                    added.add(key)
             for path in sorted((other / FAULTS).glob("*.json")):
                 fault = theirs.fault(path.stem)
                 if fault is not None and not self.path(fault.key).is_file() and self.fault(fault.key) is None:
                     codec.write_atomically(self.folder / FAULTS / path.name, codec.canonical(fault), parents=True)
-        return added
+        return len(added)
 
     def _files(self) -> Iterator[Path]:
         yield from sorted((self.folder / RESULTS).glob("*/*.json"))

@@ -93,7 +93,7 @@ def time_more(options: Options, planned: PlannedFleet, *, more_s: float, progres
     """Go on timing, on the machine that ran them, the programs whose latency is undecided; rounds of before count too.
 
     Args:
-        more_s: seconds of timing, for all of them together.
+        more_s: seconds of timing for each run that left something undecided.
 
     Raises:
         ConfigError: the configuration, a release or the gate is another one than when it was planned.
@@ -103,7 +103,8 @@ def time_more(options: Options, planned: PlannedFleet, *, more_s: float, progres
     with FleetResults(planned.folder / STORE) as results:
         runner = _Shard(options, planned, results, progress, ())
         runs = runner.undecided()
-        made = sum(runner.time_more(folder, units, more_s / len(runs)) for folder, units in runs)
+        runner.require_same_gate([unit for _, units in runs for unit in units])
+        made = sum(runner.time_more(folder, units, more_s) for folder, units in runs)
         return ShardDone(units=sum(len(units) for _, units in runs), known=0, made=made, runs=tuple(runner.runs))
 
 
@@ -131,11 +132,18 @@ class _Shard:
         ):
             if then != now:
                 raise ConfigError(f"{what} is another one than when this was planned: {then}, now {now}", "plan again")
-        if any(
-            key_of(content_of(self._artifacts[one.artifact], one.examination, self._common)) != one.key for one in mine
-        ):
-            raise ConfigError("the gate is another one than when this was planned: its workers differ", "plan again")
+        self.require_same_gate(mine)
         self.runs: list[str] = []
+
+    def require_same_gate(self, units: Sequence[FleetUnit]) -> None:
+        """Refuse units whose results would be kept under another key now.
+
+        Raises:
+            ConfigError: the gate is another one than when they were planned.
+        """
+        keys = (key_of(content_of(self._artifacts[one.artifact], one.examination, self._common)) for one in units)
+        if any(key != one.key for key, one in zip(keys, units, strict=True)):
+            raise ConfigError("the gate is another one than when this was planned: its workers differ", "plan again")
 
     def run(self, units: Sequence[FleetUnit]) -> list[FleetUnit]:
         """Run units and return those that have no result, each with a fault that says why."""
@@ -248,34 +256,56 @@ class _Shard:
         return replace(plan, settings=settings, groups={name: (name,) for name in full})
 
     def undecided(self) -> list[tuple[Path, list[FleetUnit]]]:
-        """Return the runs on this machine whose timing left something undecided, with the units that it is of."""
+        """Return the runs on this machine whose timing left something undecided, with the units that it is of.
+
+        Rounds of a call that was ended before it could keep them are kept first.
+        """
         units = {unit.artifact: unit for unit in self._plan.units}
         found = []
         for mark in sorted((self._folder / RUNS).glob(f"*/{KEPT}")):
             report = stored_report(mark.parent)
             timed = {model.model: model.latency for model in report.models}
-            rows = [row for row in report.judgement.rows if row.model in units and _is_open(row)]
-            mine = [units[row.model] for row in rows if self._has(units[row.model], timed[row.model])]
-            if mine:
-                found.append((mark.parent, mine))
+            rows = {row.model: row for row in report.judgement.rows if row.model in units}
+            mine = [units[name] for name in rows if self._goes_on_from(units[name], timed[name])]
+            unkept = [unit for unit in mine if self._rounds(unit) < _count(timed[unit.artifact])]
+            if unkept and not blind(report.judgement):
+                self._keep(unkept, report, replaces=True)
+            still_open = [unit for unit in mine if _is_open(rows[unit.artifact])]
+            if still_open:
+                found.append((mark.parent, still_open))
         return found
 
-    def _has(self, unit: FleetUnit, timed: LatencyMeasurement | None) -> bool:
-        """Whether the result of a unit is that of the run that timed this."""
+    def _rounds(self, unit: FleetUnit) -> int:
         result = self._results.read(unit.key)
-        return result is not None and result.facts.latency == timed
+        return _count(result.facts.latency) if result is not None else 0
+
+    def _goes_on_from(self, unit: FleetUnit, timed: LatencyMeasurement | None) -> bool:
+        """Whether the result of a unit has the first rounds of this measurement, or all: so it is of this run."""
+        result = self._results.read(unit.key)
+        known = result.facts.latency if result is not None else None
+        return known is not None and timed is not None and timed.samples[: len(known.samples)] == known.samples
 
     def time_more(self, folder: Path, units: Sequence[FleetUnit], more_s: float) -> int:
         """Go on timing what a run left undecided; return how many units have more rounds now."""
+        try:
+            listed = {item.path: item for item in self._store.files()}
+            for unit in units:  # fetched again where need be, and still what was planned
+                self._declaration(unit, listed)
+        except SourceFault as fault:
+            self._progress.note(f"{folder.name} is not timed further: {fault.text}")
+            return 0
         with RunDir.open(self._folder / RUNS, str(folder)) as run_dir:
             self.runs.append(str(run_dir.path))
             plan = replace(run_dir.load_plan(), more_s=more_s)
             options = replace(options_again(self._plan, self._options), out=str(self._folder / RUNS))
             report = execute(plan, run_dir, options, self._progress).report
-        before = {unit.key: self._results.read(unit.key) for unit in units}
-        if not blind(report.judgement):
-            self._keep(units, report, replaces=True)
-        return sum(self._results.read(unit.key) != before[unit.key] for unit in units)
+        why_blind = blind(report.judgement)
+        if why_blind:
+            self._progress.note(f"rounds of {folder.name} do not count: {why_blind}")
+            return 0
+        before = {unit.key: self._rounds(unit) for unit in units}
+        self._keep(units, report, replaces=True)
+        return sum(self._rounds(unit) > before[unit.key] for unit in units)
 
     def _keep(self, units: Sequence[FleetUnit], report: RunReport, *, replaces: bool = False) -> list[FleetUnit]:
         """Keep what a run has found; return the units of which it found nothing that can be used.
@@ -314,6 +344,10 @@ class _Shard:
             )
             self._results.save(result, frame, replaces=replaces)
         return left
+
+
+def _count(timed: LatencyMeasurement | None) -> int:
+    return len(timed.samples) if timed is not None else 0
 
 
 def _is_open(row: RowVerdict) -> bool:

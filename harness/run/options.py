@@ -1,5 +1,6 @@
 """What the command line said, and what the project's files say with it."""
 
+import math
 import os
 import shlex
 import shutil
@@ -29,6 +30,7 @@ from harness.models.declarations import merge_catalogue
 from harness.models.given import GivenModels, given_models
 from harness.settings.mitigations import MITIGATIONS
 from harness.system import memory
+from harness.system.load import quota
 from harness.system.progress import Progress
 
 CONFIG = "pyproject.toml"
@@ -80,6 +82,12 @@ class Options:
         return key in self.overrides or any(text.partition("=")[0].strip() == key for text in self.assignments)
 
 
+def _cores() -> int:
+    """Return how many cores this process may use: those that it may run on, within the quota of its container."""
+    allowed, granted = len(os.sched_getaffinity(0)), quota().cores
+    return allowed if granted is None else max(1, min(allowed, math.ceil(granted)))
+
+
 def read_config(project: Path) -> dict[str, Any]:
     """Return the ``[tool.compat]`` table of the project; empty where there is none.
 
@@ -112,7 +120,7 @@ def settings_of(options: Options) -> tuple[dict[str, Any], Settings]:
         mitigations=tuple(MITIGATIONS),
         kinds=KINDS,
         policy=policy,
-        auto_jobs=len(os.sched_getaffinity(0)) + 1,
+        auto_jobs=_cores() + 1,
         auto_memory_gb=memory.share_gb(),
     )
     if not options.whole_fleet:

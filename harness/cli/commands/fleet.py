@@ -61,7 +61,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     run.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
     run.add_argument("--shard", default="1/1", metavar="I/N", help="the I-th of N machines' parts")
     run.add_argument("--into", metavar="DIR", help="where results and runs lie: a folder of each machine's own")
-    run.add_argument("--more", metavar="TIME", help="time what is undecided for 90s, 10min, 1h more, where it was run")
+    run.add_argument("--more", metavar="TIME", help="time what a run here left undecided for 90s, 10min, 1h more")
     run.add_argument(
         "--on", metavar="CLUSTER", help="a Ray cluster: auto for that of this machine, HOST:PORT, ray://HOST:PORT"
     )
@@ -188,16 +188,19 @@ def _time_more(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
     if parsed.shard != "1/1":
         raise ConfigError("--more goes on with all runs of a folder", "leave --shard out")
-    planned = load_plan(parsed.into or parsed.plan, to_run=True)
+    whole, planned = load_plan(parsed.plan), load_plan(parsed.into or parsed.plan, to_run=True)
     more_s = seconds_of(parsed.more, "--more")
     done = time_more(options_of(parsed, arguments), planned, more_s=more_s, progress=Progress())
-    say(render_more(done, again=f"{own_command()} fleet report {shown_path(planned.folder)}", width=width()))
+    again = f"report {shown_path(whole.folder)}"
+    if planned.folder != whole.folder:
+        again = f"merge {shown_path(whole.folder)} {shown_path(planned.folder)}"
+    say(render_more(done, again=f"{own_command()} fleet {again}", width=width()))
     return ExitCode.COMPATIBLE
 
 
-def _job(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
+def _job(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.fleet.engines.jobs import SHARDS, Job, Pods, kubernetes, limit_s, slurm
-    from harness.fleet.plan import load_plan
+    from harness.fleet.plan import PLAN, load_plan
     from harness.fleet.planning import usual_machines
     from harness.run.options import own_command, shown_path
     from harness.system.progress import Progress
@@ -206,12 +209,14 @@ def _job(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
     shards = parsed.shards if parsed.shards is not None else max(usual_machines(planned.plan), 1)
     if shards < 1:
         raise ConfigError(f"--shards {shards}: expected a number from 1", "such as 8")
+    found = (planned.folder / PLAN).stat()
     job = Job(
         folder=planned.folder,
         shards=shards,
         limit_s=limit_s(planned.plan, shards),
         python=parsed.python or (sys.executable if parsed.on == "slurm" else "python3"),
-        working_dir=Path.cwd(),
+        working_dir=options_of(parsed, arguments).project,
+        owner=(found.st_uid, found.st_gid),
     )
     if parsed.on == "slurm":
         say(slurm(job))

@@ -24,7 +24,7 @@ def with_since(report: FleetReport, earlier: Sequence[FleetReport]) -> FleetRepo
     found = [_change(before.get(path), now.get(path)) for path in sorted({*before, *now})]
     order = list(CellTrend)
     told = sorted(
-        (item for item in found if item.change is not CellTrend.UNCHANGED),
+        (item for item in found if item.change is not CellTrend.UNCHANGED or item.why),
         key=lambda item: (order.index(item.change), item.owner, item.name),
     )
     causes, others = (
@@ -73,7 +73,8 @@ def _trend(before: FleetRow | None, now: FleetRow | None) -> tuple[CellTrend, st
     same = bool(now.content) and now.content == before.content
     if before.status in RED and now.status in RED:
         if before.cause == now.cause:
-            return CellTrend.UNCHANGED, ""
+            waived = {Status.XFAIL: "waived before", Status.FAIL: "waived now"}
+            return CellTrend.UNCHANGED, waived[before.status] if before.status is not now.status else ""
         why = f"fails otherwise: {now.cause or now.reason}; before: {before.cause or before.reason}"
         return (CellTrend.FLAKY if same else CellTrend.NEW), why
     for red, good, change in ((now, before, CellTrend.NEW), (before, now, CellTrend.FIXED)):

@@ -115,12 +115,14 @@ class Assignment:
         """Take note of what a part has made; return the numbers of running parts that nobody needs any more."""
         item = self.running.pop(number)
         self.known.update(made)
-        self._paces.append((now_s - item.since_s) / (item.part.cost_s + self.run_s))
         left = self._open(item.part)
+        if not left:
+            self._paces.append((now_s - item.since_s) / (item.part.cost_s + self.run_s))
         tried = item.part.tried | {item.node}
+        left = [] if self._elsewhere(left) else left
         if left and len(tried) < min(TRIES, len({*nodes} | tried)):
             self.waiting.append(replace(item.part, number=next(self._numbers), units=tuple(left), tried=tried))
-        elif left and not self._elsewhere(left):
+        else:
             self.given_up += left
         self.waiting = [part for part in self.waiting if self._open(part)]
         return [number for number, other in self.running.items() if not self._open(other.part)]

@@ -34,6 +34,7 @@ class Job:
         limit_s: how long one may take.
         python: the interpreter that has this package.
         working_dir: where the command runs: the project whose configuration the plan was made with.
+        owner: user and group whose plan it is: nobody else executes what it names.
     """
 
     folder: Path
@@ -41,6 +42,7 @@ class Job:
     limit_s: int
     python: str
     working_dir: Path
+    owner: tuple[int, int] = (0, 0)
 
     def command(self, shard: str) -> str:
         """Return the shell's words for one shard, whose number the shell knows as ``shard``."""
@@ -131,6 +133,7 @@ def kubernetes(job: Job, pods: Pods) -> str:
         "template": {
             "spec": {
                 "restartPolicy": "Never",
+                "securityContext": {"runAsUser": job.owner[0], "runAsGroup": job.owner[1], "fsGroup": job.owner[1]},
                 "activeDeadlineSeconds": job.limit_s,
                 "containers": [container],
                 "volumes": [{"name": name, **source} for name, (_, source) in volumes.items()],

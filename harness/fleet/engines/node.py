@@ -4,19 +4,26 @@ Plan and configuration come with the order, and results go back as the bytes of 
 Where the project lies on the node as it does for who asks, it runs there, and environments built before are used.
 """
 
+import contextlib
+import fcntl
 import os
 import shutil
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.environments.builder import ROOT_VARIABLE
 from harness.fleet.plan import PLAN, STORE
 from harness.fleet.results import FAULTS, FRAMES, MARK, RESULTS
-from harness.system import files, processes
+from harness.system import processes
 
-CONFIG = "pyproject.toml"
+CONFIG, LOCK = "pyproject.toml", ".lock"
+HIDES_GPUS = "CUDA_VISIBLE_DEVICES"
+OVER = 124
+"""Exit code of a call that was ended for its time, as of timeout(1)."""
 TOLD = 2000
 """Characters of what a command said in the end, where it failed."""
 
@@ -26,7 +33,7 @@ class Order:
     """A part of a plan for whichever node.
 
     Attributes:
-        fleet: names the plan, and ``name`` the part: they name its folder on the node.
+        fleet: names the plan, and ``name`` the call and its part: they name its folder on the node.
         plan: the bytes of ``plan.json``, with the units of this part alone.
         project: folder of the project as it lies for who asks; ``config``: its configuration file, empty without one.
         limit_s: how long the call may take.
@@ -51,29 +58,55 @@ class Answer:
 
 def do(order: Order) -> Answer:
     """Do an order here, and leave nothing behind but environments."""
-    root = work_root() / "fleets" / order.fleet
-    folder = root / order.name
-    (folder / "fleet").mkdir(parents=True, exist_ok=True)
-    (folder / "fleet" / PLAN).write_bytes(order.plan)
+    folder = _folder(order.fleet, order.name)
+    folder.mkdir(parents=True)
+    try:
+        with _locked(folder / LOCK):
+            return _done(order, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _done(order: Order, folder: Path) -> Answer:
+    fleet = folder / "fleet"
+    fleet.mkdir()
+    (fleet / PLAN).write_bytes(order.plan)
     project = Path(order.project)
     variables = dict(os.environ)
+    if not variables.get(HIDES_GPUS, "-"):  # Ray hides them from what asks it for none
+        del variables[HIDES_GPUS]
     if not _is_same(project / CONFIG, order.config):
         project = folder / "project"
-        project.mkdir(exist_ok=True)
+        project.mkdir()
         (project / CONFIG).write_bytes(order.config)
         variables.setdefault(ROOT_VARIABLE, str(work_root() / "torch"))
-    command = (sys.executable, "-m", "harness", "--project", str(project), "fleet", "run", str(folder / "fleet"))
-    done = processes.run(command, limit_s=order.limit_s, cwd=project, env=variables)
-    made = {
-        str(path.relative_to(folder / "fleet" / STORE)): path.read_bytes() for path in _kept(folder / "fleet" / STORE)
-    }
-    files.remove(folder)
-    return Answer(code=done.returncode, said=f"{done.stdout}\n{done.stderr}".strip()[-TOLD:], files=made)
+    command = (sys.executable, "-m", "harness", "--project", str(project), "fleet", "run", str(fleet))
+    try:
+        done = processes.run(command, limit_s=order.limit_s, cwd=project, env=variables)
+        code, said = done.returncode, f"{done.stdout}\n{done.stderr}"
+    except subprocess.TimeoutExpired:
+        code, said = OVER, f"it took longer than {order.limit_s:.0f} s"
+    made = {str(path.relative_to(fleet / STORE)): path.read_bytes() for path in _kept(fleet / STORE)}
+    return Answer(code=code, said=said.strip()[-TOLD:], files=made)
 
 
 def forget(fleet: str) -> None:
-    """Remove what calls that were killed have left here of a plan; nodes of one machine have one folder."""
-    shutil.rmtree(work_root() / "fleets" / fleet, ignore_errors=True)
+    """Remove what calls that were killed have left here of a plan, and nothing of a call that is at work."""
+    for lock in Path(tempfile.gettempdir()).glob(f"{_folder(fleet, '*').name}/{LOCK}"):
+        with contextlib.suppress(OSError), _locked(lock):
+            shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def _folder(fleet: str, name: str) -> Path:
+    """Return the folder of a part: on a disk of the node's own, for an index of SQLite lies in it."""
+    return Path(tempfile.gettempdir()) / f"torchscript-fleet-{fleet}-{name}"
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 def work_root() -> Path:

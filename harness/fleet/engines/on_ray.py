@@ -4,8 +4,10 @@ Ray starts the processes, and says which nodes are there and which are lost. Who
 ``assignment.py``, and what a node does that of ``node.py``: a call of this package, which Ray's workers must import.
 """
 
+import contextlib
 import math
 import re
+import secrets
 import socket
 import tempfile
 import time
@@ -33,11 +35,12 @@ INSTALL = "pip install 'torchscript-upgrade-gate[ray]'"
 PARTS_A_NODE, RUNS_A_PART = 4, 5
 """A node has so many parts, that the slowest does not keep all waiting, unless a part took less than so many times what
 each run costs beside its artifacts."""
-ASK_S, LISTEN_S = 1.0, 10.0
+ASK_S, LISTEN_S, FORGET_S = 1.0, 10.0, 30.0
 ADDRESS = re.compile(r"(ray://)?(?P<host>[^/:]+|\[[^]]+\])(:(?P<port>\d+))?")
 CLIENT_PORT = 10001
 """Of ``ray://`` addresses that name none."""
 TOLD = 200
+FINISHED = (ExitCode.COMPATIBLE, ExitCode.INCONCLUSIVE)
 REFUSED = (ExitCode.CONFIGURATION, ExitCode.ENVIRONMENT, ExitCode.INTERNAL, ExitCode.INTERRUPTED)
 """What a node refuses once it would refuse always: the call ends with the first of these."""
 
@@ -125,8 +128,10 @@ class _Cluster:
             ) from error
 
     def nodes(self) -> list[str]:
-        """Return the nodes that are there."""
-        return sorted(str(item["NodeID"]) for item in self.ray.nodes() if item["Alive"])
+        """Return the nodes that are there and may work: the head of a cluster is often declared to have no CPUs."""
+        return sorted(
+            str(item["NodeID"]) for item in self.ray.nodes() if item["Alive"] and item["Resources"].get("CPU", 0) > 0
+        )
 
     def on(self, name: str, what: Any, *arguments: Any) -> Any:
         """Start something on a node and return what stands for its answer; it goes nowhere else."""
@@ -146,6 +151,7 @@ class _Driver:
         config = options.project / CONFIG
         self._config = config.read_bytes() if config.is_file() else b""
         self._why: dict[str, str] = {}
+        self._call = secrets.token_hex(4)
 
     def run(self, units: Sequence[FleetUnit], parts: int | None) -> None:
         """Give out all parts, and take over what comes back, until nothing is left that another node could do."""
@@ -173,16 +179,17 @@ class _Driver:
                 for number in self._ended(work, part, reference, name):
                     self._cancel(work, at_work, number)
         for unit in work.given_up:
-            if self._results.fault(unit.key) is None:
+            if unit.key not in work.known and self._results.fault(unit.key) is None:
                 self._results.add_fault(Fault(key=unit.key, label="spurious-lost", text=self._why.get(unit.key, "")))
-        for name in self._cluster.nodes():
-            self._cluster.ray.get(self._cluster.on(name, node.forget, self._fleet), timeout=60)
+        with contextlib.suppress(self._cluster.ray.exceptions.RayError):  # what is left on a lost node is its own
+            asked = [self._cluster.on(name, node.forget, self._fleet) for name in self._cluster.nodes()]
+            self._cluster.ray.wait(asked, num_returns=len(asked), timeout=FORGET_S)
 
     def _order(self, part: Part) -> node.Order:
         plan: FleetPlan = replace(self._plan, units=part.units)
         return node.Order(
             fleet=self._fleet,
-            name=codec.digest([unit.key for unit in part.units])[:16],
+            name=f"{self._call}-{part.number}",
             plan=dump_fleet(plan).encode(),
             project=str(self._project),
             config=self._config,
@@ -204,10 +211,12 @@ class _Driver:
             again = "begun again elsewhere" if work.lost(part.number) else "given up"
             self._say(part, f"node {name[:8]} is lost ({type(error).__name__}); {again}")
             return []
-        if answer.code in REFUSED and not answer.files:
+        made = self._take_over(answer, part)
+        if answer.code in REFUSED and not made:
             kind = EnvironmentUnavailable if answer.code == ExitCode.ENVIRONMENT else ConfigError
             raise kind(f"node {name[:8]} ends with {answer.code}: {answer.said}", "mend that, then repeat the command")
-        made = self._take_over(answer, part)
+        if answer.code not in FINISHED:
+            self._say(part, f"on node {name[:8]} it ended with {answer.code}: {answer.said[-TOLD:]}")
         self._progress.step(f"part {part.number} on node {name[:8]}: {len(made)} of {len(part.units)} have a result")
         return work.ended(part.number, made, time.monotonic(), self._cluster.nodes())
 

@@ -163,15 +163,24 @@ def _cause(item: FleetCause, numbers: dict[str, int]) -> FleetCauseView:
     )
 
 
+def _text(text: str) -> str:
+    return shorten(prose(text), _REASON)
+
+
 def _data(report: FleetReport, owners: Sequence[str]) -> str:
     """Return the artifacts as JSON that may stand in a page: ASCII, and without any ``<`` or ``&``.
 
-    ``texts`` has every text once; a row is numbers of texts as in ``COLUMNS``, then of its cause, its change and path.
+    ``texts`` has every text once; a row is numbers of texts as in ``COLUMNS``, then of its causes, its change and path.
     """
     texts: dict[str, int] = {}
     waves = {name: (number, wave) for number, wave in numbered(report) for name in wave.artifacts}
     changes = {item.name: item for item in report.since.changes} if report.since is not None else {}
     place = urgency(report)
+
+    causes: dict[str, list[str]] = {}
+    for item in report.causes:
+        for name in item.cause.models:
+            causes.setdefault(name, []).append(item.cause.id)
 
     def row_of(row: FleetRow) -> list[int]:
         number, wave = waves.get(row.name, ("", None))
@@ -184,18 +193,18 @@ def _data(report: FleetReport, owners: Sequence[str]) -> str:
             number if number != "-" else "stays",
             wave_words(wave) if wave is not None else "",
             row.reason,
-            row.cause,
+            " ".join(causes.get(row.name, ())),
             change.change.words if change is not None else "",
             row.path,
         )
-        return [texts.setdefault(shorten(prose(text), _REASON), len(texts)) for text in said]
+        return [texts.setdefault(_text(text), len(texts)) for text in said]
 
     rows = [row_of(row) for row in sorted(report.rows, key=lambda row: (place.get(row.name, 0), row.name))]
     tones = {status.value: tone(status) for status in Status} | {NO_RESULT: OPEN}
     changed = {item.words: CHANGE_TONES[item] for item in CHANGE_TONES}
     found = {
         "columns": COLUMNS,
-        "owners": [visible(owner) for owner in owners],
+        "owners": [_text(owner) for owner in owners],
         "tones": tones,
         "changes": changed,
         "texts": list(texts),

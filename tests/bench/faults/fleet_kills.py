@@ -92,7 +92,7 @@ def _kill_driver(fleet: Path, moment_s: float) -> list[str]:
     """Kill who gives a plan out to two nodes, and let another call go on."""
     with _cluster() as cluster:
         words = ("run", str(fleet), "--on", cluster.address, "--parts", "4")
-        variables = {**cluster.env, **_variables(fleet.parent), "XDG_CACHE_HOME": cluster.env["XDG_CACHE_HOME"]}
+        variables = {**cluster.env, **_variables(fleet.parent)}
         wrong = _killed((*GATE, *words), moment_s + 2.0, variables, cluster.folder)
         _done(variables, *words)
         return [*wrong, *_left(fleet.parent), *_left(cluster.folder)]

@@ -39,6 +39,8 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.address = folder, f"127.0.0.1:{free_port()}"
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir(parents=True)
         self.env = {
             **os.environ,
             ROOT_VARIABLE: str(default_environment_root(PROJECT)),
@@ -46,6 +48,7 @@ class Cluster:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
             "XDG_CACHE_HOME": str(folder / "cache"),
+            "TMPDIR": str(self.temporary),
         }
         self._start("--head", f"--port={self.address.rpartition(':')[2]}", f"--temp-dir={folder}", "--node-name=first")
         self._start(f"--address={self.address}", "--node-name=second")

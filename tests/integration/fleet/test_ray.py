@@ -62,9 +62,23 @@ def test_two_nodes_of_which_one_is_lost_come_to_the_answer_of_one_machine(
     assert "0 known before, 6 made now" in said
     assert harness("fleet", "run", str(alone), timeout_s=DONE_S).returncode == 0
     assert answered(spread) == answered(alone)
-    assert list((cluster.folder / "cache").rglob("*.*")) == []
+    assert [path for path in cluster.temporary.rglob("*") if path.is_file()] == []
     again = harness("fleet", "run", str(spread), "--on", cluster.address)  # asks nobody
     assert again.returncode == 0 and "6 known before, 0 made now" in again.stdout
+    (tmp_path / "old").symlink_to(old_python)
+    given = ("--env", f"old={tmp_path / 'old'}", "--env", f"new={tmp_path / 'old'}", "--into", str(tmp_path / "given"))
+    assert harness("fleet", "plan", str(store), *given, "--latency", "off").returncode == 0
+    (tmp_path / "old").unlink()
+    refused = subprocess.run(
+        (sys.executable, "-m", "harness", "fleet", "run", str(tmp_path / "given"), "--on", cluster.address),
+        cwd=PROJECT,
+        env=cluster.env,
+        capture_output=True,
+        text=True,
+        timeout=DONE_S,
+    )
+    assert refused.returncode in (2, 3), refused.stdout + refused.stderr
+    assert re.search(r"node \w+ ends with \d: .*" + re.escape(str(tmp_path / "old")), refused.stderr, re.DOTALL)
 
 
 def test_a_cluster_that_is_not_there_is_an_error_that_names_it(tmp_path: Path, old_python: str) -> None:

@@ -3,7 +3,7 @@
 (() => {
   const HEIGHT = 34, SPARE = 12;
   const { columns, owners, tones, changes, texts, rows } = JSON.parse(document.getElementById("data").textContent);
-  const [NAME, OWNER, , STATUS, WAVE, , REASON, CAUSE, CHANGE, PATH] = Array(10).keys();
+  const [NAME, OWNER, , STATUS, WAVE, , REASON, CAUSES, CHANGE, PATH] = Array(10).keys();
   const view = document.getElementById("window");
   const body = view.querySelector(".artifacts");
   const heads = [...view.querySelectorAll("[role=columnheader]")];
@@ -82,7 +82,7 @@
     listed = sortedRows(rows.filter((row) =>
       (!state.owner || texts[row[OWNER]] === state.owner) &&
       (!state.status || texts[row[STATUS]] === state.status) &&
-      wanted.every((word) => (word.startsWith("cause:") ? texts[row[CAUSE]].toLowerCase() === word.slice(6) : said(row).includes(word)))));
+      wanted.every((word) => (word.startsWith("cause:") ? texts[row[CAUSES]].toLowerCase().split(" ").includes(word.slice(6)) : said(row).includes(word)))));
     body.style.height = listed.length * HEIGHT + "px";
     view.setAttribute("aria-rowcount", String(listed.length + 1));
     view.scrollTop = 0;

@@ -41,7 +41,7 @@ ANEW = {"content": "2"}
         (RED, {**RED, **ANEW}, None),
         ({}, {**ANEW}, None),
         (UNKNOWN, {"status": Status.INCONCLUSIVE}, None),
-        ({"status": Status.XFAIL, "cause": "operator-0"}, RED, None),  # a waiver that ended is no news of the release
+        ({"status": Status.XFAIL, "cause": "operator-0"}, RED, CellTrend.UNCHANGED),  # told: it is waived no more
         ({}, {"status": Status.SAME_FAIL}, None),
     ],
 )

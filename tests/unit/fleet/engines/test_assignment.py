@@ -96,6 +96,24 @@ def test_the_slowest_part_is_split_beside_its_node_and_whoever_is_first_ends_the
     assert found.is_done and found.given_up == []
 
 
+def test_what_failed_at_once_makes_nobody_slow() -> None:
+    found = work(3)
+    failed, slow = taken(found, "a"), taken(found, "b")
+    found.ended(failed.number, (), 0.1, ("a", "b"))
+    assert taken(found, "a", 1.0).number != slow.number  # the third part
+    assert found.take("c", ("a", "b", "c"), 30.0) is not None  # what failed, elsewhere
+    assert found.take("d", ("a", "b", "c", "d"), 40.0) is None  # and nothing is split
+
+
+def test_what_a_slow_part_leaves_is_not_given_out_again_while_its_halves_run() -> None:
+    found = work(2)
+    slow, quick = taken(found, "a"), taken(found, "b")
+    found.ended(quick.number, keys(quick), 60.0, ("a", "b"))
+    half, other = taken(found, "b", 200.0), taken(found, "c", 200.0)
+    found.ended(slow.number, (), 210.0, ("a", "b", "c"))
+    assert found.waiting == [] and set(found.running) == {half.number, other.number}
+
+
 def test_a_slow_part_that_ends_after_all_takes_its_halves_back() -> None:
     found = work(2)
     slow, quick = taken(found, "a"), taken(found, "b")

@@ -109,6 +109,12 @@ def test_eviction_costs_no_try_and_a_wrong_configuration_is_not_tried_again(job:
     assert spec["template"]["spec"]["restartPolicy"] == "Never"  # which a failure policy needs
 
 
+def test_pods_are_the_user_whose_plan_it_is(job: Job) -> None:
+    """Nobody else executes what a plan names."""
+    spec = manifest(replace(job, owner=(1000, 2000)))["spec"]["template"]["spec"]
+    assert spec["securityContext"] == {"runAsUser": 1000, "runAsGroup": 2000, "fsGroup": 2000}
+
+
 def test_pods_write_where_any_user_may_and_use_the_environments_of_the_image(job: Job) -> None:
     for pods, root, names in (
         (PODS, "/environments", ["project", "home", "environments"]),
