@@ -81,8 +81,8 @@ class ModelDeclaration:
         tolerance: largest difference of a floating output as a share of its largest magnitude, in place of the
             factors of ``harness/correctness/tolerances.py``; None: those.
         timed: whether its latency is measured; a miniature, which tests correctness, says no.
-        shares: whether processes that load and call it may have done others before: its program is examined alone
-            under another name.
+        shares: verbs of probes (``adopt``, ``run``) that a process may do of it that has done others before: what they
+            show of its program is seen alone, here or under another name.
         given: the artifact, where no factory makes one; ``module`` and ``factory`` are empty then, ``package_root`` is
             the folder of the file or manifest that names it, ``source`` that file, and ``source_digest`` stands for
             the artifact's and its inputs' sizes and times.
@@ -109,7 +109,7 @@ class ModelDeclaration:
     known_break: BreakMark | None = None
     tolerance: float | None = None
     timed: bool = True
-    shares: bool = False
+    shares: tuple[str, ...] = ()
     given: GivenArtifact | None = None
 
     @property

@@ -1,5 +1,6 @@
 """``fleet run``: the part of a plan that one machine does. Each of its runs is an ordinary one; results are kept."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,8 @@ from harness.system.progress import Progress
 
 # What failed for a reason of the machine is tried once more at once, and again whenever the command is repeated.
 TRIES = 2
+# What is examined in full is loaded and called alone, whoever took it over.
+SHARED = {Examination.FULL: ("adopt",), Examination.WEIGHTS: ("adopt", "run")}
 KEPT = "kept"
 """A file in the folder of a run whose results are kept: what it left without one is tried in another run."""
 
@@ -201,7 +204,7 @@ class _Shard:
             seed=asked.seed,
             unordered=tuple(asked.unordered),
             timed=asked.timed and unit.examination is Examination.FULL,
-            shares=unit.examination is Examination.WEIGHTS,
+            shares=SHARED[unit.examination],
             given=GivenArtifact(
                 path=str(path),
                 inputs=str(inputs) if inputs is not None else "",
@@ -321,6 +324,9 @@ class _Shard:
         rows = {row.model: row for row in report.judgement.rows}
         facts = {model.model: model for model in report.models}
         left = []
+        seconds: dict[str, float] = defaultdict(float)
+        for cell, value in report.durations_s.items():
+            seconds[cell.partition("/")[0]] += value
         for unit in units:
             name = unit.artifact
             label, why = label_of(rows[name], memory_is_derived=self._memory_is_derived)
@@ -338,9 +344,7 @@ class _Shard:
                 facts=facts[name],
                 scenarios=tuple(item for item in report.scenarios if item.group == name),
                 explained=tuple(item for item in report.explained if item.model == name),
-                seconds=round(
-                    sum(value for cell, value in report.durations_s.items() if cell.split("/")[0] == name), 3
-                ),
+                seconds=round(seconds[name], 3),
             )
             self._results.save(result, frame, replaces=replaces)
         return left

@@ -52,7 +52,7 @@ class Requests:
         self._plan = plan
         self._fingerprints = fingerprints
         self._worker_digest = worker_digest
-        self._sharing = {model.name for model in plan.models if model.shares}
+        self._sharing = {model.name for model in plan.models if "run" in model.shares}
 
     def _request(self, verb: str, side: str, deadline: Deadline, profile: ServingProfile | None = None) -> ProbeRequest:
         profile = profile or self._plan.settings.profile
@@ -81,7 +81,7 @@ class Requests:
         return self._making("resave", declaration, side, floor_deadline(self._plan.settings.deadlines))
 
     def _making(self, verb: str, declaration: ModelDeclaration, side: str, deadline: Deadline) -> ProbeRequest:
-        return replace(self._request(verb, side, deadline), declaration=declaration, shares=declaration.shares)
+        return replace(self._request(verb, side, deadline), declaration=declaration, shares=verb in declaration.shares)
 
     def run(
         self,

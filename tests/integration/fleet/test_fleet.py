@@ -221,3 +221,44 @@ def test_stores_of_servers_are_judged_and_a_killed_shard_goes_on_to_the_same_ans
     assert found["liar_2"].status not in (Status.PASS, Status.FAIL)
     plan = msgspec.json.decode((whole / "plan.json").read_bytes(), type=FleetPlan)
     assert {unit.artifacts for unit in plan.units} >= {("archived", "ranker_b")}
+
+
+SLOW_TO_TIME = """
+import sys, torch
+class Wide(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(64, 3000), torch.nn.Linear(3000, 64)
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b(torch.relu(self.a(x)))
+torch.jit.script(Wide()).save(sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_rounds_of_timing_add_up_and_those_of_a_killed_call_count_too(tmp_path: Path, old_python: str) -> None:
+    store, fleet = tmp_path / "store", tmp_path / "fleet"
+    store.mkdir()
+    (tmp_path / "wide.py").write_text(SLOW_TO_TIME)  # scripting reads the source
+    subprocess.run([old_python, str(tmp_path / "wide.py"), str(store / "wide.pt")], check=True, capture_output=True)
+    (store / "fleet.toml").write_text(
+        '[[artifacts]]\nmatch = "*"\nrequests = [{ arguments = [{ shape = [6000, 64] }] }]\n'
+    )
+    asked = ('scenarios=["alone"]', 'latency.limit="+0.5 %"', "latency.model_s=4")  # three rounds, which say too little
+    words = [word for assignment in asked for word in ("--set", assignment)]
+    done = harness("fleet", "plan", str(store), "--old", "2.1.2", "--new", "2.6.0", *words, "--into", str(fleet))
+    assert done.returncode == 0, done.stderr
+    assert harness("fleet", "run", str(fleet)).returncode == 0
+    (first,) = (path.read_bytes() for path in (fleet / "store" / "results").rglob("*.json"))
+    more = harness("fleet", "run", str(fleet), "--more", "30s")
+    assert "1 program undecided, 1 with more rounds now" in more.stdout, more.stdout + more.stderr
+    before, after = sorted((fleet / "store" / "results").rglob("*.json"), key=lambda path: len(path.name))
+    assert before.read_bytes() == first
+    rounds = [json.loads(data)["facts"]["latency"]["samples"] for data in (first, after.read_bytes())]
+    assert rounds[1][: len(rounds[0])] == rounds[0] and len(rounds[1]) > len(rounds[0])
+    kept = after.read_bytes()
+    after.unlink()  # as after a kill before it was kept: the run has it
+    harness(
+        "fleet", "run", str(fleet), "--more", "1s"
+    )  # too little for a round, and what is there is kept all the same
+    assert after.read_bytes() == kept

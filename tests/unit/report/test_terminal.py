@@ -28,7 +28,7 @@ from harness.report.text.console import render_console
 from harness.report.text.cures import render_curing
 from harness.report.text.doctor import render_checkup
 from harness.report.text.first_bad import render_first_bad
-from harness.report.text.fleet import render_answer, render_kept, render_plan, render_shard
+from harness.report.text.fleet import render_answer, render_kept, render_more, render_plan, render_shard
 from harness.report.text.golden import render_left_over, render_review, render_status
 from harness.report.text.inspection import render_static
 from harness.report.text.matrix import render_heat_map
@@ -175,6 +175,7 @@ TEXTS: Mapping[str, Mapping[str, Text]] = {
     "render_answer": {"many": partial(_fleet_answer, MANY), "hostile": partial(_fleet_answer, HOSTILE_NAMES)},
     "render_kept": {"much": lambda: render_kept(fleets.store_status(), width=WIDTH)},
     "render_plan": {"many": partial(_fleet_plan, MANY), "hostile": partial(_fleet_plan, HOSTILE_NAMES)},
+    "render_more": {"some": lambda: render_more(fleets.shard_done(), again="python -m harness x", width=WIDTH)},
     "render_shard": {"faults": lambda: render_shard(fleets.shard_done(), again="python -m harness x", width=WIDTH)},
     "render_bisection": _of(_bisection),
     "render_checkup": {
