@@ -36,7 +36,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def test_two_nodes_of_which_one_is_lost_come_to_the_answer_of_one_machine(
-    cluster: Cluster, tmp_path: Path, old_python: str
+    cluster: Cluster, tmp_path: Path, old_python: str, new_python: str
 ) -> None:
     store = write_store(tmp_path / "store", old_python, *NAMES)
     alone, spread = tmp_path / "alone", tmp_path / "spread"
@@ -65,8 +65,15 @@ def test_two_nodes_of_which_one_is_lost_come_to_the_answer_of_one_machine(
     assert [path for path in cluster.temporary.rglob("*") if path.is_file()] == []
     again = harness("fleet", "run", str(spread), "--on", cluster.address)  # asks nobody
     assert again.returncode == 0 and "6 known before, 0 made now" in again.stdout
-    (tmp_path / "old").symlink_to(old_python)
-    given = ("--env", f"old={tmp_path / 'old'}", "--env", f"new={tmp_path / 'old'}", "--into", str(tmp_path / "given"))
+    (tmp_path / "old").symlink_to(Path(old_python).parent.parent)
+    given = (
+        "--env",
+        f"old={tmp_path / 'old' / 'bin' / 'python'}",
+        "--env",
+        f"new={new_python}",
+        "--into",
+        str(tmp_path / "given"),
+    )
     assert harness("fleet", "plan", str(store), *given, "--latency", "off").returncode == 0
     (tmp_path / "old").unlink()
     refused = subprocess.run(
