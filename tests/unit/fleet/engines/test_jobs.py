@@ -11,7 +11,10 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
+from harness.cli import main
 from harness.fleet.engines.jobs import Job, Pods, kubernetes, slurm
+from harness.report.json.results import dump_fleet
+from tests.unit.fleet.answers import artifact, plan_of
 
 ASKED = ["-m", "harness", "fleet", "run"]
 
@@ -126,3 +129,24 @@ def test_pods_write_where_any_user_may_and_use_the_environments_of_the_image(job
         mounted = {item["name"]: item["mountPath"] for item in container["volumeMounts"]}
         assert variables == {"HOME": mounted["home"], "TORCHSCRIPT_GATE_ENVS": root}
         assert [item["name"] for item in spec["volumes"]] == list(mounted) == names
+
+
+def test_command_prints_a_manifest_and_says_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "fleet").mkdir()
+    (tmp_path / "fleet" / "plan.json").write_text(dump_fleet(plan_of(artifact("a")).plan))
+    monkeypatch.chdir(tmp_path)
+    asked = ["fleet", "job", "fleet", "--on", "kubernetes", "--shards", "2"]
+    assert main([*asked, "--image", "gate:1", "--claim", "models", "--cpus", "2"]) == 0
+    spec = json.loads(capsys.readouterr().out)["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    assert (spec["completions"], container["image"], container["resources"]["limits"]["cpu"]) == (2, "gate:1", "2")
+    assert spec["template"]["spec"]["securityContext"]["runAsUser"] == os.getuid()
+    assert f"cd {tmp_path}" in container["command"][2] and "python3 -m harness fleet run" in container["command"][2]
+    assert main([*asked, "--image", "gate:1"]) == 2
+    assert "--on kubernetes needs --claim" in capsys.readouterr().err
+    (tmp_path / "project").mkdir()
+    words = ["--project", str(tmp_path / "project"), *asked, "--image", "gate:1", "--claim", "models"]
+    assert main(words) == 2
+    assert "does not lie below" in capsys.readouterr().err
