@@ -10,12 +10,14 @@ import pytest
 from harness.fleet.engines import node
 from harness.fleet.engines.node import Answer, Order
 
+PROJECT = Path(__file__).resolve().parents[4]
 ORDER = Order(fleet="f00", name="call-1", plan=b"{}", project="/nowhere", config=b"[tool.compat]\n", limit_s=60.0)
 
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(PROJECT))  # as on a node where the package is installed
     yield tmp_path
 
 
