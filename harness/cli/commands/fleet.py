@@ -1,6 +1,7 @@
 """``fleet``: a whole store of artifacts, planned, run in shards, merged into one answer and an upgrade plan."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -211,7 +212,7 @@ def _job(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         raise ConfigError(f"--shards {shards}: expected a number from 1", "such as 8")
     found = (planned.folder / PLAN).stat()
     job = Job(
-        folder=planned.folder,
+        folder=Path(os.path.realpath(planned.folder)),  # as the project: below it, whatever link led here
         shards=shards,
         limit_s=limit_s(planned.plan, shards),
         python=parsed.python or (sys.executable if parsed.on == "slurm" else "python3"),
@@ -224,9 +225,9 @@ def _job(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         for name in ("image", "claim"):
             if not getattr(parsed, name):
                 raise ConfigError(f"--on kubernetes needs --{name}", "see docs/guide/fleet.md")
-        if not planned.folder.is_relative_to(job.working_dir):
+        if not job.folder.is_relative_to(job.working_dir):
             raise ConfigError(
-                f"{planned.folder} does not lie below {job.working_dir}", "plan with --into below the project"
+                f"{job.folder} does not lie below {job.working_dir}", "plan with --into below the project"
             )
         pods = Pods(
             image=parsed.image,

@@ -80,7 +80,7 @@ class _Cluster:
         try:
             import ray  # noqa: PLC0415  an extra, and seconds to import
         except ImportError as error:
-            raise ConfigError("--on ray needs Ray, which is not installed", INSTALL) from error
+            raise ConfigError(f"--on {address} needs Ray, which is not installed", INSTALL) from error
         self.ray: Any = ray
         self._address = address
 
