@@ -152,7 +152,15 @@ def of_teams(count: int) -> FleetReport:
         else replace(row, owner=f"team_{at % TEAMS:02}", status=Status.PASS, cause="", reason="")
         for at, row in enumerate(made.rows)
     )
-    causes = tuple(replace(item, owners={f"team_{at:02}": 3}) for at, item in enumerate(made.causes))
+    red = {row.name for row in rows if row.status is Status.FAIL}
+    causes = tuple(
+        replace(
+            item,
+            owners={f"team_{at:02}": 3},
+            cause=replace(item.cause, models=tuple(name for name in item.cause.models if name in red)),
+        )
+        for at, item in enumerate(made.causes)
+    )
     now = replace(made, rows=rows, causes=causes, notes=made.notes[:3], faults=made.faults[:8])
     was = tuple(replace(row, status=Status.PASS, content="1") if at % 70 == 0 else row for at, row in enumerate(rows))
     return with_since(now, [replace(now, rows=was)])
