@@ -12,6 +12,8 @@ from harness.domain.verdict import Cause, RowVerdict
 
 PLAN_SCHEMA = 1
 MERGED_SCHEMA = 1
+NO_OWNER = "nobody"
+"""Whose an artifact is that no manifest gives to anybody."""
 
 
 class Examination(StrEnum):

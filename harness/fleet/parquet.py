@@ -80,15 +80,15 @@ def _in_parts(results: FleetResults) -> Iterator[list[dict[str, Any]]]:
 
 def line_of(result: FleetResult) -> dict[str, Any]:
     """Return a result as the columns ``TEXTS`` and ``NUMBERS``."""
-    facts, content = result.facts, dict(result.content)
+    facts, content = result.facts, result.content
     timed = facts.latency.steady if facts.latency is not None else None
     load = facts.load_s or (None, None)
     return {
-        **{name: content.get(name, "") for name in TEXTS if name in content},
+        **{name: content[name] for name in TEXTS if name in content},
         "key": result.key,
-        "artifact": result.name.encode("utf-8", "backslashreplace").decode(),
+        "artifact": result.name,
         "status": result.row.status.value,
-        "reason": result.row.reason.encode("utf-8", "backslashreplace").decode(),
+        "reason": result.row.reason,
         "examination": result.examination.value,
         "outputs": facts.outputs,
         "seconds": result.seconds,

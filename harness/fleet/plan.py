@@ -1,6 +1,6 @@
 """``fleet plan``: a store, two releases -> what will run, how long it takes on how many machines, what is known."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -185,13 +185,11 @@ def _options(options: Options) -> dict[str, Any]:
     return {
         "overrides": dict(options.overrides),
         "assignments": list(options.assignments),
-        "environments": [f"{name}={_absolute(path)}" for name, _, path in _parted(options.environments)],
+        "environments": [
+            f"{name}={_absolute(path)}" for name, _, path in (said.partition("=") for said in options.environments)
+        ],
         "libraries": [_absolute(path) for path in options.libraries],
     }
-
-
-def _parted(environments: Iterable[str]) -> Iterable[tuple[str, str, str]]:
-    return (said.partition("=") for said in environments)
 
 
 def _absolute(path: str) -> str:

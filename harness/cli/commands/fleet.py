@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.cli.help import CommandHelp
@@ -137,7 +137,6 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.fleet.planning import read_shard
     from harness.fleet.shard import run_shard
     from harness.report.text.fleet import render_shard
-    from harness.run.options import own_command, shown_path
     from harness.system.progress import Progress
 
     if parsed.on is not None:
@@ -148,24 +147,28 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         return _time_more(parsed, arguments)
     shard = read_shard(parsed.shard)
     planned = load_plan(parsed.plan, to_run=True)
-    known_elsewhere: Collection[str] = ()
-    again = f"report {shown_path(planned.folder)}"
+    folder, known_elsewhere = planned.folder, frozenset[str]()
     if parsed.into is not None:
-        folder = planned.folder
         planned = in_folder(planned, Path(parsed.into).absolute())
         known_elsewhere = known_in(folder, *planned.folder.parent.iterdir())
-        again = f"merge {shown_path(folder)} {shown_path(planned.folder)}"
     options = options_of(parsed, arguments)
     done = run_shard(options, planned, shard=shard, known_elsewhere=known_elsewhere, progress=Progress())
-    say(render_shard(done, again=f"{own_command()} fleet {again}", width=width()))
+    say(render_shard(done, again=_answering(folder, planned.folder), width=width()))
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
+
+
+def _answering(folder: Path, part: Path) -> str:
+    """Return the command that shows the answer of a fleet in ``folder`` after something was done in ``part``."""
+    from harness.run.options import own_command, shown_path
+
+    words = f"report {shown_path(folder)}" if part == folder else f"merge {shown_path(folder)} {shown_path(part)}"
+    return f"{own_command()} fleet {words}"
 
 
 def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.fleet.engines.on_ray import run_on_ray
     from harness.fleet.plan import load_plan
     from harness.report.text.fleet import render_shard
-    from harness.run.options import own_command, shown_path
     from harness.system.progress import Progress
 
     if parsed.shard != "1/1" or parsed.into is not None:
@@ -175,7 +178,7 @@ def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     planned = load_plan(parsed.plan, to_run=True)
     options = options_of(parsed, arguments)
     done = run_on_ray(options, planned, address=parsed.on, parts=parsed.parts, progress=Progress())
-    say(render_shard(done, again=f"{own_command()} fleet report {shown_path(planned.folder)}", width=width()))
+    say(render_shard(done, again=_answering(planned.folder, planned.folder), width=width()))
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
 
 
@@ -184,7 +187,6 @@ def _time_more(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.fleet.plan import load_plan
     from harness.fleet.shard import time_more
     from harness.report.text.fleet import render_more
-    from harness.run.options import own_command, shown_path
     from harness.system.progress import Progress
 
     if parsed.shard != "1/1":
@@ -192,10 +194,7 @@ def _time_more(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     whole, planned = load_plan(parsed.plan), load_plan(parsed.into or parsed.plan, to_run=True)
     more_s = seconds_of(parsed.more, "--more")
     done = time_more(options_of(parsed, arguments), planned, more_s=more_s, progress=Progress())
-    again = f"report {shown_path(whole.folder)}"
-    if planned.folder != whole.folder:
-        again = f"merge {shown_path(whole.folder)} {shown_path(planned.folder)}"
-    say(render_more(done, again=f"{own_command()} fleet {again}", width=width()))
+    say(render_more(done, again=_answering(whole.folder, planned.folder), width=width()))
     return ExitCode.COMPATIBLE
 
 

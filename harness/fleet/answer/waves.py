@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.decision.decide import chosen_cures, is_cured
-from harness.domain.fleet import FleetArtifact, FleetRow, Wave, WaveKind
+from harness.domain.fleet import NO_OWNER, FleetArtifact, FleetRow, Wave, WaveKind
 from harness.domain.outcome import Status
 from harness.domain.verdict import Cause, RowVerdict
 
 READY = (Status.PASS, Status.XFAIL)
 NOT_COMPARED = "it fails in the old release as well, so nothing could be compared"
-NO_OWNER = "nobody"
 
 
 class Judged(NamedTuple):

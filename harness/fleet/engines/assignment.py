@@ -93,14 +93,13 @@ class Assignment:
 
     def _split(self, now_s: float) -> None:
         slow = [item for item in self.running.values() if self._is_slow(item, now_s)]
-        if not slow or not self._paces:
+        if not slow:
             return
         part = min(slow, key=lambda item: item.since_s).part
-        left = self._open(part)
-        halves = [shard_of(left, index, 2) for index in (1, 2)]
         self.running[part.number] = replace(self.running[part.number], part=replace(part, half=True))
         self.waiting += [
-            Part(number=next(self._numbers), units=half, tried=part.tried, half=True) for half in halves if half
+            replace(half, number=next(self._numbers), tried=part.tried, half=True)
+            for half in parts_of(self._open(part), 2)
         ]
 
     def _is_slow(self, item: Running, now_s: float) -> bool:

@@ -18,9 +18,10 @@ from pathlib import Path
 from harness.environments.builder import ROOT_VARIABLE
 from harness.fleet.plan import PLAN, STORE
 from harness.fleet.results import FAULTS, FRAMES, MARK, RESULTS
+from harness.run.options import CONFIG
 from harness.system import processes
 
-CONFIG, LOCK = "pyproject.toml", ".lock"
+LOCK = ".lock"
 HIDES_GPUS = "CUDA_VISIBLE_DEVICES"
 OVER = 124
 """Exit code of a call that was ended for its time, as of timeout(1)."""

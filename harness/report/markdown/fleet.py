@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from harness.domain.fleet import FleetReport
+from harness.domain.fleet import NO_OWNER, FleetReport
 from harness.domain.text import counted, prose
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
 from harness.report.words.fleet import (
-    NO_OWNER,
     TREND_HEADS,
     change_words,
     numbered,

@@ -7,14 +7,13 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.domain.fleet import FleetCause, FleetReport, FleetRow, Wave, WaveKind
+from harness.domain.fleet import NO_OWNER, FleetCause, FleetReport, FleetRow, Wave, WaveKind
 from harness.domain.outcome import Status
 from harness.domain.text import counted, prose, visible
 from harness.report.page.engine import digest, own, page_of
 from harness.report.page.parts import BAD, CHANGE_TONES, GOOD, OPEN, Fact, decision_tone, tone
 from harness.report.words.fleet import (
     KIND_WORDS,
-    NO_OWNER,
     TREND_HEADS,
     change_words,
     numbered,
@@ -106,13 +105,12 @@ def render_fleet_html(report: FleetReport) -> str:
             "trend_heads": TREND_HEADS,
             "trend": [tuple(visible(text) for text in trend_row(one)) for one in since.trend] if since else (),
             "changes": [
-                (visible(item.name), visible(item.owner or NO_OWNER), shorten(prose(change_words(item)), _REASON))
+                (visible(item.name), visible(item.owner or NO_OWNER), _text(change_words(item)))
                 for item in (since.changes[:CHANGES_SHOWN] if since is not None else ())
             ],
             "more_changes": max(0, len(since.changes) - CHANGES_SHOWN) if since is not None else 0,
             "faults": [
-                (item.label, shorten(prose(item.text), _REASON), f"tried {item.tries} times")
-                for item in report.faults[:FAULTS_SHOWN]
+                (item.label, _text(item.text), f"tried {item.tries} times") for item in report.faults[:FAULTS_SHOWN]
             ],
             "more_faults": max(0, len(report.faults) - FAULTS_SHOWN),
             "columns": COLUMNS,

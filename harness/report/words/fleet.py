@@ -18,7 +18,6 @@ from harness.domain.prediction import Prediction
 from harness.domain.report import CellTrend
 from harness.domain.text import counted, first_few, joined
 
-NO_OWNER = "nobody"
 OWNERS_NAMED, CAUSES_NAMED = 3, 3
 KIND_WORDS = {
     WaveKind.READY: "ready now",
