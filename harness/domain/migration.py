@@ -17,6 +17,8 @@ class Migrated(StrEnum):
     FIXED = "dimensions fixed"
     NOT_LOADABLE = "not loadable"
     NOT_PACKAGEABLE = "not packageable"
+    FAILS_SERVED = "fails when served"
+    SLOWER = "slower"
     READY = "ready"
 
 
@@ -42,7 +44,8 @@ class Step:
     """One probe of the way.
 
     Attributes:
-        name: ``convert``, ``run``, ``package`` or ``run package``; ``release``: where.
+        name: ``convert``, ``run``, ``package``, ``run package``, ``run package in C++``, or ``serve`` and how;
+            ``release``: where.
         outcome: what happened; of ``run`` the worst over all input sets.
         seconds: of the conversion or compilation, or of the load; None where it did not end.
         size_bytes: of what it has written, None where it has written nothing.
@@ -60,6 +63,26 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """One quantity of the package beside that of the artifact as TorchScript, in one release.
+
+    Attributes:
+        quantity: ``steady`` (a warm call), ``load``, ``first_calls``, ``request`` (of several callers at once) or
+            ``peak_rss``.
+        unit: ``"s"`` or ``"bytes"``.
+        ratio: package over TorchScript; ``low``, ``high``: its 95 % confidence interval. None where it has none.
+    """
+
+    quantity: str
+    unit: str
+    torchscript: float
+    package: float
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MigratedModel:
     """One artifact.
 
@@ -70,6 +93,7 @@ class MigratedModel:
         example: the input set that it was converted with.
         dimensions: of requests, that the program takes in part.
         steps: what was tried, in order.
+        costs: of the package, where it was timed.
     """
 
     model: str
@@ -82,6 +106,7 @@ class MigratedModel:
     example: str = ""
     dimensions: tuple[Dimension, ...] = ()
     steps: tuple[Step, ...] = ()
+    costs: tuple[Cost, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

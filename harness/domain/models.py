@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from harness.devices import ANY
@@ -126,13 +127,22 @@ class InputSet:
     method: str = "forward"
 
 
+class ArtifactKind(StrEnum):
+    """What a saved model is: a TorchScript archive, a ``.pt2`` of torch.export, or a package of AOTInductor."""
+
+    TORCHSCRIPT = "torchscript"
+    PROGRAM = "program"
+    PACKAGE = "package"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Artifact:
-    """A saved TorchScript archive with its inputs.
+    """A saved model with its inputs: a TorchScript archive, or what it became outside of TorchScript.
 
     Attributes:
         model: name of the model.
-        path: absolute path of the ``.pt`` file.
+        path: absolute path of the file.
+        kind: what the file is; workers load and call it accordingly.
         digest: of a given file the sha256 of its bytes; of an export the identity over the archive's members with the
             root folder stripped and ``serialization_id`` and ``debug_pkl`` left out (they change with path and
             process). ``harness.models.artifacts.has_digest`` knows both.
@@ -155,6 +165,7 @@ class Artifact:
     operators: tuple[str, ...]
     inputs_dir: str
     input_sets: tuple[InputSet, ...]
+    kind: ArtifactKind = ArtifactKind.TORCHSCRIPT
     reset: str | None = None
     seed: int = 0
     archive_version: str | None = None

@@ -56,6 +56,7 @@ class ServingProfile:
         name: as in ``[tool.compat.serving]``; ``"default"`` unless ``--profile`` names another.
         load: how archives are loaded, one of ``LOADERS``; empty: nobody has said it, and torch.jit.load loads them.
         intra_op_threads, inter_op_threads: pool sizes, at least 1.
+        runners: calls that a package of AOTInductor answers at once (``num_runners`` of its loader); others wait.
         switches: JIT switches, by the names in ``harness/settings/table.py``.
         env: environment variables of the worker process.
         numerics: settings that change numbers, likewise; what is not named stays as the release has it.
@@ -65,6 +66,7 @@ class ServingProfile:
     load: str = ""
     intra_op_threads: int = 1
     inter_op_threads: int = 1
+    runners: int = 1
     switches: Mapping[str, bool | int] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     numerics: Mapping[str, bool | str] = field(default_factory=dict)

@@ -119,7 +119,7 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
         return untimed(facts)
     machine_states: list[MachineState] = []
     planted = _planted_defects(facts)
-    time = _time(contestants, planted, facts, effects)
+    time = time_for(contestants, facts, effects, planted=planted)
     shared: dict[str, Any] = {"profile": new_profile(facts.plan), "machine_states": machine_states}
     shared |= {"time": time, "planted": planted}
     measurements = contest(contestants, facts, effects, runtime=timed_runtime(facts, effects), **shared)
@@ -178,10 +178,14 @@ def _allowed_s(
     return total_s(budget, len(contestants) - len(planted), time_left.lanes, first_looks_s=looks_s)
 
 
-def _time(
-    contestants: Mapping[str, tuple[Artifact, Artifact]], planted: Collection[str], facts: Compared, effects: Effects
+def time_for(
+    contestants: Mapping[str, tuple[Artifact, Artifact]],
+    facts: Answered,
+    effects: Effects,
+    *,
+    planted: Collection[str] = (),
 ) -> Time:
-    """Return the time of the benchmark of a run.
+    """Return the time of a benchmark, by the settings of the plan.
 
     Raises:
         ConfigError: what somebody asked for is not enough for one round of one model.
@@ -318,8 +322,8 @@ def contest(
         arm: settled(
             facts.requests.benchmark(
                 side,
-                [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
-                profile if side == "new" else None,
+                [replace(pair[arm == NEW], model=name) for name, pair in contestants.items()],
+                profile if arm == NEW else None,
                 runtime=runtime,
             )
         )

@@ -140,7 +140,9 @@ class Requests:
         deadline = Deadline(load_s=COMPILE_S, call_s=COMPILE_S, total_s=2 * COMPILE_S)
         return replace(self._request("package", side, deadline), runs=(ModelRun(artifact=program, schedule=()),))
 
-    def run_exported(self, side: str, program: Artifact, deadline: Deadline, *, packaged: bool = False) -> ProbeRequest:
+    def run_exported(
+        self, side: str, program: Artifact, deadline: Deadline, *, runtime: str = "python"
+    ) -> ProbeRequest:
         """Return the request that loads a program or package once, and calls each input set whatever becomes of others.
 
         The model itself is loaded only; ``copy_name(model, n)`` shares it and answers the n-th input set, from 1 on.
@@ -151,9 +153,9 @@ class Requests:
         steps: list[Step] = [("load", name)]
         for copy in copies:
             steps += [("share", copy, name), ("calls", copy)]
-        request = self._request("run_package" if packaged else "run_program", side, deadline)
         return replace(
-            request,
+            self._request("run", side, deadline),
+            runtime=runtime,
             runs=(ModelRun(artifact=program, schedule=()), *runs),
             script=Script(threads=(tuple(steps),)),
         )
@@ -285,6 +287,7 @@ def wire_request(
         "pools": {"intra_op": request.profile.intra_op_threads, "inter_op": request.profile.inter_op_threads},
         "switches": dict(request.profile.switches),
         "load": request.profile.load or TORCH_JIT_LOAD,
+        "runners": request.profile.runners,
         "env": dict(request.profile.env),
         "numerics": dict(request.profile.numerics),
         "runs": [asdict(run) for run in request.runs],

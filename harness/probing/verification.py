@@ -43,7 +43,7 @@ MARKS: Final[dict[str, Any]] = {
 """Shapes of the marks that artifacts could forge, by name; what follows a colon in a name is a model or thread."""
 NEEDED: Final = {"extract": "extracted", "export": "exported", "convert": "converted", "package": "packaged"}
 """Mark without which a verb has not completed."""
-RUNNING: Final = ("run", "run_package", "run_program")
+RUNNING: Final = ("run",)
 """Verbs that leave answers."""
 
 

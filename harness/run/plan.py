@@ -102,15 +102,16 @@ def plan_of_probes(options: Options, settings: Settings, *, old: EnvSpec, new: E
     """
     known = known_models(options, settings)
     check_computes_in(options, settings, known)
+    models = tuple(map(planned, select(known.models, options.expression)))
     return Plan(
         settings=settings,
         old=old,
         new=new,
         device=chosen_device(settings).name,
         direction="backward",
-        models=tuple(map(planned, select(known.models, options.expression))),
+        models=models,
         planted_defects=(),
-        groups={},
+        groups=assign_groups(models, settings.groups),
         scenarios=("alone",),
         arguments=tuple(options.arguments),
         notes=known.notes,

@@ -5,9 +5,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.domain.comparison import OutputComparison
+from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import InputSet
+from harness.domain.outcome import UNCLEAR
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.tensors.trees import Tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loader:
+    """A release: the name that the user gave it, and the one by which the runner knows it."""
+
+    name: str
+    side: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +43,47 @@ class Answers:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Served:
+    """A package beside others in one C++ process.
+
+    Attributes:
+        scenario: name of the initialization; ``runners``: calls that each package may answer at once.
+        result: its first failure, else a completed round; ``exit_detail``: how the process of that ended.
+        rounds: those that say something about the release; ``failed_rounds``: how many of them it failed in.
+        served_otherwise: where it answered otherwise while it served than before: how many calls.
+        comparison: of the first copy that answers otherwise than the golden outputs; None where none does.
+        cure: the setting under which its whole group comes through, where a member of it failed; empty without one.
+        beside: the member of the group that failed so, where it is another one: the process is to blame, no model.
+        evidence: the folder of the probe that shows it, as it is shown.
+    """
+
+    scenario: str
+    runners: int
+    result: ModelResult
+    exit_detail: str = ""
+    rounds: int = 1
+    failed_rounds: int = 0
+    served_otherwise: Mapping[str, Any] | None = None
+    comparison: OutputComparison | None = None
+    cure: str = ""
+    beside: str = ""
+    evidence: str = ""
+
+    @property
+    def is_no_choice(self) -> bool:
+        """Whether the release has no such way of serving: its loader takes no number of runners."""
+        failure = self.result.failure
+        return self.runners > 1 and failure is not None and failure.type == "Unsupported"
+
+    @property
+    def fails(self) -> bool:
+        """Whether it failed, or answered otherwise than it should; a machine that was too busy to tell is neither."""
+        if self.result.outcome in UNCLEAR or self.is_no_choice:
+            return False
+        return self.result.failed or self.served_otherwise is not None or self.comparison is not None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tried:
     """One artifact.
 
@@ -46,7 +97,9 @@ class Tried:
         answers: of the program, the release that has converted it first; nothing where it was not converted.
         in_torchscript: whether the artifact itself, as TorchScript, answers otherwise in the release that converts it;
             None where nobody asked.
-        package: the probe that compiled it; ``package_evidence``: its folder; ``packaged``: the package's answers.
+        package: the probe that compiled it; ``package_evidence``: its folder; ``packaged``: the package's answers in
+            Python, ``in_cpp``: in C++.
+        served: the package beside others; ``timed``: beside the artifact as TorchScript.
     """
 
     model: str
@@ -63,6 +116,9 @@ class Tried:
     package: ProbeResult | None = None
     package_evidence: str = ""
     packaged: Answers | None = None
+    in_cpp: Answers | None = None
+    served: tuple[Served, ...] = ()
+    timed: LatencyMeasurement | None = None
 
     def mark(self, name: str) -> Mapping[str, Any]:
         """Return a mark of the conversion, empty without one."""

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from harness.correctness.judging import output_findings
 from harness.domain.findings import SEVERITY, Severity
 from harness.domain.migration import Dimension, Migrated, MigratedModel, Migration, Step
 from harness.domain.outcome import UNCLEAR, Outcome, Status
+from harness.domain.plan import Plan
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.domain.text import PACKAGES, counted, error_line, first_few, prose
 from harness.domain.verdict import Cause
@@ -15,6 +17,13 @@ from harness.errors import ExitCode
 from harness.successor.dimensions import differing, fixed_dimensions, taken, varies
 from harness.successor.facts import Answers, Tried
 from harness.successor.obstacles import obstacle
+from harness.successor.serving_judging import (
+    costs_of,
+    failure_when_served,
+    serving_steps,
+    slower_words,
+    unclear_when_served,
+)
 from harness.tensors.decode import DecodeError
 from harness.worker import wire
 
@@ -29,6 +38,7 @@ STOPPED: Mapping[str, tuple[str, str]] = {
     ),
     "fails_before": ("as TorchScript it fails in the old release already: {}", "see it with compat"),
 }
+SLOWER_CURE = "stay with TorchScript for this one, or try torch._inductor's max_autotune when it is packaged"
 METHOD_CURE = "a module whose forward is that method, saved as an archive of its own"
 TUPLE_CURE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
 RESET_CURE = "take the state as an input of forward and return it, in place of the method {}"
@@ -40,14 +50,33 @@ WORST_FIRST = (
     Migrated.FIXED,
     Migrated.NOT_LOADABLE,
     Migrated.NOT_PACKAGEABLE,
+    Migrated.FAILS_SERVED,
+    Migrated.SLOWER,
     Migrated.UNDECIDED,
 )
 
 
-def judge(tried: Tried) -> MigratedModel:
+def judge(tried: Tried, plan: Plan) -> MigratedModel:
     """Return the one outcome of an artifact: that of the first step that did not come through."""
-    model = MigratedModel(model=tried.model, outcome=Migrated.READY, example=tried.example, steps=tuple(_steps(tried)))
-    for found in (_stopped, _not_convertible, _differs, _fixed, _not_loadable, _not_packageable, _lists):
+    model = MigratedModel(
+        model=tried.model,
+        outcome=Migrated.READY,
+        example=tried.example,
+        steps=(*_steps(tried), *serving_steps(tried)),
+        costs=costs_of(tried.timed),
+    )
+    slower = partial(_slower, plan=plan)
+    for found in (
+        _stopped,
+        _not_convertible,
+        _differs,
+        _fixed,
+        _not_loadable,
+        _not_packageable,
+        _fails_served,
+        slower,
+        _lists,
+    ):
         judged = found(tried, model)
         if judged is not None:
             return replace(judged, reason=_cut(judged.reason, LONGEST_REASON))
@@ -275,7 +304,40 @@ def _not_packageable(tried: Tried, model: MigratedModel) -> MigratedModel | None
         kind, cure = compiler_trouble(words)
         return replace(model, kind=kind or model.kind, reason=f"the package does not load: {words}", cure=cure)
     otherwise = difference(packaged) or _call_failure(packaged)
-    return replace(model, reason=f"the package answers otherwise: {otherwise}") if otherwise else None
+    if otherwise:
+        return replace(model, reason=f"the package answers otherwise: {otherwise}")
+    return _not_for_cpp(tried, model)
+
+
+def _not_for_cpp(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    """Return the model not packageable where C++ does not load what Python does, or answers otherwise."""
+    found = tried.in_cpp
+    if found is None:
+        return None
+    if found.probe.outcomes & UNCLEAR:
+        return _unclear(model, "the package in C++", found.probe)
+    if found.load.load_ns is None:
+        said = failure_words(found.load, found.probe)
+        return replace(model, kind="not loadable in C++", reason=f"the package does not load in C++: {said}")
+    otherwise = difference(found) or _call_failure(found)
+    if not otherwise:
+        return None
+    return replace(model, kind="answers otherwise in C++", reason=f"in C++ the package answers otherwise: {otherwise}")
+
+
+def _fails_served(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    failure = failure_when_served(tried)
+    if failure is not None:
+        return replace(model, outcome=Migrated.FAILS_SERVED, **failure._asdict())
+    unclear = unclear_when_served(tried)
+    if not unclear:
+        return None
+    return replace(model, outcome=Migrated.UNDECIDED, kind="busy", reason=unclear, cure="run it again")
+
+
+def _slower(tried: Tried, model: MigratedModel, *, plan: Plan) -> MigratedModel | None:
+    said = slower_words(tried, plan)
+    return replace(model, outcome=Migrated.SLOWER, kind="slower", reason=said, cure=SLOWER_CURE) if said else None
 
 
 def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
@@ -344,6 +406,8 @@ def _steps(tried: Tried) -> Iterator[Step]:
         yield _making(tried, "package", tried.package, mark="packaged", evidence=tried.package_evidence)
     if tried.packaged is not None:
         yield _running("run package", tried.packaged)
+    if tried.in_cpp is not None:
+        yield _running("run package in C++", tried.in_cpp)
 
 
 def _making(tried: Tried, name: str, probe: ProbeResult, *, mark: str, evidence: str) -> Step:

@@ -1,46 +1,40 @@
 """Takes artifacts out of TorchScript, one step after the other, each in a probe: convert, run, package, run."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.correctness.compare import compare_answers, differs
-from harness.domain.models import Artifact
+from harness.correctness.compare import differs
+from harness.domain.models import Artifact, ArtifactKind
 from harness.domain.outcome import Outcome
-from harness.domain.probe import ModelResult, ProbeResult
-from harness.probing.alone import deadline_of
-from harness.probing.facts import Answered, Effects, Export, OldAnswers
-from harness.probing.verification import legible_outputs
+from harness.domain.probe import ProbeResult
+from harness.probing.facts import Answered, Effects, Export
+from harness.successor.answers import ask, in_torchscript
 from harness.successor.dimensions import best_example
-from harness.successor.facts import Answers, Tried
-from harness.successor.structure import with_tuples
+from harness.successor.facts import Answers, Loader, Tried
+from harness.successor.serving import Serving
 from harness.system import pool
 from harness.tensors.decode import DecodeError
-from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import read_inputs
 from harness.worker import wire
 
 FORWARD = "forward"
+ENDINGS = {ArtifactKind.PROGRAM: wire.PROGRAM, ArtifactKind.PACKAGE: wire.PACKAGE}
 # Modules of the worker that import for seconds what torch.export needs.
 CONVERTING, RUNNING = "successor.converting", "successor.programs"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loader:
-    """A release: the name that the user gave it, and the one by which the runner knows it."""
-
-    name: str
-    side: str
-
-
-def try_all(facts: Answered, loaders: Sequence[Loader], effects: Effects, *, package: bool) -> list[Tried]:
+def try_all(
+    facts: Answered, loaders: Sequence[Loader], effects: Effects, *, package: bool, in_cpp: bool = False
+) -> list[Tried]:
     """Return what was tried on each model of ``facts``, in order; each release ends its processes.
 
     Args:
         facts: with the golden outputs.
         loaders: where programs are run; the first one converts, and packages.
         package: whether packages of AOTInductor are made as well.
+        in_cpp: whether these are loaded, served and timed in C++ too: the first release has its worker.
     """
     way = _Way(facts, loaders, effects)
     effects.runner.preload(loaders[0].side, (CONVERTING, RUNNING))
@@ -55,6 +49,9 @@ def try_all(facts: Answered, loaders: Sequence[Loader], effects: Effects, *, pac
             tried = [way.in_torchscript(one) for one in tried]
             if package:
                 tried = way.each("package", way.package, tried, loader)
+            if package and in_cpp:
+                tried = way.each("package in C++", way.in_cpp, tried, loader)
+                tried = way.served_and_timed(tried)
         effects.runner.release(loader.side)
     return tried
 
@@ -109,81 +106,60 @@ class _Way:
         return replace(one, conversion=probe, evidence=self.effects.evidence(probe.directory))
 
     def run(self, one: Tried, loader: Loader) -> Tried:
-        program = self.made(one, one.conversion, wire.PROGRAM)
+        program = self.made(one, one.conversion, ArtifactKind.PROGRAM)
         if program is None:
             return one
-        return replace(one, answers=(*one.answers, self.answers(one, program, loader)))
+        return replace(one, answers=(*one.answers, ask(program, loader, self.facts, self.effects)))
 
     def in_torchscript(self, one: Tried) -> Tried:
         """Ask, where the program answers otherwise, whether TorchScript itself does in that release."""
         if not one.answers or not differs(one.answers[0].comparison):
             return one
         artifact = self.facts.artifact(one.model)
-        deadline = deadline_of(self.facts.exports[one.model].declaration, self.facts)
-        probe = self.effects.runner(self.facts.requests.run(self.loaders[0].side, [artifact], deadline))
-        if probe.models[0].outcome is not Outcome.COMPLETED:
-            return one
-        found = legible_outputs(probe.directory, one.model)
-        return replace(one, in_torchscript=differs(compare_answers(one.model, found, self.golden(one), self.facts)))
+        return replace(one, in_torchscript=in_torchscript(artifact, self.loaders[0], self.facts, self.effects))
 
     def package(self, one: Tried) -> Tried:
-        program = self.made(one, one.conversion, wire.PROGRAM)
+        program = self.made(one, one.conversion, ArtifactKind.PROGRAM)
         if program is None or not one.answers or any(call.failed for call in one.answers[0].calls.values()):
             return one
         probe = self.effects.runner(self.facts.requests.package(self.loaders[0].side, program))
         one = replace(one, package=probe, package_evidence=self.effects.evidence(probe.directory))
-        package = self.made(one, probe, wire.PACKAGE)
+        package = self.packaged(one)
         if package is None:
             return one
-        return replace(one, packaged=self.answers(one, package, self.loaders[0], packaged=True))
+        return replace(one, packaged=ask(package, self.loaders[0], self.facts, self.effects))
 
-    def made(self, one: Tried, probe: ProbeResult | None, ending: str) -> Artifact | None:
+    def in_cpp(self, one: Tried) -> Tried:
+        package = self.packaged(one)
+        if package is None or one.packaged is None or not answers_well(one.packaged):
+            return one
+        return replace(one, in_cpp=ask(package, self.loaders[0], self.facts, self.effects, runtime="libtorch"))
+
+    def served_and_timed(self, tried: Sequence[Tried]) -> list[Tried]:
+        """Serve the packages that answer well in C++ beside each other, then time those that come through."""
+        well = [one for one in tried if one.in_cpp is not None and answers_well(one.in_cpp)]
+        packages = {one.model: made for one in well if (made := self.packaged(one)) is not None}
+        serving = Serving(packages, self.facts, self.effects, self.loaders[0].side)
+        return serving.timed(serving.served(tried))
+
+    def packaged(self, one: Tried) -> Artifact | None:
+        """Return the package that was compiled, None without one."""
+        return self.made(one, one.package, ArtifactKind.PACKAGE)
+
+    def made(self, one: Tried, probe: ProbeResult | None, kind: ArtifactKind) -> Artifact | None:
         """Return the artifact that a probe has written, None where it has not come so far."""
         if probe is None or probe.models[0].outcome is not Outcome.COMPLETED:
             return None
-        path = Path(probe.directory) / (one.model + ending)
+        path = Path(probe.directory) / (one.model + ENDINGS[kind])
         if path.is_symlink() or not path.is_file():
             return None
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         before = self.facts.artifact(one.model)
-        return replace(before, path=str(path), digest=digest, size_bytes=path.stat().st_size)
-
-    def answers(self, one: Tried, made: Artifact, loader: Loader, *, packaged: bool = False) -> Answers:
-        deadline = deadline_of(self.facts.exports[one.model].declaration, self.facts)
-        probe = self.effects.runner(self.facts.requests.run_exported(loader.side, made, deadline, packaged=packaged))
-        load, *copies = probe.models
-        calls = {item.name: result for item, result in zip(one.input_sets, copies, strict=True)}
-        answered = {name: result for name, result in calls.items() if result.outcome is Outcome.COMPLETED}
-        comparison, lists = None, False
-        if answered:
-            golden, found = self.golden(one, answered), _together(probe, answered)
-            if golden.golden is not None:
-                alike = with_tuples(found, golden.golden)
-                lists, found = alike.calls != found.calls, alike
-            comparison = compare_answers(one.model, found, golden, self.facts)
-        return Answers(
-            release=loader.name,
-            probe=probe,
-            load=load,
-            calls=calls,
-            comparison=comparison,
-            lists=lists,
-            evidence=self.effects.evidence(probe.directory),
-        )
-
-    def golden(self, one: Tried, answered: Mapping[str, ModelResult] | None = None) -> OldAnswers:
-        """Return the old answers to the input sets that were answered, to all where nothing is said."""
-        old = self.facts.baselines[one.model]
-        if answered is None or old.golden is None:
-            return old
-        calls = {key: tree for key, tree in old.golden.calls.items() if key[0] in answered}
-        return replace(old, golden=replace(old.golden, calls=calls))
+        return replace(before, path=str(path), kind=kind, digest=digest, size_bytes=path.stat().st_size)
 
 
-def _together(probe: ProbeResult, answered: Mapping[str, ModelResult]) -> Outputs:
-    """Return what all input sets have answered, as one model's outputs; each has answered under its own name."""
-    found = [legible_outputs(probe.directory, result.model) for result in answered.values()]
-    calls = {key: tree for one in found for key, tree in one.calls.items()}
-    effects = {key: effect for one in found for key, effect in (one.effects or {}).items()}
-    return Outputs(calls=calls, buffer=found[0].buffer, effects=effects)
+def answers_well(answers: Answers) -> bool:
+    """Whether it loads, and answers every request as the golden outputs have it."""
+    failed = answers.load.failed or any(call.failed for call in answers.calls.values())
+    return not failed and not differs(answers.comparison)

@@ -34,8 +34,6 @@ MODULES = {
     "resave": "export",
     "rewrite": "rewrite.rewriting",
     "run": "run.script",
-    "run_package": "successor.programs",
-    "run_program": "successor.programs",
     "serve": "zygote",
     "trace": "graph.tracing",
 }

@@ -85,7 +85,11 @@ Marks of verb ``convert``, which leaves ``MODEL.pt2`` in the directory:
                     was exported, empty where nobody knows), reason
 
 Verb ``package`` compiles such a file with AOTInductor and leaves ``MODEL.package.pt2``; its mark ``packaged`` has the
-bytes of that. Verbs ``run_program`` and ``run_package`` are ``run`` with these files in place of archives.
+bytes of that.
+
+The ``kind`` of an artifact says what is loaded and called: ``torchscript``, ``program`` (a ``.pt2``) or ``package``.
+Of the last two there is ``forward`` alone. A request has ``runners``: how many calls a package answers at once. The C++
+worker has no loader of programs.
 
 A request of verb ``serve``, ``registry`` or ``benchmark`` has ``libraries``: operator libraries that are loaded first,
 each in a phase ``library`` after the mark ``library`` with its name. A name that ends in ``.py`` is a file of Python,
@@ -214,8 +218,6 @@ VERBS = (
     "resave",
     "rewrite",
     "run",
-    "run_package",
-    "run_program",
     "serve",
     "trace",
 )

@@ -38,6 +38,8 @@ PEERS = {
     ("startup", "hang"): "a model that does not come up is told with the story of its process",
     ("startup", "static"): "the C++ worker is built only where the artifacts are ones that it can load",
     ("successor", "correctness"): "a program's outputs are judged as an artifact's are",
+    ("successor", "latency"): "packages are timed beside TorchScript as releases are beside each other",
+    ("successor", "startup"): "packages are served together as artifacts are",
     ("tensors", "store"): "recorded outputs lie where the files of a probe do",
     ("static", "hang"): "a prediction is held against the failure that was seen",
 }
@@ -125,6 +127,7 @@ PURE_MODULES = (
     "successor.facts",
     "successor.judging",
     "successor.obstacles",
+    "successor.serving_judging",
     "successor.structure",
     "store.exact",
     "store.json",

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <torch/csrc/jit/api/module.h>
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -16,8 +17,10 @@
 #include <vector>
 
 #include "failures.hpp"
-#include "run/arguments.hpp"
+#include "run/archive.hpp"
 #include "run/loading.hpp"
+#include "run/package.hpp"
+#include "run/served_module.hpp"
 #include "run/side_effects.hpp"
 #include "run/served_answers.hpp"
 #include "values/json.hpp"
@@ -48,17 +51,10 @@ struct Scheduled {
 
 // One call that is ready to be made: the method, and fresh arguments that no schema has seen yet.
 struct PreparedCall {
-  torch::jit::Method method;
+  std::shared_ptr<const ServedMethod> method;
   c10::IValue arguments;
 
-  c10::IValue make() {
-    const auto& values = arguments.toTupleRef().elements();
-    const auto& expected = method.function().getSchema().arguments();  // the first one is self
-    std::vector<c10::IValue> stack;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      stack.push_back(i + 1 < expected.size() ? fitted(values[i], expected[i + 1].type()) : values[i]);
-    return method(std::move(stack));
-  }
+  c10::IValue make() const { return method->call(arguments); }
 };
 
 // One artifact with its recorded inputs; `load` first, then calls.
@@ -68,7 +64,9 @@ class ServedModel {
   ServedModel(const json::Value& run, const json::Value& request)
       : run_(run),
         artifact_(run["artifact"]),
+        kind_(artifact_["kind"].str()),
         loader_(request["load"].str()),
+        runners_(request["runners"].integer),
         freezes_(is_on(request["switches"], "freeze")),
         optimizes_(is_on(request["switches"], "optimize_for_inference")),
         device_(request["device"].str()),
@@ -76,6 +74,8 @@ class ServedModel {
         reader_(artifact_["inputs_dir"].str(), device_, precision_),
         inputs_(read_lines(artifact_["inputs_dir"].str() + "/" + wire::kTensorsIndex)) {
     for (const auto& pair : run["schedule"].items) schedule_.push_back({pair[0].str(), pair[1].integer});
+    if (kind_ == "package") prepare_for_packages(reinterpret_cast<const void*>(&at::globalContext));
+    else if (kind_ != "torchscript") throw PythonError("Unsupported", "C++ has no loader of an exported program");
   }
 
   const std::string& name() const { return artifact_["model"].str(); }
@@ -86,10 +86,7 @@ class ServedModel {
     struct stat status{};
     if (stat(path.c_str(), &status) != 0)
       throw PythonError("ValueError", "The provided filename " + path + " does not exist");
-    Module module = load_archive(loader_, path, device_);
-    module.eval();
-    if (precision_) convert_module(module, *precision_);
-    module_ = after_load(std::move(module));
+    module_ = kind_ == "package" ? load_package(path, runners_) : std::make_shared<ArchiveModule>(archive(path));
     stable_answer_ = {};
     synchronize();
   }
@@ -116,7 +113,7 @@ class ServedModel {
 
   // Brings a stateful model back to its start and seeds the generators.
   void start_over() const {
-    if (has_state()) method(artifact_["reset"].str())({});
+    if (has_state()) method(artifact_["reset"].str())->call(c10::ivalue::Tuple::create({}));
     const auto seed = static_cast<std::uint64_t>(artifact_["seed"].integer);
     at::manual_seed(seed);
     // In 2.1.2 and 2.6.0 that leaves out devices that are none of torch's; in 2.15.0 it does not.
@@ -163,6 +160,13 @@ class ServedModel {
   const c10::Device& device() const { return device_; }
 
  private:
+  Module archive(const std::string& path) const {
+    Module module = load_archive(loader_, path, device_);
+    module.eval();
+    if (precision_) convert_module(module, *precision_);
+    return after_load(std::move(module));
+  }
+
   // Returns the generator that calls on the device of this thread draw from.
   at::Generator generator_of_device() const {
     return at::globalContext().defaultGenerator(c10::impl::VirtualGuardImpl(device_.type()).getDevice());
@@ -207,22 +211,22 @@ class ServedModel {
     throw PythonError("KeyError", "'" + name + "'");
   }
 
-  torch::jit::Method method(const std::string& name) const {
+  std::shared_ptr<const ServedMethod> method(const std::string& name) const {
     if (!module_) throw PythonError("AttributeError", "'NoneType' object has no attribute '" + name + "'");
-    if (auto method = module_->find_method(name)) return *method;
-    throw PythonError("AttributeError", "'RecursiveScriptModule' object has no attribute '" + name + "'");
+    return module_->method(name);
   }
 
   const json::Value& run_;
   const json::Value& artifact_;
-  const std::string loader_;
+  const std::string kind_, loader_;
+  const std::int64_t runners_;
   const bool freezes_, optimizes_;
   c10::Device device_;
   std::optional<c10::ScalarType> precision_;
   TensorReader reader_;
   std::vector<json::Value> inputs_;
   std::vector<Scheduled> schedule_;
-  std::optional<Module> module_;
+  std::shared_ptr<ServedModule> module_;
   StableAnswer stable_answer_;
 };
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from harness.domain.measurement import signed_percent
 from harness.domain.migration import Migrated, MigratedModel, Migration, Step
 from harness.domain.outcome import Outcome, Status
 from harness.domain.text import counted, visible
@@ -16,6 +17,8 @@ MOST_ROWS = 12
 """Of the table; those that are not ready come first."""
 LONGEST_NAME = 32
 MOST_NOTES = 3
+# Seconds of the compilation, of the load in C++; how it came through beside others; a warm call beside TorchScript.
+PACKAGE_HEADS = ("package", "in C++", "served", "steady")
 COLOURS = {Status.FAIL.value: "31", Status.INCONCLUSIVE.value: "33", Migrated.READY.value: "32"}
 
 
@@ -67,7 +70,7 @@ def _table(migration: Migration, width: int, paint: Callable[[str], str], *, mos
     if not shown:
         return []
     heads = ["model", "convert", *(f"in {shorten(visible(name), 14)}" for name in migration.loaders)]
-    heads += ["package"] * migration.packaged + ["outcome"]
+    heads += [*PACKAGE_HEADS] * migration.packaged + ["outcome"]
     rows = [_row(model, migration) for model in shown]
     lines = draw([heads, *rows], heads=1, gap=2, right=(), paint=paint).splitlines()
     if len(shown) < len(models):
@@ -80,10 +83,25 @@ def _row(model: MigratedModel, migration: Migration) -> list[str]:
     run = [_cell(steps.get(("run", name))) for name in migration.loaders]
     package = []
     if migration.packaged:
-        packaged = steps.get(("run package", migration.new)) or steps.get(("package", migration.new))
-        package = [_cell(packaged)]
+        compiled = steps.get(("package", migration.new))
+        in_python = steps.get(("run package", migration.new))
+        failed = in_python is not None and (in_python.reason or in_python.outcome is not Outcome.COMPLETED)
+        package = [_cell(in_python if failed else compiled), _cell(steps.get(("run package in C++", migration.new)))]
+        package += [_served_cell(model), _steady_cell(model)]
     convert = next((step for step in model.steps if step.name == "convert"), None)
     return [shorten(visible(model.model), LONGEST_NAME), _cell(convert), *run, *package, model.outcome.value]
+
+
+def _served_cell(model: MigratedModel) -> str:
+    served = [step for step in model.steps if step.name.startswith("serve: ")]
+    wrong = next((step for step in served if step.reason or step.outcome is not Outcome.COMPLETED), None)
+    return "-" if not served else "ok" if wrong is None else _cell(wrong)
+
+
+def _steady_cell(model: MigratedModel) -> str:
+    """Return the warm call of the package beside that of TorchScript, ``-`` where it was not timed."""
+    steady = next((cost for cost in model.costs if cost.quantity == "steady"), None)
+    return "-" if steady is None or steady.ratio is None else f"{signed_percent(steady.ratio)} %"
 
 
 def _cell(step: Step | None) -> str:

@@ -24,8 +24,10 @@ from harness.run.options import (
 from harness.run.plan import plan_of_probes
 from harness.run.releases.named import refuse_unused_interpreters, spec_of, store_folder
 from harness.store.run_folder import RunDir
+from harness.successor.facts import Loader
 from harness.successor.judging import causes_of, judge
-from harness.successor.migrate import Loader, try_all
+from harness.successor.migrate import try_all
+from harness.successor.serving import without_cpp
 from harness.system import clock
 from harness.system.progress import Progress
 
@@ -113,11 +115,17 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
         releases, notes = ask_releases(plan, environments, keys, effects, fresh=asked.fresh)
         by_name = {release.name: release for release in releases}
         answered = _answered(plan, by_name[asked.old], releases, effects)
+        side = by_name[loaders[0]].key
+        no_cpp = without_cpp(answered, effects, side) if asked.package else "no package was asked for"
         tried = try_all(
-            answered, [Loader(name=name, side=by_name[name].key) for name in loaders], effects, package=asked.package
+            answered,
+            [Loader(name=name, side=by_name[name].key) for name in loaders],
+            effects,
+            package=asked.package,
+            in_cpp=not no_cpp,
         )
         progress.finish()
-        models = tuple(map(judge, tried))
+        models = tuple(judge(one, plan) for one in tried)
         return Migration(
             device=plan.device,
             profile=plan.profile_name,
@@ -135,6 +143,7 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
                 *plan.notes,
                 *guess_notes({name: export.artifact for name, export in answered.exports.items()}),
                 *notes,
+                *([f"packages were not loaded, served or timed in C++: {no_cpp}"] if asked.package and no_cpp else []),
                 *(f"{folder} holds too much Python source to tell changes: not reused" for folder in source.too_many),
                 *(f"could not be ended: {name}" for name in effects.runner.unreaped),
             ),

@@ -44,7 +44,7 @@ import threading
 import time
 
 from gate_worker import device, events, libraries, lifecycle, native_stacks, settings, warmup, wire
-from gate_worker.run import measurements, script, serving
+from gate_worker.run import kinds, measurements, script, serving
 
 MOST_TIMES = 20000
 EXTRAS = ("shape", "together", "replay")
@@ -95,7 +95,7 @@ class BenchmarkProcess:
 
     def load(self, model, calls=16, call_s=0.25):
         run = self._runs[model]
-        served = serving.ServedModel(run, self._device, self._request["switches"], self._request["load"])
+        served = kinds.served(run, self._device, self._request)
         set_name, least = run["schedule"][0]
         peak = measurements.Peak(self._device)
         begin = time.perf_counter()

@@ -11,7 +11,7 @@ import time
 import traceback
 
 from gate_worker import device, events, lifecycle, native_stacks, settings, wire
-from gate_worker.run import measurements, serving
+from gate_worker.run import kinds, measurements, serving
 from gate_worker.values import trees
 
 
@@ -296,16 +296,16 @@ def let_go():
     _kept_alive.clear()
 
 
-def run(request, run_dir, log, kind=serving.ServedModel):
-    """Do the request with models of that ``kind``."""
+def run(request, run_dir, log):
+    """Do the request."""
     try:
-        do(request, run_dir, log, kind)
+        do(request, run_dir, log)
     except BaseException as error:  # outside of every phase, so ours
         log.refuse("the request cannot be done: %s" % error, traceback.format_exc())
         os._exit(wire.EXIT_BROKEN)
 
 
-def do(request, run_dir, log, kind):
+def do(request, run_dir, log):
     log.mark("switches", settings.apply_process_wide(request))
     log.mark("numerics", settings.state(request))
     writer = trees.TensorWriter(os.path.join(run_dir, wire.OUTPUTS))
@@ -315,7 +315,7 @@ def do(request, run_dir, log, kind):
         name = run["artifact"]["model"]
         try:
             with log.phase(wire.INPUTS, model=name):
-                models[name] = kind(run, runs_on, request["switches"], request["load"])
+                models[name] = kinds.served(run, runs_on, request)
         except events.PhaseFailed:
             pass
     perform(request, run_dir, models, writer, log)

@@ -13,7 +13,7 @@ def package(request, run_dir, log):
     artifact = request["runs"][0]["artifact"]
     name = artifact["model"]
     log.mark("switches", settings.apply_process_wide(request))
-    cache = keep_within(run_dir)
+    cache = keep_within_work()
     with log.phase(wire.LOAD, model=name):
         program = torch.export.load(artifact["path"])
     try:
@@ -30,13 +30,13 @@ def package(request, run_dir, log):
     log.emit("ready", model=name, thread=0)
 
 
-def keep_within(run_dir):
-    """Have the compiler's cache, and what is unpacked, belong to this probe; return the folder of the cache.
+def keep_within_work():
+    """Have the compiler's cache, and what is unpacked, lie where this process works; return the folder of the cache.
 
     Another probe must not profit from it unseen. 2.15.0 asks the compiler also when it loads a package; 2.6.0 unpacks
     one in /tmp all the same.
     """
-    work = os.path.join(run_dir, wire.WORK)
+    work = os.getcwd()
     os.environ["TMPDIR"] = tempfile.tempdir = work  # the second for what has asked before
     cache = os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(work, "inductor")
     return cache

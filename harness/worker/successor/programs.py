@@ -1,10 +1,10 @@
-"""Verbs ``run_program`` and ``run_package``: do a script, as ``run`` does, with .pt2 files or packages as models."""
+"""Exported programs (.pt2) and packages of AOTInductor as served models."""
 
 import contextlib
 
 import torch
 
-from gate_worker.run import script, serving
+from gate_worker.run import serving
 from gate_worker.successor import packaging
 
 with contextlib.suppress(ImportError):  # seconds, which are no part of loading; a release that has it not says so there
@@ -12,11 +12,22 @@ with contextlib.suppress(ImportError):  # seconds, which are no part of loading;
 
 
 class Program(serving.ServedModel):
-    """A .pt2 with recorded inputs; of its methods there is ``forward`` alone."""
+    """A .pt2 with recorded inputs; of its methods there is ``forward`` alone.
+
+    Args:
+        runners: how many calls are answered at once; of a program there is no such limit.
+    """
+
+    def __init__(self, run, device, runners):
+        super().__init__(run, device)
+        self._runners = runners
 
     def load(self):
         self.stable_answer = serving.StableAnswer()
-        self._module = torch.export.load(self._artifact["path"]).module()
+        self._module = self._loaded(self._artifact["path"])
+
+    def _loaded(self, path):
+        return torch.export.load(path).module()
 
     def _method(self, name):
         if name != "forward":
@@ -27,17 +38,16 @@ class Program(serving.ServedModel):
 class Package(Program):
     """A package of AOTInductor."""
 
-    def load(self):
-        from torch import _inductor
+    def __init__(self, run, device, runners):
+        super().__init__(run, device, runners)
+        packaging.keep_within_work()
 
-        self.stable_answer = serving.StableAnswer()
-        self._module = _inductor.aoti_load_package(self._artifact["path"])
+    def _loaded(self, path):
+        from torch._inductor import package
+
+        if self._runners == 1:
+            return package.load_package(path)
+        return package.load_package(path, num_runners=self._runners)  # 2.6.0 has no such choice, and says so
 
 
-def run_program(request, run_dir, log):
-    script.run(request, run_dir, log, Program)
-
-
-def run_package(request, run_dir, log):
-    packaging.keep_within(run_dir)
-    script.run(request, run_dir, log, Package)
+KINDS = {"program": Program, "package": Package}

@@ -181,8 +181,8 @@ def test_program_is_loaded_once_and_each_input_set_is_called_under_a_name_of_its
         ("m#1", (("example", 3),)),
         ("m#2", (("other", 2),)),
     ]
-    packaged = requests().run_exported("new", program, LIMIT, packaged=True)
-    assert (request.verb, packaged.verb) == ("run_program", "run_package")
+    in_cpp = requests().run_exported("new", program, LIMIT, runtime="libtorch")
+    assert (request.runtime, in_cpp.runtime, in_cpp.verb) == ("python", "libtorch", "run")
 
 
 def test_export_goes_to_the_old_release_with_a_deadline_of_its_own() -> None:

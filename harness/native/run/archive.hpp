@@ -1,0 +1,48 @@
+// A TorchScript archive as a served module.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "failures.hpp"
+#include "run/arguments.hpp"
+#include "run/served_module.hpp"
+
+namespace gate {
+
+class ArchiveMethod final : public ServedMethod {
+ public:
+  explicit ArchiveMethod(torch::jit::Method method) : method_(std::move(method)) {}
+
+  c10::IValue call(const c10::IValue& arguments) const override {
+    const auto& values = arguments.toTupleRef().elements();
+    const auto& expected = method_.function().getSchema().arguments();  // the first one is self
+    std::vector<c10::IValue> stack;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      stack.push_back(i + 1 < expected.size() ? fitted(values[i], expected[i + 1].type()) : values[i]);
+    return method_(std::move(stack));
+  }
+
+ private:
+  const torch::jit::Method method_;
+};
+
+class ArchiveModule final : public ServedModule {
+ public:
+  explicit ArchiveModule(torch::jit::Module module) : module_(std::move(module)) {}
+
+  std::shared_ptr<const ServedMethod> method(const std::string& name) const override {
+    if (auto method = module_.find_method(name)) return std::make_shared<ArchiveMethod>(*method);
+    throw PythonError("AttributeError", "'RecursiveScriptModule' object has no attribute '" + name + "'");
+  }
+
+ private:
+  const torch::jit::Module module_;
+};
+
+}  // namespace gate

@@ -1,0 +1,170 @@
+"""Serves packages as production would, many at once in one C++ process, and times them beside their TorchScript."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.domain.measurement import CONTROL, NEW, OLD
+from harness.domain.models import Artifact
+from harness.domain.outcome import Outcome
+from harness.environments.native import LibTorch, build_worker
+from harness.latency.benchmark import contest, time_for
+from harness.probing.facts import Answered, Effects, GroupRun, WithWorker
+from harness.scenarios import INITIALIZATIONS
+from harness.settings.mitigations import MITIGATIONS
+from harness.startup.initialize import scenario_result
+from harness.startup.launch import Launcher, threads_of
+from harness.successor.answers import otherwise_when_served
+from harness.successor.facts import Served, Tried
+from harness.system import pool
+
+# (initialization, whether each package answers as many calls at once as there are threads). A package loads what it
+# needs at its first call, so that all threads call a cold one is what differs most from one call after another.
+WAYS = (("concurrent", False), ("same_file", False), ("shared", False), ("shared", True), ("while_serving", False))
+LABEL = "packages"
+# A race shows in some rounds alone (docs/guide/migrate.md, "Packages, served").
+ROUNDS = 5
+# What cures races of loads and of first calls, the cheapest for a server first.
+CURES = tuple(
+    tuple(MITIGATIONS[name] for name in names)
+    for names in (
+        ("serialized loading",),
+        ("serialized first calls",),
+        ("serialized loading", "serialized first calls"),
+    )
+)
+
+
+def without_cpp(facts: Answered, effects: Effects, side: str) -> str:
+    """Build the C++ worker of a release and hand it to the runner; return why there is none, empty where there is."""
+    plan = facts.plan
+    if plan.settings.runtime == "python":
+        return 'runtime = "python" was asked for'
+    if not plan.runs_on.cpp:
+        return f"the C++ worker does not run on {plan.device}"
+    if effects.environments[side].spec.libraries:
+        return "operator libraries are loaded in Python alone"
+    if side not in effects.runner.libtorch:  # an earlier run has asked what it is
+        effects.runner.fingerprint(side, plan.settings.profile, plan.runs_on)
+    effects.progress.stage("C++ worker", 1)
+    libtorch = LibTorch.from_mark(effects.runner.libtorch[side])
+    built = build_worker(
+        libtorch,
+        effects.native_folder,
+        cuda=plan.runs_on.nvidia,
+        tick=lambda: effects.progress.tick("compiling"),
+    )
+    if built.binary is None:
+        return built.why_not
+    effects.runner.use_native(side, built.binary)
+    effects.progress.step("cached" if built.cached else f"built in {built.seconds:.0f} s")
+    return ""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Packages in one release: ``packages`` by model, of those that answer well in C++; ``side``: of the release."""
+
+    packages: Mapping[str, Artifact]
+    facts: Answered
+    effects: Effects
+    side: str
+
+    def served(self, tried: Sequence[Tried]) -> list[Tried]:
+        """Return every model with how its package came through each way of serving, its server group beside it."""
+        alone = {one.model: one.in_cpp.probe for one in tried if one.in_cpp is not None}
+        exports = {name: replace(self.facts.exports[name], artifact=made) for name, made in self.packages.items()}
+        known = {**Answered.known(self.facts), "exports": exports}
+        facts = WithWorker(**known, alone=alone, worker="libtorch", worker_notes=())
+        groups = {
+            group: members
+            for group, names in sorted(facts.plan.groups.items())
+            if (members := tuple(name for name in names if name in self.packages))
+        }
+        work = [(way, group) for way in WAYS for group in groups]
+        if not work:
+            return list(tried)
+        self.effects.progress.stage(f"packages served by {threads_of(facts)} threads in C++", len(work))
+
+        def serve(item: tuple[tuple[str, bool], str]) -> Mapping[str, Served]:
+            (scenario, widely), group = item
+            runners = threads_of(facts) if widely else 1
+            launcher = Launcher(
+                scenario=INITIALIZATIONS[scenario],
+                side=self.side,
+                profile=replace(facts.plan.settings.profile, runners=runners),
+                facts=facts,
+                effects=self.effects,
+            )
+            found = self._group(launcher, groups[group], runners)
+            self.effects.progress.step(f"{INITIALIZATIONS[scenario].words}: {group}")
+            return found
+
+        found = pool.each(serve, work, jobs=facts.plan.settings.jobs)
+        return [replace(one, served=tuple(by[one.model] for by in found if one.model in by)) for one in tried]
+
+    def _group(self, launcher: Launcher, members: Sequence[str], runners: int) -> dict[str, Served]:
+        """Return how each member came through; where one fails, what is known to cure such a thing is tried."""
+        run = self._rounds(launcher, members)
+        found = {name: self._one(name, run, runners) for name in members}
+        failed = next((name for name, served in found.items() if served.fails), None)
+        if failed is None:
+            return found
+        self.effects.progress.red([failed])
+        for settings in CURES:
+            cured = self._rounds(replace(launcher, settings=settings), members)
+            if not any(self._one(name, cured, runners).fails for name in members):
+                cure = " and ".join(setting.name for setting in settings)
+                return {
+                    name: replace(served, cure=cure, beside="" if served.fails else failed)
+                    for name, served in found.items()
+                }
+        return found
+
+    def _rounds(self, launcher: Launcher, members: Sequence[str]) -> GroupRun:
+        return GroupRun(
+            scenario=launcher.scenario.name,
+            group="",
+            side=self.side,
+            members=tuple(members),
+            rounds=tuple(launcher.round(members, number) for number in range(ROUNDS)),
+        )
+
+    def _one(self, model: str, run: GroupRun, runners: int) -> Served:
+        result = scenario_result(run, model)
+        draws = any(f"draws:{model}" in probe.data for probe in run.probes)
+        return Served(
+            scenario=run.scenario,
+            runners=runners,
+            result=result.result,
+            exit_detail=result.exit_detail,
+            rounds=result.rounds,
+            failed_rounds=result.failed_rounds,
+            served_otherwise=result.served_otherwise,
+            comparison=None if draws else otherwise_when_served(model, result, self.facts),
+            evidence=self.effects.evidence(result.directory),
+        )
+
+    def timed(self, tried: Sequence[Tried]) -> list[Tried]:
+        """Return every model with the times of its package beside those of the artifact as TorchScript."""
+        contestants = {
+            one.model: (self.facts.artifact(one.model), self.packages[one.model])
+            for one in tried
+            if one.model in self.packages and self._is_timed(one)
+        }
+        if not contestants:
+            return list(tried)
+        measurements = contest(
+            contestants,
+            self.facts,
+            self.effects,
+            profile=self.facts.plan.settings.profile,
+            arms=dict.fromkeys((OLD, NEW, CONTROL), self.side),
+            label=LABEL,
+            runtime="libtorch",
+            time=time_for(contestants, self.facts, self.effects),
+        )
+        return [replace(one, timed=measurements.get(one.model)) for one in tried]
+
+    def _is_timed(self, one: Tried) -> bool:
+        well = all(served.result.outcome is Outcome.COMPLETED for served in one.served)
+        return self.facts.plan.is_timed and self.facts.exports[one.model].declaration.timed and well

@@ -1,0 +1,137 @@
+"""How packages came through C++, beside each other and beside TorchScript -> findings, steps and costs. Pure."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from harness.config.policy import model_budget
+from harness.correctness.judging import output_findings
+from harness.domain.findings import SEVERITY, Severity
+from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
+from harness.domain.migration import Cost, Step
+from harness.domain.outcome import UNCLEAR
+from harness.domain.plan import Plan
+from harness.domain.text import amount, counted, error_line, prose
+from harness.latency.judging import stands, suspected, tolerated
+from harness.scenarios import INITIALIZATIONS
+from harness.settings.mitigations import MITIGATIONS
+from harness.successor.facts import Served, Tried
+
+# quantity of the benchmark -> what it is called beside a package; the steady call has an estimate of its own.
+COSTS: Final[Mapping[str, str]] = {
+    "p50": "steady",
+    "load": "load",
+    "first_calls": "first_calls",
+    "request": "request",
+    "peak_rss": "peak_rss",
+}
+
+
+def way_words(served: Served) -> str:
+    """Return how packages were served, such as ``shared module, 4 runners``."""
+    words = INITIALIZATIONS[served.scenario].words
+    return words if served.runners == 1 else f"{words}, {counted(served.runners, 'runner')}"
+
+
+class ServedFailure(NamedTuple):
+    """The first way of serving in which a package fails: its stable word, the reason, and what cures it."""
+
+    kind: str
+    reason: str
+    cure: str
+
+
+def failure_when_served(tried: Tried) -> ServedFailure | None:
+    """Return the first way of serving in which a package fails or answers otherwise; None where in none.
+
+    A process that fails for the order of its loads or first calls fails by chance for one model or another: all that
+    it serves are held back by it.
+    """
+    served = next((one for one in tried.served if one.fails or one.beside), None)
+    if served is None:
+        return None
+    how = way_words(served)
+    said = f"{how}: {f'{served.beside} fails beside it' if served.beside else _failed(served)}"
+    if served.cure:
+        about = "; ".join(MITIGATIONS[name].about for name in served.cure.split(" and "))
+        return ServedFailure(f"without {served.cure}", said, f"verified: {served.cure} ({about})")
+    outcome = served.result.outcome.value if served.result.failed else "answers otherwise"
+    return ServedFailure(f"{outcome} in {how}", said, "")
+
+
+def unclear_when_served(tried: Tried) -> str:
+    """Return in which way of serving nothing could be told, as of a busy machine; empty where in none."""
+    unclear = [served for served in tried.served if served.result.outcome in UNCLEAR]
+    return f"{way_words(unclear[0])}: {unclear[0].result.outcome.value}" if unclear else ""
+
+
+def _failed(served: Served) -> str:
+    """Return in what a package fails, or answers otherwise; empty where in nothing."""
+    result, noticed = served.result, served.served_otherwise
+    how_often = f" in {served.failed_rounds} of {counted(served.rounds, 'round')}" if served.failed_rounds else ""
+    if result.failed and result.failure is None:
+        return prose(f"{result.outcome.value} in {result.phase or 'an unknown phase'} {served.exit_detail}{how_often}")
+    if result.failed and result.failure is not None:
+        return prose(f"{result.failure.type}: {error_line(result.failure) or result.failure.first_line}{how_often}")
+    if noticed is not None:
+        return f"{noticed['different']} of {counted(noticed['calls'], 'answer')} under load are others than before"
+    if served.comparison is None:
+        return ""
+    findings = [one for one in output_findings(served.comparison) if SEVERITY[one.kind] is Severity.FAIL]
+    return f"{findings[0].where}: {findings[0].message}".removeprefix(": ")
+
+
+def slower_words(tried: Tried, plan: Plan) -> str:
+    """Return by how much a warm call of the package is slower than one of TorchScript; empty where it is not surely.
+
+    The rules are those of releases: an interval above the limit, confirmed by fresh processes, and beyond the floor.
+    """
+    found = tried.timed
+    if found is None:
+        return ""
+    limit = tolerated(found, model_budget(plan, tried.model, plan.settings.latency))
+    if not suspected(found, limit) or not stands(found, limit):
+        return ""
+    estimate, calls = found.shown, found.call_s
+    assert estimate is not None, tried.model  # else nothing was suspected
+    times = f" ({amount(calls[0], 's')} -> {amount(calls[1], 's')})" if calls is not None else ""
+    return f"a warm call takes {estimate.words} beside TorchScript{times}"
+
+
+def costs_of(timed: LatencyMeasurement | None) -> tuple[Cost, ...]:
+    """Return what a package costs beside TorchScript, quantity by quantity."""
+    if timed is None:
+        return ()
+    found = timed.shown_quantities
+    return tuple(
+        _cost(name, found[known], timed.shown if known == "p50" else found[known].ratio)
+        for known, name in COSTS.items()
+        if known in found
+    )
+
+
+def _cost(name: str, found: Quantity, ratio: RatioEstimate | None) -> Cost:
+    cost = Cost(quantity=name, unit=found.unit, torchscript=found.old, package=found.new)
+    if ratio is None:
+        return cost
+    return Cost(
+        quantity=name,
+        unit=found.unit,
+        torchscript=found.old,
+        package=found.new,
+        ratio=ratio.ratio,
+        low=ratio.low,
+        high=ratio.high,
+    )
+
+
+def serving_steps(tried: Tried) -> Iterator[Step]:
+    """Yield how each way of serving went."""
+    for served in tried.served:
+        if not served.is_no_choice:
+            yield Step(
+                name=f"serve: {way_words(served)}",
+                release=tried.release,
+                outcome=served.result.outcome,
+                reason=_failed(served),
+                evidence=served.evidence,
+            )
