@@ -104,15 +104,14 @@ class Serving:
 
     def _group(self, launcher: Launcher, members: Sequence[str], runners: int) -> dict[str, Served]:
         """Return how each member came through; where one fails, what is known to cure such a thing is tried."""
-        run = self._rounds(launcher, members)
-        found = {name: self._one(name, run, runners) for name in members}
+        found = self._rounds(launcher, members, runners)
         failed = next((name for name, served in found.items() if served.fails), None)
         if failed is None:
             return found
         self.effects.progress.red([failed])
         for settings in CURES:
-            cured = self._rounds(replace(launcher, settings=settings), members)
-            if not any(self._one(name, cured, runners).fails for name in members):
+            cured = self._rounds(replace(launcher, settings=settings), members, runners)
+            if not any(served.fails for served in cured.values()):
                 cure = " and ".join(setting.name for setting in settings)
                 return {
                     name: replace(served, cure=cure, beside="" if served.fails else failed)
@@ -120,14 +119,16 @@ class Serving:
                 }
         return found
 
-    def _rounds(self, launcher: Launcher, members: Sequence[str]) -> GroupRun:
-        return GroupRun(
-            scenario=launcher.scenario.name,
-            group="",
-            side=self.side,
-            members=tuple(members),
-            rounds=tuple(launcher.round(members, number) for number in range(ROUNDS)),
-        )
+    def _rounds(self, launcher: Launcher, members: Sequence[str], runners: int) -> dict[str, Served]:
+        """Return how each member came through the rounds; one that fails ends them."""
+        run = GroupRun(scenario=launcher.scenario.name, group="", side=self.side, members=tuple(members), rounds=())
+        found: dict[str, Served] = {}
+        for number in range(ROUNDS):
+            run = replace(run, rounds=(*run.rounds, launcher.round(members, number)))
+            found = {name: self._one(name, run, runners) for name in members}
+            if any(served.fails for served in found.values()):
+                break
+        return found
 
     def _one(self, model: str, run: GroupRun, runners: int) -> Served:
         result = scenario_result(run, model)

@@ -1,0 +1,67 @@
+"""Packages of AOTInductor: compiled, answering in Python and C++, served together, timed; planted defects are named."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.environments.native import build_library
+from tests.integration.gate import harness
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+PLANTED = "tests/integration/successor/migrated"
+HERE = Path(__file__).parent
+WAYS = {
+    "serve: concurrent init",
+    "serve: same file N times",
+    "serve: shared module",
+    "serve: shared module, 4 runners",
+    "serve: load while serving",
+}
+# What the loader of 2.15.0 does by itself, now and then (docs/guide/migrate.md, "Packages, served").
+RACE = "without serialized loading"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where compiled packages lie, for all tests of this module."""
+    return tmp_path_factory.mktemp("packages")
+
+
+def migrated(results: Path, *arguments: str) -> tuple[Mapping[str, Any], str]:
+    sides = ("--old", "2.6.0", "--new", "2.15.0", "--fixtures", PLANTED, "--package", "--out", str(results))
+    done = harness("migrate", *sides, "-k", "choice_of_values or size_never_varied", *arguments, timeout_s=1200)
+    assert done.returncode in (0, 1), done.stderr
+    found = json.loads((results / "migration.json").read_text())
+    return {model["model"]: model for model in found["models"]}, done.stdout
+
+
+def test_packages_answer_in_both_languages_and_are_served_in_every_way(results: Path) -> None:
+    models, said = migrated(results)
+    assert set(models) == {"choice_of_values", "size_never_varied"}
+    for model in models.values():
+        steps = {step["name"]: step for step in model["steps"]}
+        assert steps["run package"]["outcome"] == steps["run package in C++"]["outcome"] == "completed"
+        assert steps["run package in C++"]["seconds"] < steps["package"]["seconds"]
+        assert WAYS <= set(steps)
+        assert model["outcome"] == "ready" or model["kind"] == RACE, model
+        costs = {cost["quantity"]: cost for cost in model["costs"]}
+        assert model["outcome"] != "ready" or costs["steady"]["torchscript"] > 0 < costs["steady"]["package"]
+    assert "in C++" in said
+
+
+@pytest.mark.parametrize("kind", ["planted", "healthy"])
+def test_deadlock_of_two_loaders_is_named_with_what_cures_it(results: Path, tmp_path: Path, kind: str) -> None:
+    built = build_library(HERE / "planted" / "two_loaders.cpp", tmp_path)
+    assert built.binary is not None, built.why_not
+    preload = (f"serving.env.LD_PRELOAD={built.binary}", f"serving.env.TWO_LOADERS={kind}")
+    models, said = migrated(results, "--set", preload[0], "--set", preload[1])
+    hung = {name for name, model in models.items() if "hang" in model["reason"]}
+    if kind == "healthy":
+        assert not hung, said
+        return
+    assert hung, said
+    assert {model["kind"] for model in models.values()} == {RACE}
+    assert "verified: serialized loading (a mutex around loading)" in said
