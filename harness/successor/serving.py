@@ -19,7 +19,14 @@ from harness.system import pool
 
 # (initialization, whether each package answers as many calls at once as there are threads). A package loads what it
 # needs at its first call, so that all threads call a cold one is what differs most from one call after another.
-WAYS = (("concurrent", False), ("same_file", False), ("shared", False), ("shared", True), ("while_serving", False))
+WAYS = (
+    ("concurrent", False),
+    ("same_file", False),
+    ("reinit", False),
+    ("shared", False),
+    ("shared", True),
+    ("while_serving", False),
+)
 LABEL = "packages"
 # A race shows in some rounds alone (docs/guide/migrate.md, "Packages, served").
 ROUNDS = 5

@@ -96,6 +96,7 @@ def test_settings_that_cure_are_found_and_no_others(
         assert {price.quantity: price.to_new for price in bill.prices}["steady"] is None
 
 
+@pytest.mark.slow
 def test_a_start_up_one_after_another_cures_what_fails_only_beside_others(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def stormy(plan: Plan) -> Plan:
     return replace(plan, settings=replace(plan.settings, new_profile=profile))
 
 
+@pytest.mark.slow
 def test_hung_and_crashed_models_leave_healthy_ones_their_results_and_nothing_else(machine_state: Scene) -> None:
     fixtures = machine_state.folder.parent / "storm"
     expected = storm.write(fixtures, FEW)

@@ -35,10 +35,13 @@ class World:
     pythons: dict[str, str]
 
 
-@pytest.fixture(scope="module")
-def world(old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFactory) -> World:
+@pytest.fixture(scope="module", params=[pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
+def world(
+    request: pytest.FixtureRequest, old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFactory
+) -> World:
     folder = tmp_path_factory.mktemp("archives")
-    models = [*read_fixtures(PROJECT / "fixtures" / "zoo"), *read_fixtures(PROJECT / "fixtures" / "breaks")]
+    breaks, zoo = read_fixtures(PROJECT / "fixtures" / "breaks"), read_fixtures(PROJECT / "fixtures" / "zoo")
+    models = [*breaks, *zoo[:: request.param]]
     old = torch_answers(old_python, folder / "old", models, [])
     new = torch_answers(new_python, folder / "new", models, sorted(old))
     old |= torch_answers(old_python, folder / "again", [], sorted(new.keys() - old.keys()))
@@ -66,7 +69,7 @@ def test_predictions_are_what_torch_does(world: World) -> None:
                 refused.add((Path(path).parent.parent.name, Path(path).stem, side))
         assert file.verdicts.keys() == registries.keys(), file
     assert not wrong
-    assert len(world.said["old"]) > 150
+    assert len(world.said["old"]) > 60
     assert refused == {  # the documented breaks: a prediction that says "will load" to everything would fail here
         ("old", "half_on_accelerator", "new"),
         ("new", "encode_ragged", "old"),
