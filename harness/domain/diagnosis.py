@@ -289,6 +289,7 @@ class RewriteReport:
         found: nodes of the operators that were asked for: in the saved archive, in the loaded one where none was saved.
         emptied: methods of submodules that nobody calls any more and that raise now.
         done: the nodes that were rewritten, without what only a run can tell of them.
+        fixed: what the rewrite of a whole program has fixed as the requests have it, in words.
     """
 
     fits: tuple[Edit, ...] = ()
@@ -297,6 +298,7 @@ class RewriteReport:
     found: tuple[RefusedNode, ...] = ()
     emptied: tuple[str, ...] = ()
     done: tuple[TracedNode, ...] = ()
+    fixed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,7 @@ from harness.domain.probe import ModelResult, ProbeResult
 from harness.domain.text import PACKAGES, counted, error_line, first_few, prose
 from harness.domain.verdict import Cause
 from harness.errors import ExitCode
+from harness.successor.cures import best_refusal, unlocked_words
 from harness.successor.dimensions import differing, fixed_dimensions, taken, varies
 from harness.successor.facts import Answers, Tried
 from harness.successor.obstacles import obstacle
@@ -392,6 +393,7 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
     evidence = [("what", first.reason)]
     if first.source:
         evidence.append(("source", f"{first.source}{f': {prose(first.code)}' if first.code else ''}"))
+    evidence += _parts_and_cures(models)
     proof = next((step.evidence for step in first.steps if step.reason and step.evidence), "")
     if proof:
         evidence.append(("evidence", proof))
@@ -403,8 +405,25 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
         cells=tuple(model.model for model in models),
         models=tuple(model.model for model in models),
         evidence=tuple(evidence),
-        cure=first.cure,
+        cure=unlocked_words(models) or first.cure,
     )
+
+
+def _parts_and_cures(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str]]:
+    """Yield what is known beyond the outcome: the smallest part, and what the rewrites came to."""
+    part = next((model.part for model in models if model.part is not None), None)
+    if part is not None and part.nodes:
+        source = PACKAGES.sub("", part.source)
+        yield "smallest", f"{first_few(part.nodes, NAMED)}{f' at {source}' if source else ''}: {part.archive}"
+    elif part is not None:
+        yield "smallest", f"not found: {part.note}"
+    if part is not None and part.reproducer:
+        yield "reproducer", f"{part.reproducer}/reproduce.py"
+    left = [model for model in models if not model.cured_by]
+    if len(left) < len(models) and left:
+        yield "others", left[0].cure
+    if left and left[0].cures:
+        yield "no cure", best_refusal(left[0].cures)
 
 
 def counts_words(migration: Migration) -> str:

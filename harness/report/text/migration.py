@@ -83,7 +83,11 @@ def _row(model: MigratedModel, migration: Migration) -> list[str]:
         packaged = steps.get(("run package", migration.new)) or steps.get(("package", migration.new))
         package = [_cell(packaged)]
     convert = next((step for step in model.steps if step.name == "convert"), None)
-    return [shorten(visible(model.model), LONGEST_NAME), _cell(convert), *run, *package, model.outcome.value]
+    return [shorten(visible(model.model), LONGEST_NAME), _cell(convert), *run, *package, _outcome(model)]
+
+
+def _outcome(model: MigratedModel) -> str:
+    return f"{model.outcome.value}{', cured' if model.cured_by else ''}"
 
 
 def _cell(step: Step | None) -> str:
@@ -100,6 +104,11 @@ def _foot(migration: Migration, directory: str, width: int, *, verbose: bool) ->
         yield from short_lines("note", note, width)
     if len(notes) < len(migration.notes):
         yield from short_lines("note", f"and {len(migration.notes) - len(notes)} more: --verbose", width)
+    cured = [model for model in migration.models if model.cured_by]
+    if any(model.cures for model in migration.models):
+        words = f"{len(cured)} of {counted(migration.counts.get(Migrated.NOT_CONVERTIBLE, 0), 'model')} not convertible"
+        ready = sum(model.cured_outcome is Migrated.READY for model in cured)
+        yield from short_lines("cured", f"{words}; {ready} become ready", width)
     sizes = [step.size_bytes for model in migration.models for step in model.steps if step.name == "package"]
     written = sum(found for found in sizes if found is not None)
     if written:
