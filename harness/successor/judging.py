@@ -418,7 +418,7 @@ def _parts_and_cures(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str
     elif part is not None:
         yield "smallest", f"not found: {part.note}"
     if part is not None and part.reproducer:
-        yield "reproducer", f"{part.reproducer}/reproduce.py"
+        yield "script", f"{part.reproducer}/reproduce.py"
     left = [model for model in models if not model.cured_by]
     if len(left) < len(models) and left:
         yield "others", left[0].cure

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from harness.archive.code import CodeMemory
 from harness.decision.inputs import guess_notes
 from harness.diagnosis.rewrite.conversion import try_cures
+from harness.diagnosis.unconvertible import with_parts
 from harness.domain.environment import EnvSpec
 from harness.domain.migration import Migration
 from harness.domain.plan import Plan
@@ -141,6 +142,8 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
         tried = try_all(answered, ways, effects, package=asked.package)
         models = list(map(judge, tried))
         both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
+        if asked.explain:
+            models = with_parts(tried, models, both, effects)
         if asked.cure:
             models = try_cures(tried, models, both, ways, effects, package=asked.package)
         progress.finish()

@@ -1,7 +1,7 @@
 """Verb ``rewrite``: write some nodes of a method in other operators, and save the artifact so.
 
 The order's ``edits`` are rules with addresses in the inlined graph of ``method``; ``fold`` prunes what is not reached;
-``whole`` names a rewrite of the whole ``forward``, which sees every request. The mark ``rewritten`` tells what was done,
+``whole`` names a rewrite of all of ``forward``, which sees every request. The mark ``rewritten`` tells what was done,
 or why a rule has refused: then nothing is saved. Without any of these, it tells which rules fit the nodes at
 ``addresses``. It always tells where nodes of ``operators`` stand.
 """

@@ -112,7 +112,7 @@ class Detached(interpreter.Observer):
 
 
 def frozen(module):
-    """Return the module with its attributes as constants; nothing is folded into weights, which would change numbers."""
+    """Return the module with its attributes as constants; none is folded into others, which would change numbers."""
     return torch.jit.freeze(module.eval(), optimize_numerics=False)
 
 
