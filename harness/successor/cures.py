@@ -18,7 +18,7 @@ WORDS = {
     "retrace": "torch.jit.trace of one request, node by node",
 }
 LISTS = "tuple becomes list"
-NO_CURE = ("no converter", "load_error")
+NO_CURE = ("no converter", "load_error", "several methods", "state")
 
 
 def is_curable(tried: Tried, model: MigratedModel) -> bool:

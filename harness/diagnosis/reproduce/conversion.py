@@ -4,9 +4,9 @@ from pathlib import Path
 
 from harness.diagnosis.reproduce.files import ARCHIVE, ISSUE, PROGRAM, Tensors, is_small
 from harness.diagnosis.reproduce.folder import Draft, finished, folder_name
-from harness.diagnosis.reproduce.program import label_of, part_artifact
-from harness.domain.diagnosis import Culprit, Issue, Reproducer
-from harness.domain.text import error_line
+from harness.diagnosis.reproduce.judging import looked_for
+from harness.diagnosis.reproduce.program import DOES, label_of, part_artifact
+from harness.domain.diagnosis import Culprit, Issue, Reproducer, Symptom
 from harness.models.artifacts import archive_code
 from harness.probing.facts import Effects, Exported
 from harness.tensors.decode import DecodeError
@@ -39,7 +39,7 @@ def reproduce_conversion(culprit: Culprit, model: str, facts: Exported, effects:
         label=label,
         case={
             "recorded": f"not convertible in torch {facts.fingerprints['new'].torch}",
-            "symptom": {"what": "error", "phase": "convert", "type": failure.type, "text": error_line(failure)},
+            "symptom": looked_for(Symptom.CONVERSION, failure),
             "artifact": {"file": ARCHIVE if small else None, "note": "" if small else Path(culprit.artifact).name},
             "arguments": tensors.taken(tree, recorded.buffer),
         },
@@ -50,7 +50,7 @@ def reproduce_conversion(culprit: Culprit, model: str, facts: Exported, effects:
         by_itself=True,
         issue=Issue(
             what=f"TS2EPConverter: a TorchScript program of {label_of(culprit.nodes)}",
-            does="is not converted",
+            does=DOES[Symptom.CONVERSION],
             fine="TorchScript itself answers.",
             expected="An ExportedProgram, as TorchScript answers with the same arguments",
             actual=(culprit.new or f"raises {failure.type}: {failure.message}",),

@@ -51,6 +51,7 @@ DOES = {
     Symptom.MEMORY: "takes more memory than there is",
     Symptom.VALUES: "answers otherwise",
     Symptom.LATENCY: "is slower",
+    Symptom.CONVERSION: "is not converted",
 }
 ARGUMENT = re.compile(r"input\[(\d+)\](.*)", re.DOTALL)
 # torch.jit.load holds Python's lock, so a race shows more rarely than in C++.
