@@ -57,5 +57,6 @@ def _one(words: str) -> str:
 def best_refusal(cures: Sequence[ConversionCure]) -> str:
     """Return why the rewrite that got furthest is no cure, in one line; empty where none was tried."""
     told = [cure for cure in cures if cure.reason]
-    furthest = [cure for cure in told if cure.outcome not in (None, Migrated.NOT_CONVERTIBLE)] or told
+    converted = [cure for cure in told if cure.outcome not in (None, Migrated.NOT_CONVERTIBLE)]
+    furthest = converted or [cure for cure in told if cure.outcome is not None] or told
     return f"{furthest[-1].name}: {furthest[-1].reason}" if furthest else ""

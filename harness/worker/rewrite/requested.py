@@ -192,6 +192,10 @@ def note(fixed, node, side=None, turns=None):
     what = (
         "%d turns of the loop" % turns if side is None else "the %s side of the branch" % ("true" if side else "false")
     )
+    add(fixed, what, node)
+
+
+def add(fixed, what, node):
     text = "%s at %s" % (what, node_facts.source_of(node.sourceRange()) or "an unknown place")
     if text not in fixed:
         fixed.append(text)

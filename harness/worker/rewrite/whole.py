@@ -14,6 +14,8 @@ from gate_worker.rewrite import requested
 from gate_worker.values import trees
 
 WHOLE = {}
+# What makes numbers of tensors: in a trace they are those of its example.
+NUMBERS = ("aten::size", "aten::len", "aten::numel", "aten::Int", "aten::IntImplicit", "aten::Float", "aten::item")
 
 
 def whole(name, what, needs=""):
@@ -106,6 +108,8 @@ class Detached(interpreter.Observer):
         return choice
 
     def after(self, place, step, inputs, outputs):
+        if step.kind in NUMBERS:
+            requested.add(self.fixed, "%s is %s" % (step.kind, outputs[0]), step.node)
         if step.kind not in ("prim::Constant", "prim::GetAttr"):
             return outputs
         return [trees.mapped(value, lambda tensor: tensor.detach()) for value in outputs]

@@ -62,8 +62,10 @@ def test_words_say_how_many_models_each_rewrite_unlocks() -> None:
 
 def test_of_several_refusals_that_of_the_rewrite_that_got_furthest_is_told() -> None:
     far = ConversionCure(name="freeze", outcome=Migrated.FIXED, reason="input[0] is fixed at 4")
+    verified = ConversionCure(name="as-requested", outcome=Migrated.NOT_CONVERTIBLE, reason="prim::Loop")
     near = ConversionCure(name="retrace", reason="it does not fit")
-    assert best_refusal([far, near]) == "freeze: input[0] is fixed at 4"
+    assert best_refusal([far, verified, near]) == "freeze: input[0] is fixed at 4"
+    assert best_refusal([verified, near]) == "as-requested: prim::Loop"
     assert best_refusal([near]) == "retrace: it does not fit"
     assert best_refusal([]) == ""
 
@@ -73,7 +75,7 @@ def test_a_cause_tells_its_cure_what_to_do_for_others_and_the_smallest_part() ->
     evidence = dict(cause.evidence)
     assert cause.cure.startswith("verified: ")
     assert evidence["others"] == "torch.where(condition, a, b) for values"
-    assert evidence["no cure"].startswith("retrace: TorchScript answers otherwise")
+    assert evidence["no cure"] == "as-requested: prim::If: two shapes"
     assert evidence["smallest"] == "prim::If at models/tagger.py:12: probes/e5004cd4/extracted.pt"
     assert evidence["script"] == "reproducers/1-router_prim_If/reproduce.py"
     (without,) = causes_of([blocked()])
