@@ -51,12 +51,12 @@ def try_cures(
             break
         effects.progress.stage(f"cure by {rewrite}", len(left))
         made = dict(_each(left, rewrite, examples, facts, effects))
-        effects.runner.release("old")
         archives = {name: artifact for name, (_, artifact) in made.items() if artifact is not None}
         verified = _converted(archives, facts, loaders, effects, package=package)
         for name in left:
             found[name].append(_judged(made[name][0], archives.get(name), verified.get(name), effects))
         left = [name for name in left if not found[name][-1].archive]
+    effects.runner.release("old")
     return [_with_cures(model, found.get(model.model, ())) for model in models]
 
 
