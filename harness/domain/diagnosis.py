@@ -181,6 +181,7 @@ class Symptom(StrEnum):
     MEMORY = "out of memory"
     VALUES = "values"
     LATENCY = "latency"
+    CONVERSION = "failed conversion"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -289,6 +290,7 @@ class RewriteReport:
         found: nodes of the operators that were asked for: in the saved archive, in the loaded one where none was saved.
         emptied: methods of submodules that nobody calls any more and that raise now.
         done: the nodes that were rewritten, without what only a run can tell of them.
+        fixed: what the rewrite of a whole program has fixed as the requests have it, in words.
     """
 
     fits: tuple[Edit, ...] = ()
@@ -297,6 +299,7 @@ class RewriteReport:
     found: tuple[RefusedNode, ...] = ()
     emptied: tuple[str, ...] = ()
     done: tuple[TracedNode, ...] = ()
+    fixed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -436,6 +439,7 @@ class Issue:
         does: what it does in the bad release: ``"does not return"``.
         by_settings: the old release does the same under the new one's settings: these, a line each; empty where the
             release makes it.
+        fine: what is fine, as a sentence, where the good release shows it as well; else empty.
         expected: what the good release does; ``actual``: what the bad one does instead, a line each.
         schema: of the operator, where it is one; ``nodes``: of the program, in the order of the run.
         code: of the archive, as torch prints it; ``snippet``: the same as Python that needs no file and was seen to
@@ -452,6 +456,7 @@ class Issue:
     what: str
     does: str
     by_settings: tuple[str, ...] = ()
+    fine: str = ""
     expected: str
     actual: tuple[str, ...]
     schema: str = ""

@@ -83,6 +83,52 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ConversionCure:
+    """One rewrite of an artifact that is not convertible, tried.
+
+    Attributes:
+        name: of the rewrite; ``what``: what it does, ``needs``: what must hold for requests that were not recorded.
+        outcome: what the rewritten archive comes to on the same way; None where it has not got that far.
+        reason: why it is no cure, or what it comes to; empty where it is ready.
+        fixed: what it has fixed as all requests have it: sides of branches, turns of loops, arguments.
+        archive: the rewritten one, ``program``: what was converted of it, relative to the folder of the results; both
+            only of a cure.
+    """
+
+    name: str
+    what: str = ""
+    needs: str = ""
+    outcome: Migrated | None = None
+    reason: str = ""
+    fixed: tuple[str, ...] = ()
+    archive: str = ""
+    program: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SmallestPart:
+    """The few nodes of an artifact that are not convertible by themselves, in the same way.
+
+    Attributes:
+        nodes: their operators, in the order of the run; nothing where none were found, and ``note`` says why.
+        source: ``file:line`` of the first; ``reason``: what the converter says of them.
+        archive: they alone; ``inputs``: the folder of what they were called with.
+        reproducer: folder of a script that shows it with torch alone; empty where there is none.
+        minimal: whether each of them is needed; ``tests``: how many parts were asked.
+    """
+
+    nodes: tuple[str, ...] = ()
+    source: str = ""
+    reason: str = ""
+    archive: str = ""
+    inputs: str = ""
+    reproducer: str = ""
+    minimal: bool = False
+    tests: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MigratedModel:
     """One artifact.
 
@@ -94,6 +140,10 @@ class MigratedModel:
         dimensions: of requests, that the program takes in part.
         steps: what was tried, in order.
         costs: of the package, where it was timed.
+        cured_by: the rewrite after which a program answers every request, and ``cured_outcome`` what that comes to;
+            empty and None where there is none, or nobody asked. The artifact as it is remains not convertible.
+        cures: the rewrites that were tried, in order.
+        part: the smallest part that is not convertible; None where nobody looked for it.
     """
 
     model: str
@@ -107,6 +157,10 @@ class MigratedModel:
     dimensions: tuple[Dimension, ...] = ()
     steps: tuple[Step, ...] = ()
     costs: tuple[Cost, ...] = ()
+    cured_by: str = ""
+    cured_outcome: Migrated | None = None
+    cures: tuple[ConversionCure, ...] = ()
+    part: SmallestPart | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

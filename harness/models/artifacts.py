@@ -204,6 +204,7 @@ def rewrite_report(probe: ProbeResult) -> RewriteReport:
         found=tuple(RefusedNode(**{**node, "address": tuple(node["address"])}) for node in mark.get("found", ())),
         emptied=tuple(mark.get("emptied", ())),
         done=tuple(map(_node, mark.get("nodes", ()))),
+        fixed=tuple(mark.get("fixed", ())),
     )
 
 

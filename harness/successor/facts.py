@@ -99,7 +99,8 @@ class Tried:
             None where nobody asked.
         package: the probe that compiled it; ``package_evidence``: its folder; ``packaged``: the package's answers in
             Python, ``in_cpp``: in C++.
-        served: the package beside others; ``timed``: beside the artifact as TorchScript.
+        served: the package beside others; ``timed``: beside the artifact as TorchScript, and ``slower_by`` how much
+            slower a call may be, as a share of it.
     """
 
     model: str
@@ -119,6 +120,7 @@ class Tried:
     in_cpp: Answers | None = None
     served: tuple[Served, ...] = ()
     timed: LatencyMeasurement | None = None
+    slower_by: float = 0.0
 
     def mark(self, name: str) -> Mapping[str, Any]:
         """Return a mark of the conversion, empty without one."""

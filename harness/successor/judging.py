@@ -3,17 +3,16 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from harness.correctness.judging import output_findings
 from harness.domain.findings import SEVERITY, Severity
 from harness.domain.migration import Dimension, Migrated, MigratedModel, Migration, Step
 from harness.domain.outcome import UNCLEAR, Outcome, Status
-from harness.domain.plan import Plan
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.domain.text import PACKAGES, counted, error_line, first_few, prose
 from harness.domain.verdict import Cause
 from harness.errors import ExitCode
+from harness.successor.cures import best_refusal, unlocked_words
 from harness.successor.dimensions import differing, fixed_dimensions, taken, varies
 from harness.successor.facts import Answers, Tried
 from harness.successor.obstacles import obstacle
@@ -56,7 +55,7 @@ WORST_FIRST = (
 )
 
 
-def judge(tried: Tried, plan: Plan) -> MigratedModel:
+def judge(tried: Tried) -> MigratedModel:
     """Return the one outcome of an artifact: that of the first step that did not come through."""
     model = MigratedModel(
         model=tried.model,
@@ -65,7 +64,6 @@ def judge(tried: Tried, plan: Plan) -> MigratedModel:
         steps=(*_steps(tried), *serving_steps(tried)),
         costs=costs_of(tried.timed),
     )
-    slower = partial(_slower, plan=plan)
     for found in (
         _stopped,
         _not_convertible,
@@ -74,7 +72,7 @@ def judge(tried: Tried, plan: Plan) -> MigratedModel:
         _not_loadable,
         _not_packageable,
         _fails_served,
-        slower,
+        _slower,
         _lists,
     ):
         judged = found(tried, model)
@@ -335,8 +333,8 @@ def _fails_served(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     return replace(model, outcome=Migrated.UNDECIDED, kind="busy", reason=unclear, cure="run it again")
 
 
-def _slower(tried: Tried, model: MigratedModel, *, plan: Plan) -> MigratedModel | None:
-    said = slower_words(tried, plan)
+def _slower(tried: Tried, model: MigratedModel) -> MigratedModel | None:
+    said = slower_words(tried)
     return replace(model, outcome=Migrated.SLOWER, kind="slower", reason=said, cure=SLOWER_CURE) if said else None
 
 
@@ -456,6 +454,7 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
     evidence = [("what", first.reason)]
     if first.source:
         evidence.append(("source", f"{first.source}{f': {prose(first.code)}' if first.code else ''}"))
+    evidence += _parts_and_cures(models)
     proof = next((step.evidence for step in first.steps if step.reason and step.evidence), "")
     if proof:
         evidence.append(("evidence", proof))
@@ -467,8 +466,25 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
         cells=tuple(model.model for model in models),
         models=tuple(model.model for model in models),
         evidence=tuple(evidence),
-        cure=first.cure,
+        cure=unlocked_words(models) or first.cure,
     )
+
+
+def _parts_and_cures(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str]]:
+    """Yield what is known beyond the outcome: the smallest part, and what the rewrites came to."""
+    part = next((model.part for model in models if model.part is not None), None)
+    if part is not None and part.nodes:
+        source = PACKAGES.sub("", part.source)
+        yield "smallest", f"{first_few(part.nodes, NAMED)}{f' at {source}' if source else ''}: {part.archive}"
+    elif part is not None:
+        yield "smallest", f"not found: {part.note}"
+    if part is not None and part.reproducer:
+        yield "script", f"{part.reproducer}/reproduce.py"
+    left = [model for model in models if not model.cured_by]
+    if len(left) < len(models) and left:
+        yield "others", left[0].cure
+    if left and left[0].cures:
+        yield "no cure", best_refusal(left[0].cures)
 
 
 def counts_words(migration: Migration) -> str:

@@ -113,6 +113,7 @@ OBSTACLES: Sequence[Obstacle] = (
     Obstacle("", r"INTERNAL ASSERT|internal assert", "internal assert of torch", RE_EXPORT),
 )
 
+OWNER = " of torch's own code"
 OF_TORCH = re.compile(r"(^|/)torch/")
 TRACED = (
     "torch.jit.trace in place of torch.jit.script: what no request decides is decided then; or export the Python module"
@@ -130,10 +131,15 @@ def obstacle(node: str, said: str, source: str = "") -> tuple[str, str]:
         source: ``file:line`` of the node.
     """
     if node and OF_TORCH.search(source):
-        return f"{node} of torch's own code", TRACED
+        return f"{node}{OWNER}", TRACED
     operator = OPERATOR.match(said)
     node = node or (operator[1] if operator else "")
     for known in OBSTACLES:
         if re.fullmatch(known.node or ".*", node) and re.search(known.said, said):
             return known.kind or node, known.cure
     return (node or said.partition(":")[0].strip() or "error"), RE_EXPORT
+
+
+def without_owner(kind: str) -> str:
+    """Return a stable word without whose code the node is: a part that is extracted may have lost that."""
+    return kind.removesuffix(OWNER)

@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.domain.measurement import CONTROL, NEW, OLD
+from harness.config.policy import model_budget
+from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.environments.native import LibTorch, build_worker
 from harness.latency.benchmark import contest, time_for
+from harness.latency.judging import tolerated
 from harness.probing.facts import Answered, Effects, GroupRun, WithWorker
 from harness.scenarios import INITIALIZATIONS
 from harness.settings.mitigations import MITIGATIONS
@@ -171,7 +173,15 @@ class Serving:
             runtime="libtorch",
             time=time_for(contestants, self.facts, self.effects),
         )
-        return [replace(one, timed=measurements.get(one.model)) for one in tried]
+        return [self._with_times(one, measurements.get(one.model)) for one in tried]
+
+    def _with_times(self, one: Tried, found: LatencyMeasurement | None) -> Tried:
+        plan = self.facts.plan
+        if found is None:
+            return one
+        return replace(
+            one, timed=found, slower_by=tolerated(found, model_budget(plan, one.model, plan.settings.latency))
+        )
 
     def _is_timed(self, one: Tried) -> bool:
         well = all(served.result.outcome is Outcome.COMPLETED for served in one.served)

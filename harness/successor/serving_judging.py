@@ -3,15 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from harness.config.policy import model_budget
 from harness.correctness.judging import output_findings
 from harness.domain.findings import SEVERITY, Severity
 from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
 from harness.domain.migration import Cost, Step
 from harness.domain.outcome import UNCLEAR
-from harness.domain.plan import Plan
 from harness.domain.text import amount, counted, error_line, prose
-from harness.latency.judging import stands, suspected, tolerated
+from harness.latency.judging import stands, suspected
 from harness.scenarios import INITIALIZATIONS
 from harness.settings.mitigations import MITIGATIONS
 from harness.successor.facts import Served, Tried
@@ -80,7 +78,7 @@ def _failed(served: Served) -> str:
     return f"{findings[0].where}: {findings[0].message}".removeprefix(": ")
 
 
-def slower_words(tried: Tried, plan: Plan) -> str:
+def slower_words(tried: Tried) -> str:
     """Return by how much a warm call of the package is slower than one of TorchScript; empty where it is not surely.
 
     The rules are those of releases: an interval above the limit, confirmed by fresh processes, and beyond the floor.
@@ -88,8 +86,7 @@ def slower_words(tried: Tried, plan: Plan) -> str:
     found = tried.timed
     if found is None:
         return ""
-    limit = tolerated(found, model_budget(plan, tried.model, plan.settings.latency))
-    if not suspected(found, limit) or not stands(found, limit):
+    if not suspected(found, tried.slower_by) or not stands(found, tried.slower_by):
         return ""
     estimate, calls = found.shown, found.call_s
     assert estimate is not None, tried.model  # else nothing was suspected

@@ -123,6 +123,7 @@ PURE_MODULES = (
     "static.predict_programs",
     "static.schema_fit",
     "static.semantics",
+    "successor.cures",
     "successor.dimensions",
     "successor.facts",
     "successor.judging",

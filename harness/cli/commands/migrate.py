@@ -15,6 +15,7 @@ HELP = CommandHelp(
     (
         ("--artifacts models/ --new 2.15.0", "your files"),
         ("--new 2.15.0 --releases 2.6.0", "and whether that release loads what 2.15.0 writes"),
+        ("--new 2.15.0 --cure", "try and verify rewrites of what is not convertible"),
         ("--new 2.15.0 -k dlrm --package", "compile packages of AOTInductor as well, a minute for each"),
     ),
     "0 every artifact is ready, 1 one is not, 4 one was not decided, or there is none",
@@ -36,6 +37,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_models(command)
     add_running(command, "--device", "--jobs", "--profile", "--deadline")
     command.add_argument("--package", action="store_true", help="compile each with AOTInductor too: minutes")
+    command.add_argument("--cure", action="store_true", help="try rewrites on what is not convertible, and verify them")
+    command.add_argument(
+        "--explain",
+        dest="parts",
+        action="store_true",
+        help="find the smallest part that is not convertible, for one model of each cause, with a reproducer",
+    )
     command.add_argument("--fresh", action="store_true", help="ask again what earlier runs with the same --out found")
     command.add_argument("--format", choices=MIGRATION.names, default="console", help="how the answer is written")
     add_verbose(command)
@@ -49,7 +57,13 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.system.progress import Progress
 
     found = migrate(
-        options_of(parsed, arguments), parsed.loaders, Progress(), package=parsed.package, fresh=parsed.fresh
+        options_of(parsed, arguments),
+        parsed.loaders,
+        Progress(),
+        package=parsed.package,
+        fresh=parsed.fresh,
+        cure=parsed.cure,
+        explain=parsed.parts,
     )
     say(MIGRATION.render(parsed.format, found.migration, shown(found.folder, every_row=parsed.verbose)))
     return exit_code(found.migration)

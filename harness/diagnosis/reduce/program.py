@@ -36,7 +36,7 @@ RUNS_FOR_A_RATE = 20
 # Where a node that fails now and then is missed by itself, a neighbour is blamed with it.
 MISS_ALONE = 0.005
 # What fails every time so often is taken to do so always: each part is asked once. The answers are checked at the end.
-ALWAYS = {Symptom.HANG: 2, Symptom.LATENCY: 1}
+ALWAYS = {Symptom.HANG: 2, Symptom.LATENCY: 1, Symptom.CONVERSION: 1}
 ALWAYS_ELSE = 4
 
 

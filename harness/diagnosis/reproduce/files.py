@@ -38,6 +38,7 @@ PROGRAM = "reproduce.py"
 # The last part of each kind has the docstring and the entry; the parts before it are what it needs.
 PARTS = {
     "operator": ("endings", "process", "../setters", "settings", "../values/recorded", "values", "operator"),
+    "conversion": (*("endings", "process", "../setters", "settings", "../values/recorded", "values", "conversion"),),
     "program": (
         *("endings", "process", "../setters", "settings", "../values/recorded", "values", "timing", "threads"),
         "program",
@@ -167,7 +168,7 @@ def run_reproducer(
 
 @cache
 def script_of(kind: str) -> str:
-    """Return the whole program of a reproducer of an ``"operator"`` or a ``"program"``; equal parts give equal text."""
+    """Return the whole program of a reproducer of a kind of ``PARTS``; equal parts give equal text."""
     folder = processes.BOOTSTRAP.parent / "reproduce"
     sources = [(folder / f"{name}.py").read_text(encoding="utf-8") for name in PARTS[kind]]
     imports: dict[str, None] = {}

@@ -47,6 +47,7 @@ SIDES = ("old", "new")
 WORDS = {True: "on", False: "off"}
 NOT_SLOWER = "timed by itself it does not show the slowdown that the run measured"
 NOT_TOLD = "it does not tell the two releases apart on the machine where it was made"
+NOT_SHOWN = "it does not show on the machine where it was made"
 # The old release under the new one's settings: whether the release makes it, or what it is set to.
 CROSSED = "crossed"
 
@@ -84,6 +85,7 @@ class Draft:
         silent: settings that the recorded run could not make, by side: they are left out.
         concurrency: how the program brings it up; such a folder is kept only if it tells the two releases apart.
         steady: how much slower the run measured the call to be; likewise.
+        by_itself: whether the new release shows it whatever the old one does: they are not told apart by it.
     """
 
     kind: str
@@ -98,6 +100,12 @@ class Draft:
     silent: Mapping[str, frozenset[str]] = field(default_factory=dict)
     concurrency: Concurrency | None = None
     steady: RatioEstimate | None = None
+    by_itself: bool = False
+
+
+def folder_name(label: str, index: int) -> str:
+    """Return where a reproducer lies, relative to the run."""
+    return f"{FOLDER}/{index + 1}-{re.sub(r'[^A-Za-z0-9_.]+', '_', label)[:60].strip('_')}"
 
 
 def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) -> Reproducer:
@@ -106,7 +114,7 @@ def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) 
     Raises:
         RunDirError: the folder cannot be written.
     """
-    name = f"{FOLDER}/{index + 1}-{re.sub(r'[^A-Za-z0-9_.]+', '_', draft.label)[:60].strip('_')}"
+    name = folder_name(draft.label, index)
     folder = effects.folder(name)
     profiles = {side: profile_of(side, facts.plan) for side in SIDES}
     concurrency = draft.concurrency
@@ -134,9 +142,9 @@ def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) 
     if (slow or concurrency is not None) and not _tells(said):
         remove_reproducer(folder)
         return Reproducer(operator=draft.label, old=said["old"][1], new=said["new"][1], note=NOT_TOLD)
-    note = _note(said)
+    note = ("" if said["new"][0] == 1 else NOT_SHOWN) if draft.by_itself else _note(said)
     text = ""
-    if said["new"][0] == 1 and concurrency is None:
+    if said["new"][0] == 1 and concurrency is None and not draft.by_itself:
         code, wait_s = draft.issue.code, draft.wait_s
         text = snippet_that_shows(case, folder, facts, effects, code=code, tensors=draft.tensors, wait_s=wait_s)
     issue = replace(
@@ -145,7 +153,7 @@ def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) 
         settings=_settings(case["profiles"]["new"]),
         by_settings=_between(case["profiles"]) if _makes_it(said) else (),
         snippet=text,
-        shown=_tells(said),
+        shown=not note if draft.by_itself else _tells(said),
         files=_files(draft),
     )
     effects.run_dir.write(f"{name}/{ISSUE}", upstream_issue(issue).encode())

@@ -48,12 +48,16 @@ def upstream_issue(issue: Issue) -> str:
 
 def _title(issue: Issue) -> str:
     area = "[JIT] " if issue.code else ""
+    if issue.fine:
+        return f"[export] {issue.what} {issue.does} in torch {issue.new.torch}"
     if issue.by_settings:
         return f"{area}{issue.what} {issue.does} with {', '.join(issue.by_settings)}"
     return f"{area}{issue.what} {issue.does} in torch {issue.new.torch} (fine in {issue.old.torch})"
 
 
 def _summary(issue: Issue) -> str:
+    if issue.fine:
+        return f"{issue.what} {issue.does} in torch {issue.new.torch}. {issue.fine}"
     if issue.by_settings:
         under = ", ".join(issue.by_settings)
         return (
@@ -131,7 +135,8 @@ def _list(title: str, texts: Sequence[str]) -> Iterator[str]:
 
 def _versions(issue: Issue) -> str:
     rows = "\n".join(f"| {label} | {old} | {new} |" for label, old, new in _compared(issue.old, issue.new))
-    return f"| | good | bad |\n|---|---|---|\n{rows}\n"
+    old, new = ("exporter", "converter") if issue.fine else ("good", "bad")
+    return f"| | {old} | {new} |\n|---|---|---|\n{rows}\n"
 
 
 def _compared(old: Fingerprint, new: Fingerprint) -> Iterator[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ WHAT = {
     Symptom.VALUES: "values",
     Symptom.LATENCY: "latency",
 }
+ERRORS = (Symptom.ERROR, Symptom.CONVERSION)
 # Chosen: with less between them, the thirds of the ratio that count as good and as bad come nearer to each other than
 # two machines are.
 LEAST_GAP = 1.5
@@ -32,9 +33,9 @@ def looked_for(symptom: Symptom | None, failure: Failure | None = None) -> dict[
     Args:
         failure: the error, where the symptom is one.
     """
-    if symptom is None or (symptom is Symptom.ERROR and failure is None):
+    if symptom is None or (symptom in ERRORS and failure is None):
         return {"what": "any"}
-    if symptom is not Symptom.ERROR or failure is None:
+    if symptom not in ERRORS or failure is None:
         return {"what": WHAT[symptom]}
     phase = failure.phase.partition(" ")[0] or CALL
     return {"what": "error", "phase": phase, "type": failure.type, "text": error_line(failure)}

@@ -51,6 +51,7 @@ DOES = {
     Symptom.MEMORY: "takes more memory than there is",
     Symptom.VALUES: "answers otherwise",
     Symptom.LATENCY: "is slower",
+    Symptom.CONVERSION: "is not converted",
 }
 ARGUMENT = re.compile(r"input\[(\d+)\](.*)", re.DOTALL)
 # torch.jit.load holds Python's lock, so a race shows more rarely than in C++.
@@ -75,7 +76,7 @@ def reproduce_program(
         index: of the reproducer in its run, from 0: no two may share one.
     """
     subject = _Subject(
-        artifact=_artifact(culprit, model, facts, effects),
+        artifact=part_artifact(culprit, model, facts, effects),
         symptom=symptom,
         label=label_of(culprit.nodes),
         nodes=culprit.nodes,
@@ -92,7 +93,7 @@ def reproduce_program(
 def reproduce_load(culprit: Culprit, facts: WithWorker, effects: Effects, *, model: str) -> Reproducer:
     """Return a reproducer of the smallest archive that the new release refuses to load, run in both releases."""
     subject = _Subject(
-        artifact=replace(_artifact(culprit, model, facts, effects), input_sets=(), schedule=()),
+        artifact=replace(part_artifact(culprit, model, facts, effects), input_sets=(), schedule=()),
         symptom=Symptom.ERROR,
         label=f"load {label_of(culprit.nodes)}",
         nodes=culprit.nodes,
@@ -289,7 +290,7 @@ def _options(setting: Setting) -> Iterator[str]:
         yield f"--env {name}={text}"
 
 
-def _artifact(culprit: Culprit, model: str, facts: Exported, effects: Effects) -> Artifact:
+def part_artifact(culprit: Culprit, model: str, facts: Exported, effects: Effects) -> Artifact:
     """Return a culprit's archive as an artifact; there are no requests where it is only loaded."""
     path = effects.run_dir.path / culprit.artifact
     inputs = effects.run_dir.path / culprit.inputs if culprit.inputs not in ("", ".") else path.parent / "inputs"

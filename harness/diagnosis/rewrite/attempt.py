@@ -23,10 +23,10 @@ def ask(
     if result.outcome is not Outcome.COMPLETED:
         return RewriteReport(), None, why_not_made(probe)
     said = rewrite_report(probe)
-    if said.refused and order.edits:
+    if said.refused and (order.edits or order.whole):
         first = said.refused[0]
         return said, None, f"{first.rule} does not fit: {first.why}"
-    if not order.edits and not order.fold:
+    if not order.edits and not order.fold and not order.whole:
         return said, None, ""
     try:
         return said, rewritten_artifact(artifact, probe), ""

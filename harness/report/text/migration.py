@@ -89,7 +89,11 @@ def _row(model: MigratedModel, migration: Migration) -> list[str]:
         package = [_cell(in_python if failed else compiled), _cell(steps.get(("run package in C++", migration.new)))]
         package += [_served_cell(model), _steady_cell(model)]
     convert = next((step for step in model.steps if step.name == "convert"), None)
-    return [shorten(visible(model.model), LONGEST_NAME), _cell(convert), *run, *package, model.outcome.value]
+    return [shorten(visible(model.model), LONGEST_NAME), _cell(convert), *run, *package, _outcome(model)]
+
+
+def _outcome(model: MigratedModel) -> str:
+    return f"{model.outcome.value}{', cured' if model.cured_by else ''}"
 
 
 def _served_cell(model: MigratedModel) -> str:
@@ -118,6 +122,11 @@ def _foot(migration: Migration, directory: str, width: int, *, verbose: bool) ->
         yield from short_lines("note", note, width)
     if len(notes) < len(migration.notes):
         yield from short_lines("note", f"and {len(migration.notes) - len(notes)} more: --verbose", width)
+    cured = [model for model in migration.models if model.cured_by]
+    if any(model.cures for model in migration.models):
+        words = f"{len(cured)} of {counted(migration.counts.get(Migrated.NOT_CONVERTIBLE, 0), 'model')} not convertible"
+        ready = sum(model.cured_outcome is Migrated.READY for model in cured)
+        yield from short_lines("cured", f"{words}; {ready} become ready", width)
     sizes = [step.size_bytes for model in migration.models for step in model.steps if step.name == "package"]
     written = sum(found for found in sizes if found is not None)
     if written:

@@ -1,10 +1,12 @@
 """Can artifacts leave TorchScript: they are converted in one release, and what comes of it is run in others."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.archive.code import CodeMemory
 from harness.decision.inputs import guess_notes
+from harness.diagnosis.rewrite.conversion import try_cures
+from harness.diagnosis.unconvertible import with_parts
 from harness.domain.environment import EnvSpec
 from harness.domain.migration import Migration
 from harness.domain.plan import Plan
@@ -41,7 +43,14 @@ class FinishedMigration:
 
 
 def migrate(
-    options: Options, releases: Sequence[str], progress: Progress, *, package: bool = False, fresh: bool = False
+    options: Options,
+    releases: Sequence[str],
+    progress: Progress,
+    *,
+    package: bool = False,
+    fresh: bool = False,
+    cure: bool = False,
+    explain: bool = False,
 ) -> FinishedMigration:
     """Return what becomes of each artifact outside of TorchScript; what is known already is not run again.
 
@@ -51,6 +60,8 @@ def migrate(
         releases: others in which the programs are loaded and run.
         package: whether packages of AOTInductor are made as well: that compiles for minutes.
         fresh: whether what earlier runs found is asked again.
+        cure: whether rewrites are tried on what is not convertible.
+        explain: whether the smallest part that is not convertible is looked for, in one artifact of each cause.
 
     Raises:
         ConfigError: a name, the configuration or a file is wrong.
@@ -67,7 +78,16 @@ def migrate(
     with RunDir.shared(store_folder(options)) as store:
         try:
             found = _run(
-                _Asked(plan=plan, specs=specs, old=settings.old, loaders=loaders, package=package, fresh=fresh),
+                _Asked(
+                    plan=plan,
+                    specs=specs,
+                    old=settings.old,
+                    loaders=loaders,
+                    package=package,
+                    fresh=fresh,
+                    cure=cure,
+                    explain=explain,
+                ),
                 options,
                 store,
                 progress,
@@ -91,6 +111,8 @@ class _Asked:
     loaders: Sequence[str]
     package: bool
     fresh: bool
+    cure: bool
+    explain: bool
 
 
 def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> Migration:
@@ -100,7 +122,10 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
     environments = build_environments(asked.specs, builder)
     keys = release_keys(environments, plan.runs_on)
     ready = opened(
-        {keys[name]: environments[name] for name in keys},
+        {
+            **{keys[name]: environments[name] for name in keys},
+            **{side: environments[name] for side, name in (("old", asked.old), ("new", loaders[0]))},
+        },
         store,
         builder=builder,
         progress=progress,
@@ -115,17 +140,16 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
         releases, notes = ask_releases(plan, environments, keys, effects, fresh=asked.fresh)
         by_name = {release.name: release for release in releases}
         answered = _answered(plan, by_name[asked.old], releases, effects)
-        side = by_name[loaders[0]].key
-        no_cpp = without_cpp(answered, effects, side) if asked.package else "no package was asked for"
-        tried = try_all(
-            answered,
-            [Loader(name=name, side=by_name[name].key) for name in loaders],
-            effects,
-            package=asked.package,
-            in_cpp=not no_cpp,
-        )
+        ways = [Loader(name=name, side=by_name[name].key) for name in loaders]
+        no_cpp = without_cpp(answered, effects, ways[0].side) if asked.package else "no package was asked for"
+        tried = try_all(answered, ways, effects, package=asked.package, in_cpp=not no_cpp)
+        models = list(map(judge, tried))
+        both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
+        if asked.explain:
+            models = with_parts(tried, models, both, effects)
+        if asked.cure:
+            models = try_cures(tried, models, both, ways, effects, package=asked.package)
         progress.finish()
-        models = tuple(judge(one, plan) for one in tried)
         return Migration(
             device=plan.device,
             profile=plan.profile_name,
@@ -134,7 +158,7 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
             releases={release.name: release.fingerprint.torch for release in releases},
             loaders=tuple(loaders),
             packaged=asked.package,
-            models=models,
+            models=tuple(models),
             causes=causes_of(models),
             asked=len({result.key for result in effects.runner.finished}),
             known=len(effects.runner.results.reused),
@@ -156,3 +180,9 @@ def _answered(plan: Plan, old: Release, releases: Sequence[Release], effects: Ef
     row = make_row(old.name, old, plan.models, facts, effects, memory=CodeMemory())
     effects.runner.release(old.key)
     return row.facts
+
+
+def _in_both(answered: Answered, old: Release, new: Release) -> Answered:
+    """Return the facts for what asks two sides, ``old`` and ``new``: rewrites and searches."""
+    sides = {"old": old.fingerprint, "new": new.fingerprint}
+    return replace(answered, fingerprints={**answered.fingerprints, **sides})

@@ -84,7 +84,8 @@ def judged(case, options):
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     order, env, deadline_s = ordered(case, options)
     runs = max(1, options.runs or case["runs"])
-    say("%s; recorded as good in torch %s, bad in torch %s" % (case["title"], case["good"], case["bad"]))
+    recorded = case.get("recorded") or "good in torch %s, bad in torch %s" % (case["good"], case["bad"])
+    say("%s; recorded as %s" % (case["title"], recorded))
     code, text, release = GOOD, "", ""
     for run in range(runs):
         ending = one_run(order, env, deadline_s)

@@ -1,8 +1,9 @@
 """Verb ``rewrite``: write some nodes of a method in other operators, and save the artifact so.
 
-The order's ``edits`` are rules with addresses in the inlined graph of ``method``; ``fold`` prunes what is not reached.
-The mark ``rewritten`` tells what was done, or why a rule has refused: then nothing is saved. Without either, it tells
-which rules fit the nodes at ``addresses``. It always tells where nodes of ``operators`` stand.
+The order's ``edits`` are rules with addresses in the inlined graph of ``method``; ``fold`` prunes what is not reached;
+``whole`` names a rewrite of all of ``forward``, which sees every request. The mark ``rewritten`` tells what was done,
+or why a rule has refused: then nothing is saved. Without any of these, it tells which rules fit the nodes at
+``addresses``. It always tells where nodes of ``operators`` stand.
 """
 
 import json
@@ -13,8 +14,9 @@ import torch
 
 from gate_worker import settings, wire
 from gate_worker.graph import node_facts, node_replacement
-from gate_worker.rewrite import execution, images, layers, matrix_products, pruning, removed_operators
+from gate_worker.rewrite import execution, images, layers, matrix_products, pruning, removed_operators, whole
 from gate_worker.rewrite.rules import RULES
+from gate_worker.values import trees
 
 REGISTERING = (removed_operators, images, layers, execution, matrix_products, pruning)
 PROVENANCE = "provenance.json"
@@ -28,10 +30,15 @@ def rewrite(request, run_dir, log):
     with log.phase(wire.LOAD, model=name):
         module = torch.jit.load(path, map_location=request["device"])
     with log.phase(wire.SAVE, model=name):
-        if not order["edits"] and not order["fold"]:
+        if not order["edits"] and not order["fold"] and not order["whole"]:
             log.mark("rewritten", offered(module, order))
         else:
-            done = rewritten(module, order)
+            if order["whole"]:
+                requests = requests_of(artifact, request["device"])
+                module, done = whole.rewritten(module, order["whole"], requests, order["example"])
+                done["rules"] = {order["whole"]: whole.words(order["whole"])}
+            else:
+                done = rewritten(module, order)
             if not done["refused"]:
                 patched = os.path.join(run_dir, name + ".pt")
                 files = extra_files(path)
@@ -43,6 +50,13 @@ def rewrite(request, run_dir, log):
                     done["found"] = pruning.found(torch.jit.load(patched), order["operators"])
             log.mark("rewritten", done)
     log.emit("ready", model=name, thread=0)
+
+
+def requests_of(artifact, device):
+    """Return name -> arguments of the requests to ``forward``."""
+    reader = trees.TensorReader(artifact["inputs_dir"], device)
+    entries = reader.index(artifact["inputs_dir"])
+    return {entry["set"]: reader.value(entry["tree"]) for entry in entries if entry["method"] == "forward"}
 
 
 def extra_files(path):
@@ -130,14 +144,17 @@ def provenance(order, done, digest, before):
         before: the note of an archive that was rewritten already, as bytes; a file of that name that is no such note
             is kept as text.
     """
-    rules = sorted({name for name, _ in order["edits"]})
+    rules = {name: RULES[name] for name in sorted({name for name, _ in order["edits"]})}
+    if order["whole"]:
+        rules[order["whole"]] = whole.WHOLE[order["whole"]]
     note = {
         "made_by": "torchscript gate: rewrite",
         "torch": torch.__version__,
         "from_digest": digest,
         "method": order["method"],
-        "rules": {name: {"what": RULES[name].what, "needs": RULES[name].needs} for name in rules},
+        "rules": {name: {"what": rule.what, "needs": rule.needs} for name, rule in rules.items()},
         "nodes": done["nodes"],
+        "fixed": done.get("fixed", []),
         "emptied": done["emptied"],
         "before": earlier_note(before) if before else None,
     }

@@ -48,6 +48,82 @@ def test_obstacles_are_named_their_twins_are_ready_and_a_second_run_starts_nothi
     assert f"{migration['asked']} of {migration['asked']} results were known already" in again.stdout
 
 
+@pytest.mark.usefixtures("new_python")
+def test_a_branch_on_a_constant_is_cured_and_one_on_data_by_no_rewrite_and_a_second_run_starts_nothing(
+    tmp_path: Path,
+) -> None:
+    command = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--cure")
+    models = ("-k", "branch_on_constant or branch_on_data")
+    first = harness(*command, *models)
+    assert first.returncode == 1, first.stderr
+    migration, before = found(tmp_path), cli.stored_results(tmp_path)
+    constant, data = (migration["models"][name] for name in ("branch_on_constant", "branch_on_data"))
+    assert (constant["outcome"], constant["cured_by"], constant["cured_outcome"]) == (
+        "not convertible",
+        "freeze",
+        "ready",
+    )
+    assert (tmp_path / constant["cures"][0]["archive"]).is_file()
+    assert (tmp_path / constant["cures"][0]["program"]).is_file()
+    assert (data["cured_by"], data["cured_outcome"]) == ("", None)
+    refused = {cure["name"]: cure for cure in data["cures"]}
+    assert refused["as-requested"]["outcome"] == "not convertible"  # the requests take both sides: neither is left out
+    assert refused["as-requested"]["fixed"] == []
+    # Traced again with one request, it would answer for that side alone; the other request does not.
+    assert "the true side of the branch" in refused["retrace"]["fixed"][0]
+    assert "TorchScript answers otherwise with it: other" in refused["retrace"]["reason"]
+    assert "torch.jit.freeze before conversion" in first.stdout
+    again = harness(*command, *models)
+    assert (again.returncode, cli.stored_results(tmp_path)) == (1, before)
+    assert f"{migration['asked']} of {migration['asked']} results were known already" in again.stdout
+
+
+@pytest.mark.slow
+def test_each_planted_obstacle_is_cured_by_its_rewrite_and_what_callers_would_see_is_refused(tmp_path: Path) -> None:
+    done = harness(
+        *("migrate", "--old", "2.6.0", "--new", "2.15.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--cure"),
+        *("-k", "curable or loop or shape"),
+    )
+    assert done.returncode == 1, done.stderr
+    models = found(tmp_path)["models"]
+    cured = {name: model["cured_by"] for name, model in models.items() if model["outcome"] == "not convertible"}
+    assert cured == {
+        "branch_on_constant": "freeze",
+        "loop_over_list": "as-requested",
+        "loop_over_any_list": "",
+        "shape_in_place": "clone-arguments",
+        "shape_of_argument": "",
+    }
+    for name in ("no_branch", "list_without_loop", "shape_apart"):
+        assert models[name]["outcome"] == "ready", name
+        assert models[name]["cures"] == [], name
+    (loop,) = [cure for cure in models["loop_over_list"]["cures"] if cure["name"] == "as-requested"]
+    assert "2 turns of the loop" in loop["fixed"][0]
+    (clone,) = [cure for cure in models["shape_of_argument"]["cures"] if cure["name"] == "clone-arguments"]
+    assert "changed in place before, and is left alone now" in clone["reason"]
+
+
+@pytest.mark.usefixtures("new_python")
+def test_smallest_part_that_is_not_convertible_is_an_archive_with_a_reproducer(tmp_path: Path) -> None:
+    done = harness(
+        *("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--explain"),
+        *("-k", "loop_over_list"),
+    )
+    assert done.returncode == 1, done.stderr
+    part = found(tmp_path)["models"]["loop_over_list"]["part"]
+    assert part["nodes"] == ["prim::Loop"]
+    assert part["minimal"]
+    assert (tmp_path / part["archive"]).is_file()
+    folder = tmp_path / part["reproducer"]
+    program = (folder / "reproduce.py").read_text()
+    assert "gate_worker" not in program
+    assert "harness" not in program
+    issue = (folder / "issue.md").read_text()
+    assert issue.startswith("# [export] TS2EPConverter: a TorchScript program of prim::Loop is not converted")
+    assert "Not ready to be posted" not in issue
+    assert f"{part['reproducer']}/reproduce.py" in done.stdout
+
+
 @pytest.mark.slow
 def test_a_release_without_a_converter_says_so(tmp_path: Path) -> None:
     done = harness(

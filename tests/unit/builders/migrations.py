@@ -1,6 +1,8 @@
 """What ``migrate`` finds: one model of each kind, many of one, and hostile names."""
 
-from harness.domain.migration import Dimension, Migrated, MigratedModel, Migration, Step
+from dataclasses import replace
+
+from harness.domain.migration import ConversionCure, Dimension, Migrated, MigratedModel, Migration, SmallestPart, Step
 from harness.domain.outcome import Outcome
 from harness.successor.judging import causes_of
 from tests.unit.builders.reports import HOSTILE_NAMES
@@ -34,6 +36,47 @@ def blocked(name: str = "tagger", text: str = "ValueError: two shapes") -> Migra
         code="if bool(x.sum() > 0):",
         example="example",
         steps=(step,),
+    )
+
+
+def cured(name: str = "tagger", *, lists: bool = False) -> MigratedModel:
+    """Return a model that stops at a node, and that the second rewrite cures; ``lists``: with lists for tuples."""
+    outcome = Migrated.DIFFERS if lists else Migrated.READY
+    return replace(
+        blocked(name),
+        cured_by="as-requested",
+        cured_outcome=outcome,
+        cures=(
+            ConversionCure(name="freeze", outcome=Migrated.NOT_CONVERTIBLE, reason="prim::If: two shapes"),
+            ConversionCure(
+                name="as-requested",
+                outcome=outcome,
+                fixed=("the true side of the branch at models/tagger.py:12",),
+                archive="cures/tagger/tagger.pt",
+                program="probes/e5004cd3/tagger.pt2",
+            ),
+        ),
+    )
+
+
+def uncured(name: str = "router") -> MigratedModel:
+    """Return a model that stops at the same node, and that no rewrite cures; its smallest part is known."""
+    return replace(
+        blocked(name),
+        cures=(
+            ConversionCure(name="as-requested", outcome=Migrated.NOT_CONVERTIBLE, reason="prim::If: two shapes"),
+            ConversionCure(name="retrace", reason="TorchScript answers otherwise with it: other call 0 output"),
+        ),
+        part=SmallestPart(
+            nodes=("prim::If",),
+            source="models/tagger.py:12",
+            reason="two shapes",
+            archive="probes/e5004cd4/extracted.pt",
+            inputs="probes/e5004cd4/inputs",
+            reproducer="reproducers/1-router_prim_If",
+            minimal=True,
+            tests=9,
+        ),
     )
 
 
@@ -84,6 +127,7 @@ def migration(*models: MigratedModel, notes: tuple[str, ...] = (), packaged: boo
 
 
 MIXED = migration(ready(), blocked(), FIXED, LOST, UNASKED)
+CURED = migration(ready(), cured(), cured("tagger_b"), uncured())
 
 
 def many(count: int = 200) -> Migration:

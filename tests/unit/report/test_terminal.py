@@ -190,6 +190,7 @@ TEXTS: Mapping[str, Mapping[str, Text]] = {
     "render_first_bad": _of(_first_bad, ("numpy 1.26.4 -> 2.0.2", *HOSTILE_NAMES)),
     "render_migration": {
         "mixed": lambda: render_migration(migrations.MIXED, width=WIDTH, directory=_paths("matrix")),
+        "cured": lambda: render_migration(migrations.CURED, width=WIDTH, directory=_paths("matrix")),
         "many": lambda: render_migration(migrations.many(), width=WIDTH),
         "hostile": lambda: render_migration(migrations.hostile(), width=WIDTH, verbose=True),
     },

@@ -12,21 +12,14 @@ from harness.domain.models import InputSet
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult, ProbeResult, Span
 from harness.errors import ExitCode
-from harness.successor import judging
 from harness.successor.facts import Answers, Tried
-from harness.successor.judging import causes_of, compiler_trouble, counts_words, exit_code
+from harness.successor.judging import causes_of, compiler_trouble, counts_words, exit_code, judge
 from harness.successor.obstacles import obstacle
 from harness.successor.structure import with_tuples
 from harness.tensors.outputs import Outputs
 from harness.tensors.trees import Tree
-from tests.unit.builders.stages import planned
 
-PLAN = planned("ranker")
 SETS = (InputSet(name="example"), InputSet(name="other"))
-
-
-def judge(tried: Tried) -> MigratedModel:
-    return judging.judge(tried, PLAN)
 
 
 def request(*shape: int) -> Tree:

@@ -10,11 +10,9 @@ from harness.domain.probe import Failure, ModelResult
 from harness.successor.facts import Served, Tried
 from harness.successor.judging import judge
 from harness.successor.serving_judging import costs_of, failure_when_served, serving_steps, unclear_when_served
-from tests.unit.builders.stages import planned
 from tests.unit.successor.test_judging import READY, answers, probe, result
 
 PACKAGED = replace(READY, package=probe(result(), packaged={"bytes": 5}), packaged=answers(), in_cpp=answers())
-PLAN = planned("ranker")
 
 
 def served(outcome: Outcome = Outcome.COMPLETED, said: str = "", **changes: Any) -> Served:
@@ -28,7 +26,7 @@ CRASHED = served(Outcome.CRASH, failed_rounds=2, exit_detail="signal SIGABRT")
 
 
 def judged(*ways: Served) -> Any:
-    return judge(replace(PACKAGED, served=ways), PLAN)
+    return judge(replace(PACKAGED, served=ways))
 
 
 def test_package_that_comes_through_every_way_is_ready() -> None:
@@ -69,12 +67,12 @@ def test_loader_without_a_number_of_runners_is_no_failure_and_no_step() -> None:
 def test_busy_machine_leaves_it_undecided() -> None:
     tried: Tried = replace(PACKAGED, served=(served(Outcome.STARVED),))
     assert unclear_when_served(tried) == "same file N times: starved"
-    assert judge(tried, PLAN).outcome is Migrated.UNDECIDED
+    assert judge(tried).outcome is Migrated.UNDECIDED
 
 
 def test_package_that_differs_or_fails_in_cpp_alone_is_not_packageable() -> None:
     refused = answers(load=result(Outcome.LOAD_ERROR, "RuntimeError: no libtorch.so", phase="load"))
-    found = judge(replace(PACKAGED, in_cpp=refused), PLAN)
+    found = judge(replace(PACKAGED, in_cpp=refused))
     assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, "not loadable in C++")
     assert "no libtorch.so" in found.reason
 
@@ -88,11 +86,11 @@ def measured(low: float, ratio: float, high: float) -> LatencyMeasurement:
 
 
 def test_slower_package_is_told_with_both_times_and_a_faster_one_is_ready() -> None:
-    slow = judge(replace(PACKAGED, timed=measured(1.2, 1.3, 1.4)), PLAN)
+    slow = judge(replace(PACKAGED, timed=measured(1.2, 1.3, 1.4), slower_by=0.05))
     assert slow.outcome is Migrated.SLOWER
     assert "+30.0 % [+20.0, +40.0]" in slow.reason and "1 ms -> 1.3 ms" in slow.reason
-    assert judge(replace(PACKAGED, timed=measured(0.5, 0.6, 0.7)), PLAN).outcome is Migrated.READY
-    assert judge(replace(PACKAGED, timed=measured(0.9, 1.3, 1.9)), PLAN).outcome is Migrated.READY
+    assert judge(replace(PACKAGED, timed=measured(0.5, 0.6, 0.7), slower_by=0.05)).outcome is Migrated.READY
+    assert judge(replace(PACKAGED, timed=measured(0.9, 1.3, 1.9), slower_by=0.05)).outcome is Migrated.READY
 
 
 def test_costs_hold_the_steady_call_with_its_interval_and_what_has_none_without() -> None:

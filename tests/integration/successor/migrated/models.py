@@ -1,6 +1,8 @@
 # mypy: ignore-errors
 """Artifacts that cannot leave TorchScript as they are, each beside a twin that can."""
 
+from typing import List
+
 import torch
 from torch import nn
 
@@ -92,3 +94,106 @@ def two_methods():
 def batch_of_one_first():
     """Converted with its first request, the batch would be the constant 1."""
     return Sample(Choosing(), single=(torch.ones(1, 3),), batch=(torch.ones(4, 3),), larger=(torch.ones(7, 3),))
+
+
+class Limiting(nn.Module):
+    """A buffer that never changes decides, and the branch that is not taken leaves another shape behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("limit", torch.tensor(3.0))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if bool(self.limit < 0):
+            return x.reshape(-1)
+        return x - 2 * y
+
+
+class Subtracting(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x - 2 * y
+
+
+def of_two(module):
+    x = torch.arange(12.0).reshape(4, 3)
+    return Sample(module, example=(x, x * 2), other=(x * 3, x + 1))
+
+
+@model("branch_on_constant", tags=("blocked", "curable"))
+def branch_on_constant():
+    return of_two(Limiting())
+
+
+@model("no_branch", tags=("free", "curable"))
+def no_branch():
+    return of_two(Subtracting())
+
+
+class Totalling(nn.Module):
+    def forward(self, parts: List[torch.Tensor]) -> torch.Tensor:
+        total = parts[0] * 0
+        for part in parts:
+            total = total * 2 + part
+        return total
+
+
+class Weighing(nn.Module):
+    def forward(self, parts: List[torch.Tensor]) -> torch.Tensor:
+        return 2 * parts[0] + parts[1]
+
+
+def parts(*factors):
+    return ([torch.arange(6.0).reshape(2, 3) * factor for factor in factors],)
+
+
+@model("loop_over_list", tags=("blocked", "curable"))
+def loop_over_list():
+    """Every request has two parts, so the loop makes two turns."""
+    return Sample(Totalling(), example=parts(1, 2), other=parts(3, 4))
+
+
+@model("loop_over_any_list", tags=("blocked",))
+def loop_over_any_list():
+    return Sample(Totalling(), example=parts(1, 2), other=parts(3, 4, 5))
+
+
+@model("list_without_loop", tags=("free",))
+def list_without_loop():
+    return Sample(Weighing(), example=parts(1, 2), other=parts(3, 4))
+
+
+class Widening(nn.Module):
+    """Changes the shape of what shares memory with its argument; the argument itself stays as it is."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.detach()
+        rows.unsqueeze_(0)
+        return rows.sum(1)
+
+
+class WideningArgument(nn.Module):
+    """Changes the shape of its argument, which the caller sees."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x.unsqueeze_(0)
+        return x.sum(1)
+
+
+class Wide(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.detach().unsqueeze(0).sum(1)
+
+
+@model("shape_in_place", tags=("blocked", "curable"))
+def shape_in_place():
+    return asked(Widening())
+
+
+@model("shape_of_argument", tags=("blocked",))
+def shape_of_argument():
+    return asked(WideningArgument())
+
+
+@model("shape_apart", tags=("free",))
+def shape_apart():
+    return asked(Wide())

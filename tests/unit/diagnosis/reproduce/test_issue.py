@@ -95,6 +95,14 @@ def test_what_the_settings_make_is_not_blamed_on_the_release() -> None:
     assert "(fine in 2.1.2)" not in text
 
 
+def test_what_both_releases_show_is_told_beside_what_is_fine() -> None:
+    text = upstream_issue(replace(ISSUE, what="TS2EPConverter", does="gives up", fine="TorchScript itself answers."))
+    assert text.startswith(f"# [export] TS2EPConverter gives up in torch {ISSUE.new.torch}\n")
+    assert f"TS2EPConverter gives up in torch {ISSUE.new.torch}. TorchScript itself answers." in text
+    assert "fine in" not in text
+    assert "| | exporter | converter |" in text
+
+
 def test_what_is_not_known_leaves_no_empty_heading() -> None:
     bare = replace(ISSUE, schema="", nodes=(), code="", settings=(), answers=(), cures=(), remarks=())
     text = upstream_issue(bare)

@@ -1,0 +1,127 @@
+"""Tries rewrites of artifacts that are not convertible; each is verified on the whole way, by the golden outputs.
+
+The old release makes the archive and has to answer the golden outputs with it; then it goes the way of any artifact.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.correctness.compare import compare_answers
+from harness.diagnosis.rewrite.attempt import ask
+from harness.domain.migration import ConversionCure, MigratedModel
+from harness.domain.models import Artifact
+from harness.domain.outcome import Outcome
+from harness.domain.probe import RewriteOrder
+from harness.models.artifacts import keep_rewritten
+from harness.probing.alone import deadline_of
+from harness.probing.facts import Answered, Effects
+from harness.probing.verification import legible_outputs
+from harness.successor.cures import REWRITES, answers_everything, is_curable
+from harness.successor.facts import Answers, Loader, Tried
+from harness.successor.judging import difference, failure_words, judge
+from harness.successor.migrate import try_all
+from harness.system import pool
+from harness.worker import wire
+
+FOLDER = "cures"
+
+
+def try_cures(
+    tried: Sequence[Tried],
+    models: Sequence[MigratedModel],
+    facts: Answered,
+    loaders: Sequence[Loader],
+    effects: Effects,
+    *,
+    package: bool,
+) -> list[MigratedModel]:
+    """Return the models, with the rewrites that were tried on those not convertible, in order.
+
+    Args:
+        facts: with the fingerprint of the side ``old``, that of the golden outputs.
+        loaders: releases in which programs have to load; the first one converts.
+        package: whether packages are made of what is cured as well.
+    """
+    examples = {one.model: one.example for one in tried}
+    left = [model.model for one, model in zip(tried, models, strict=True) if is_curable(one, model)]
+    found: dict[str, list[ConversionCure]] = {name: [] for name in left}
+    for rewrite in REWRITES:
+        if not left:
+            break
+        effects.progress.stage(f"cure by {rewrite}", len(left))
+        made = dict(_each(left, rewrite, examples, facts, effects))
+        archives = {name: artifact for name, (_, artifact) in made.items() if artifact is not None}
+        verified = _converted(archives, facts, loaders, effects, package=package)
+        for name in left:
+            found[name].append(_judged(made[name][0], archives.get(name), verified.get(name), effects))
+        left = [name for name in left if not found[name][-1].archive]
+    effects.runner.release("old")
+    return [_with_cures(model, found.get(model.model, ())) for model in models]
+
+
+def _each(
+    names: Sequence[str], rewrite: str, examples: Mapping[str, str], facts: Answered, effects: Effects
+) -> list[tuple[str, tuple[ConversionCure, Artifact | None]]]:
+    def one(name: str) -> tuple[str, tuple[ConversionCure, Artifact | None]]:
+        made = _rewritten(name, rewrite, examples[name], facts, effects)
+        effects.progress.step(name)
+        return name, made
+
+    return pool.each(one, names, jobs=facts.plan.settings.jobs)
+
+
+def _rewritten(
+    name: str, rewrite: str, example: str, facts: Answered, effects: Effects
+) -> tuple[ConversionCure, Artifact | None]:
+    """Return the archive, where the old release answers the golden outputs with it; else why there is none."""
+    order = RewriteOrder(whole=rewrite, example=example)
+    said, artifact, why = ask(facts.artifact(name), order, facts, effects)
+    words = said.rules.get(rewrite)
+    cure = ConversionCure(
+        name=rewrite, what=words.what if words else "", needs=words.needs if words else "", fixed=said.fixed
+    )
+    if artifact is None:
+        return replace(cure, reason=why), None
+    deadline = deadline_of(facts.exports[name].declaration, facts)
+    probe = effects.runner(facts.requests.run("old", [artifact], deadline))
+    (result,) = probe.models
+    if result.outcome is not Outcome.COMPLETED:
+        return replace(cure, reason=f"TorchScript does not answer with it: {failure_words(result, probe)}"), None
+    comparison = compare_answers(name, legible_outputs(probe.directory, name), facts.baselines[name], facts)
+    otherwise = difference(Answers(release="old", probe=probe, load=result, calls={}, comparison=comparison))
+    if otherwise:
+        return replace(cure, reason=f"TorchScript answers otherwise with it: {otherwise}"), None
+    return cure, artifact
+
+
+def _converted(
+    archives: Mapping[str, Artifact], facts: Answered, loaders: Sequence[Loader], effects: Effects, *, package: bool
+) -> dict[str, tuple[Tried, MigratedModel]]:
+    """Return what the rewritten archives come to on the way of any artifact; the golden outputs stay the same."""
+    if not archives:
+        return {}
+    exports = {name: replace(facts.exports[name], artifact=artifact) for name, artifact in archives.items()}
+    tried = try_all(replace(facts, exports=exports), loaders, effects, package=package)
+    return {one.model: (one, judge(one)) for one in tried}
+
+
+def _judged(
+    cure: ConversionCure, archive: Artifact | None, way: tuple[Tried, MigratedModel] | None, effects: Effects
+) -> ConversionCure:
+    if archive is None or way is None:
+        return cure
+    tried, model = way
+    cure = replace(cure, outcome=model.outcome, reason=model.reason)
+    if not answers_everything(model) or tried.conversion is None:
+        return cure
+    kept = keep_rewritten(archive, effects.folder(FOLDER) / f"{model.model}-{cure.name}-{archive.digest[:8]}")
+    program = Path(tried.conversion.directory) / (model.model + wire.PROGRAM)
+    return replace(cure, archive=effects.shown(kept), program=effects.shown(program))
+
+
+def _with_cures(model: MigratedModel, cures: Sequence[ConversionCure]) -> MigratedModel:
+    if not cures:
+        return model
+    model, last = replace(model, cures=tuple(cures)), cures[-1]
+    return replace(model, cured_by=last.name, cured_outcome=last.outcome) if last.archive else model
