@@ -17,7 +17,8 @@ from harness.domain.models import ArtifactKind
 from harness.errors import SelectionError
 from harness.store.run_folder import LOCK, PLAN, PROBES
 
-SUFFIXES = frozenset((".gate", ".jit", ".pt", ".pt2", ".pth", ".ptl", ".torchscript", ".ts"))
+PROGRAM_SUFFIX = ".pt2"
+SUFFIXES = frozenset((".gate", ".jit", ".pt", PROGRAM_SUFFIX, ".pth", ".ptl", ".torchscript", ".ts"))
 """What is looked for in a folder; a file that is named explicitly may have any suffix."""
 
 
@@ -182,9 +183,6 @@ def format_of(path: str) -> ArchiveFormat | None:
     except CannotRead:
         return None
     return None if directory is not None and directory.problems else found
-
-
-PROGRAM_SUFFIX = ".pt2"
 
 
 def kind_of(path: str, within: str = "") -> ArtifactKind:
