@@ -12,7 +12,7 @@ from tests.integration.gate import PROJECT, compat, harness
 
 pytestmark = pytest.mark.integration
 
-PROGRAM = PROJECT / "tests" / "integration" / "models" / "programs" / "program.py"
+PROGRAM = PROJECT / "tests" / "integration" / "models" / "given" / "exported.py"
 SIDES = {
     "same": ("--old", "2.6.0", "--new", "2.6.0", "--allow-same-torch"),
     "refusing": ("--old", "2.6.0", "--new", "2.1.2"),
@@ -54,7 +54,8 @@ def test_a_release_that_does_not_load_it_blocks_with_the_reason_that_was_predict
 ) -> None:
     del old_python
     run = compat(
-        *(tmp_path, *SIDES["refusing"], "--artifacts", str(folder / "ranker.pt2"), "--until", "correctness"),
+        tmp_path,
+        *(*SIDES["refusing"], "--artifacts", str(folder / "ranker.pt2"), "--until", "correctness"),
         *("--scenario", "alone"),
         all_planted=False,
     )
