@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from harness.archive.limits import CannotRead, Limits, Source
 from harness.archive.members import Directory, read_directory, read_member
 from harness.archive.pickle_facts import Built, Global, Pickled, PickledMapping, read_pickle
-from harness.archive.programs import COMPILED
+from harness.archive.programs import is_compiled
 from harness.domain.archive import ArchiveFormat
 from harness.domain.golden import ARTIFACT, DESCRIPTION
 
@@ -78,7 +78,7 @@ def _zip(source: Source, directory: Directory, limits: Limits) -> ArchiveFormat:
         return ArchiveFormat.GOLDEN_BUNDLE
     if ".data/extern_modules" in names or ".data/python_version" in names:
         return ArchiveFormat.TORCH_PACKAGE
-    if any(name.endswith(PROGRAMS) or COMPILED in f"{directory.root}/{name}" for name in names):
+    if any(name.endswith(PROGRAMS) for name in names) or is_compiled(directory):
         return ArchiveFormat.EXPORTED_PROGRAM
     if "data.pkl" in names:
         content = read_member(source, directory.inside["data.pkl"], limits.pickle_bytes, limits)

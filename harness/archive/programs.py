@@ -30,6 +30,11 @@ DTYPES = {
 }
 
 
+def is_compiled(directory: Directory) -> bool:
+    """Whether a .pt2 holds what AOTInductor has compiled: torch loads it as a package then."""
+    return any(COMPILED in f"{directory.root}/{name}" for name in directory.inside)
+
+
 def read_program(
     source: Source, directory: Directory, limits: Limits
 ) -> tuple[ProgramFacts, tuple[ArchiveProblem, ...]]:
@@ -44,7 +49,7 @@ def read_program(
         member = inside.get(name)
         return "" if member is None else read_member(source, member, TINY, limits).decode("ascii", "replace").strip()
 
-    if any(COMPILED in f"{directory.root}/{name}" for name in inside):
+    if is_compiled(directory):
         return read_package(source, directory, limits, text("archive_version")), ()
     models = [name for name in inside if name == OLDER or (name.startswith(NEWER) and name.endswith(".json"))]
     older = OLDER in inside

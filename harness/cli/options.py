@@ -54,7 +54,7 @@ def add_models(command: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="FILES",
-        help="TorchScript files, bundles, folders, patterns or a models.toml, in place of the fixtures",
+        help="TorchScript and .pt2 files, bundles, folders, patterns or a models.toml, in place of the fixtures",
     )
     command.add_argument(
         "--artifact",

@@ -3,6 +3,7 @@
 import contextlib
 import shlex
 
+from harness.domain.models import ArtifactKind
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict
@@ -54,7 +55,8 @@ def bisect_command(report: RunReport, cell: CellVerdict) -> str:
     """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
     kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE
     findable = any(finding.kind in kinds for finding in cell.findings)
-    if cell.status is not Status.FAIL or report.old.golden or not findable:
+    has_graph = all(one.kind is ArtifactKind.TORCHSCRIPT for one in report.models if one.model == cell.model)
+    if cell.status is not Status.FAIL or report.old.golden or not findable or not has_graph:
         return ""
     program, run, _ = _rerun_words(report, cell.cell)  # its options are of rerun
     return shlex.join([*program, "bisect", run, cell.cell])

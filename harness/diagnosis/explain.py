@@ -6,6 +6,7 @@ from pathlib import Path
 from harness.diagnosis.bisect.cell import bisect
 from harness.diagnosis.cure.mitigate import try_further
 from harness.diagnosis.explanation import by_bisection, worth_explaining
+from harness.domain.models import ArtifactKind
 from harness.domain.report import Explained
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import impatiently
@@ -31,7 +32,10 @@ def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
     further then, once it had ``LEAST_S``. What an interrupted run has explained already is not searched for again.
     """
     budget_s = facts.plan.settings.explain
-    cells = worth_explaining(facts.verdicts) if budget_s > 0 and "old" in effects.environments else ()
+    asked = budget_s > 0 and "old" in effects.environments
+    kinds = {model.name: model.kind for model in facts.plan.models}
+    verdicts = {name: cells for name, cells in facts.verdicts.items() if kinds[name] is ArtifactKind.TORCHSCRIPT}
+    cells = worth_explaining(verdicts) if asked else ()
     if not cells:
         return Diagnosed(**Mitigated.known(facts), explained=(), unexplained=())
     results = explanations_in(effects.run_dir.path)

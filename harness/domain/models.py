@@ -32,6 +32,26 @@ class BreakMark:
     direction: str = "backward"
 
 
+class ArtifactKind(StrEnum):
+    """What a saved model is: a TorchScript archive, a ``.pt2`` of torch.export, or a package of AOTInductor."""
+
+    TORCHSCRIPT = "torchscript"
+    PROGRAM = "program"
+    PACKAGE = "package"
+
+    @property
+    def words(self) -> str:
+        """What a sentence calls one."""
+        return WORDS[self]
+
+
+WORDS = {
+    ArtifactKind.TORCHSCRIPT: "a TorchScript archive",
+    ArtifactKind.PROGRAM: "an exported program",
+    ArtifactKind.PACKAGE: "a package of AOTInductor",
+}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenArtifact:
     """An artifact that exists already: nothing exports it, the old release only adopts it.
@@ -44,6 +64,7 @@ class GivenArtifact:
             values, ``{"shape", "dtype", "below"}`` for a tensor. Without these and a file they are inferred.
         methods: which methods are called where the inputs do not say; empty means ``forward``.
         bundle: whether the file is a golden bundle, made by ``pack``.
+        kind: what the file is, by its content.
         within: the real path of the folder that somebody named, where the file was found in one: a link that leads out
             of it is not followed.
         sha256, inputs_sha256: of the bytes of both files when the run was planned, and nothing else is judged; empty
@@ -55,6 +76,7 @@ class GivenArtifact:
     requests: tuple[Mapping[str, Any], ...] = ()
     methods: tuple[str, ...] = ()
     bundle: bool = False
+    kind: ArtifactKind = ArtifactKind.TORCHSCRIPT
     within: str = ""
     sha256: str | None = None
     inputs_sha256: str | None = None
@@ -114,6 +136,11 @@ class ModelDeclaration:
     given: GivenArtifact | None = None
 
     @property
+    def kind(self) -> ArtifactKind:
+        """What the artifact is: what factories make is TorchScript."""
+        return self.given.kind if self.given is not None else ArtifactKind.TORCHSCRIPT
+
+    @property
     def where(self) -> str:
         """``file:line`` of the declaration; the file alone where no line declares it."""
         return f"{self.source}:{self.line}" if self.line else self.source
@@ -125,14 +152,6 @@ class InputSet:
 
     name: str
     method: str = "forward"
-
-
-class ArtifactKind(StrEnum):
-    """What a saved model is: a TorchScript archive, a ``.pt2`` of torch.export, or a package of AOTInductor."""
-
-    TORCHSCRIPT = "torchscript"
-    PROGRAM = "program"
-    PACKAGE = "package"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,6 +10,7 @@ from harness.domain.environment import Fingerprint
 from harness.domain.golden import Trust
 from harness.domain.machine import MachineCheck, MachineDuringRun
 from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
+from harness.domain.models import ArtifactKind
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.policy import PolicyReport
 from harness.domain.prediction import RollbackReport, StaticReport
@@ -114,6 +115,7 @@ class ModelReport:
     """What the table shows of one model; None is "not measured".
 
     Attributes:
+        kind: what its artifact is.
         export: outcome of the export in the old release; None where a golden record brought the artifact.
         load: outcome of load and calls alone in the new release, judged at loading.
         concurrent: outcome of the initializations: the first that did not complete, else completed.
@@ -129,6 +131,7 @@ class ModelReport:
     """
 
     model: str
+    kind: ArtifactKind = ArtifactKind.TORCHSCRIPT
     export: Outcome | None = None
     load: Outcome | None = None
     concurrent: Outcome | None = None

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, TypedDict
 from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.members import read_directory, read_member
 from harness.archive.reading import read_artifact
+from harness.domain.archive import ArchiveFacts
 from harness.domain.diagnosis import Refusal, RefusedNode, RewriteReport, RuleWords, TracedNode
 from harness.domain.models import Artifact, InputSet, ModelDeclaration
 from harness.domain.probe import ExtractOrder, ProbeResult
@@ -260,12 +261,13 @@ def adopted(declaration: ModelDeclaration, kept: file_copies.Kept, adoption: Pro
         except CannotRead:
             pass  # probing will show what it is
         else:
-            operators = tuple(sorted({use.name for use in facts.operators}))
+            operators = _names_of_operators(facts)
             archive_version, operator_version = facts.archive_version, facts.operator_version
         size_bytes = source.size
     return Artifact(
         model=declaration.name,
         path=str(kept.path),
+        kind=declaration.kind,
         digest=kept.sha256,
         size_bytes=size_bytes,
         operators=operators,
@@ -279,6 +281,15 @@ def adopted(declaration: ModelDeclaration, kept: file_copies.Kept, adoption: Pro
         inputs_note=found["inputs_note"],
         uncalled=uncalled_methods(declaration.given.methods if declaration.given is not None else (), found),
     )
+
+
+def _names_of_operators(facts: ArchiveFacts) -> tuple[str, ...]:
+    """Return the operators by the names that TorchScript has for them; a program writes ``aten.add.Tensor``."""
+    found = {use.name for use in facts.operators}
+    for called in facts.program.operators if facts.program is not None else ():
+        namespace, _, name = called.partition(".")
+        found.add(f"{namespace}::{name.partition('.')[0]}")
+    return tuple(sorted(found))
 
 
 def saved_again(artifact: Artifact, resaving: ProbeResult) -> Artifact:

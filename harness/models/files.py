@@ -11,11 +11,14 @@ from typing import NamedTuple
 
 from harness.archive.formats import recognise
 from harness.archive.limits import LIMITS, CannotRead
+from harness.archive.programs import is_compiled
 from harness.domain.archive import ArchiveFormat
+from harness.domain.models import ArtifactKind
 from harness.errors import SelectionError
 from harness.store.run_folder import LOCK, PLAN, PROBES
 
-SUFFIXES = frozenset((".gate", ".jit", ".pt", ".pth", ".ptl", ".torchscript", ".ts"))
+PROGRAM_SUFFIX = ".pt2"
+SUFFIXES = frozenset((".gate", ".jit", ".pt", PROGRAM_SUFFIX, ".pth", ".ptl", ".torchscript", ".ts"))
 """What is looked for in a folder; a file that is named explicitly may have any suffix."""
 
 
@@ -180,3 +183,20 @@ def format_of(path: str) -> ArchiveFormat | None:
     except CannotRead:
         return None
     return None if directory is not None and directory.problems else found
+
+
+def kind_of(path: str, within: str = "") -> ArtifactKind:
+    """Return what a file is, by its content; by its suffix where that cannot be read.
+
+    Args:
+        within: see ``opened``.
+    """
+    try:
+        with opened(path, within) as source:
+            found, directory = recognise(source, LIMITS)
+    except CannotRead:
+        found, directory = ArchiveFormat.UNKNOWN, None
+    if found is ArchiveFormat.EXPORTED_PROGRAM and directory is not None:
+        return ArtifactKind.PACKAGE if is_compiled(directory) else ArtifactKind.PROGRAM
+    unreadable = found in (ArchiveFormat.EMPTY, ArchiveFormat.UNKNOWN) and Path(path).suffix.lower() == PROGRAM_SUFFIX
+    return ArtifactKind.PROGRAM if unreadable else ArtifactKind.TORCHSCRIPT

@@ -20,7 +20,7 @@ from harness.errors import ConfigError, FixtureError, GoldenError, SelectionErro
 from harness.models import names
 from harness.models.bundles import bundle_declaration
 from harness.models.declarations import merge_catalogue
-from harness.models.files import FoundFile, find_files, format_of, leads_out, opened
+from harness.models.files import FoundFile, find_files, format_of, kind_of, leads_out, opened
 from harness.models.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
 from harness.worker import wire
 
@@ -33,6 +33,7 @@ MAY_LOAD: Final = frozenset(
         ArchiveFormat.TORCHSCRIPT,
         ArchiveFormat.MOBILE,
         ArchiveFormat.LEGACY_TORCHSCRIPT,
+        ArchiveFormat.EXPORTED_PROGRAM,
         ArchiveFormat.GOLDEN_BUNDLE,
         ArchiveFormat.EMPTY,
         ArchiveFormat.UNKNOWN,
@@ -41,9 +42,10 @@ MAY_LOAD: Final = frozenset(
 
 
 def finished(model: ModelDeclaration) -> ModelDeclaration:
-    """Return the model with a tag, its digest and, unless it has requests already, those beside its file."""
+    """Return the model with its kind, a tag, its digest and, unless it has requests, those beside its file."""
     given = model.given
     assert given is not None
+    given = replace(given, kind=kind_of(given.path, given.within))
     if not (given.inputs or given.requests):
         given = replace(given, inputs=requests_beside(given.path))
     model = replace(model, given=given, tags=model.tags or (names.tag_of(given.path),))
@@ -91,7 +93,7 @@ def is_request_file(path: str) -> bool:
 
 
 def what_else(path: str) -> str:
-    """Return what a file is if it is certainly not TorchScript, and what to do; empty if it may load.
+    """Return what a file is if it is certainly no TorchScript and no .pt2, and what to do; empty if it may load.
 
     Its code is not read: the static check does that after adoption.
     """
@@ -211,7 +213,7 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         base: what relative names are relative to, if not the working directory.
 
     Raises:
-        SelectionError: a name matches nothing, or no TorchScript.
+        SelectionError: a name matches nothing, or no artifact.
         FixtureError: a manifest is wrong, or what it names is not there.
         GoldenError: a bundle that was named itself is damaged.
         ConfigError: two files of requests are beside one artifact.
@@ -280,7 +282,7 @@ def _read(path: str) -> tuple[ModelDeclaration, ...]:
 
 
 def _check(model: ModelDeclaration, manifest: str, text: str) -> None:
-    """Refuse a model of a manifest whose files are not there or are no TorchScript."""
+    """Refuse a model of a manifest whose files are not there or are no artifact."""
     assert model.given is not None
     path, inputs_path = (
         where(f"{manifest}:{line_of(text, model.line, key)}" if model.line else manifest, model.name, key)

@@ -1,6 +1,6 @@
 """What is known after each stage of a run, one class per stage, and what stages touch the world with."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
@@ -12,7 +12,7 @@ from harness.domain.environment import Environment, Fingerprint
 from harness.domain.hang import Evidence
 from harness.domain.machine import MachineState
 from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
-from harness.domain.models import Artifact, ModelDeclaration
+from harness.domain.models import Artifact, ArtifactKind, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.domain.prediction import InspectedFile, RollbackReport
@@ -231,9 +231,10 @@ class WithWorker(Probed):
         """Whether this run's worker can do an initialization: some need the C++ one."""
         return self.worker == "libtorch" or not native_only
 
-    def worker_of(self, scenario: Scenario) -> str:
-        """Return the runtime that does an initialization."""
+    def worker_of(self, scenario: Scenario, members: Iterable[str]) -> str:
+        """Return the runtime that initializes ``members``: exported programs are loaded in Python alone."""
         in_python = scenario.python_only or (scenario.graphs and not self.plan.runs_on.nvidia)
+        in_python = in_python or any(self.artifact(name).kind is ArtifactKind.PROGRAM for name in members)
         return "python" if in_python else self.worker
 
 

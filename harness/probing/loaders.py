@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.domain.models import ArtifactKind
 from harness.domain.outcome import Outcome
 from harness.domain.probe import TORCH_JIT_LOAD, TORCH_LOAD
 from harness.probing.facts import Effects, Probed, profile_of
@@ -30,7 +31,11 @@ def look_at_loaders(facts: Probed, effects: Effects) -> tuple[str, ...]:
     """
     if any(profile_of(side, facts.plan).load for side in effects.environments):
         return ()
-    works = [name for name, probe in facts.alone.items() if probe.models[0].outcome is Outcome.COMPLETED]
+    works = [
+        name
+        for name, probe in facts.alone.items()
+        if probe.models[0].outcome is Outcome.COMPLETED and facts.artifact(name).kind is ArtifactKind.TORCHSCRIPT
+    ]
     if not works:
         return ()
     artifact = facts.artifact(min(works, key=lambda name: (_size(facts.artifact(name).path), name)))

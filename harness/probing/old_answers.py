@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from harness.domain.models import Artifact
+from harness.domain.models import Artifact, ArtifactKind
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, ServingProfile
 from harness.probing.facts import Answered, Effects, Export, Exported, OldAnswers, Provisioned
@@ -80,7 +80,8 @@ def take_old_answers(
         hung = any(probe is not None and probe.models[0].outcome is Outcome.HANG for probe in known)
         deadline = floor_deadline(impatient(settings.deadlines) if hung else settings.deadlines)
         request = requests.run(side, [artifact], deadline, repeat=index, profile=profile)
-        probes.append(effects.runner(requests.with_reference(request) if 0 < index == repeats - 1 else request))
+        referred = 0 < index == repeats - 1 and artifact.kind is ArtifactKind.TORCHSCRIPT  # others hold their dtypes
+        probes.append(effects.runner(requests.with_reference(request) if referred else request))
     results = tuple(probe.models[0] for probe in probes)
     good = [
         legible_outputs(probe.directory, artifact.model)
@@ -89,7 +90,7 @@ def take_old_answers(
     ]
     golden = good[0] if good else _answered(probes[0].directory, artifact.model)
     reference = None
-    if good and probes[-1].models[-1].outcome is Outcome.COMPLETED and repeats > 1:
+    if good and len(probes[-1].models) > 1 and probes[-1].models[-1].outcome is Outcome.COMPLETED:
         reference = legible_outputs(probes[-1].directory, reference_name(artifact.model))
     return OldAnswers(
         results=results,

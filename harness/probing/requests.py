@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.environment import Fingerprint
-from harness.domain.models import Artifact, ModelDeclaration
+from harness.domain.models import Artifact, ArtifactKind, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Deadlines, LimitSettings, Plan
 from harness.domain.probe import (
@@ -74,7 +74,8 @@ class Requests:
 
     def adopt(self, declaration: ModelDeclaration, side: str = "old") -> ProbeRequest:
         """Return the request that takes a given artifact over: its requests are read, or inferred by calling it."""
-        return self._making("adopt", declaration, side, floor_deadline(self._plan.settings.deadlines))
+        deadline = _for_kinds([declaration.kind], floor_deadline(self._plan.settings.deadlines))
+        return self._making("adopt", declaration, side, deadline)
 
     def resave(self, declaration: ModelDeclaration, side: str) -> ProbeRequest:
         """Return the request that loads the file of a given artifact and saves it as the release of ``side`` does."""
@@ -97,6 +98,8 @@ class Requests:
     ) -> ProbeRequest:
         """Return the request that does ``script`` with ``artifacts``: without one, load and call all in order."""
         runs = tuple(self.model_run(artifact) for artifact in artifacts)
+        if runtime == "python":
+            deadline = _for_kinds([artifact.kind for artifact in artifacts], deadline)
         request = self._request("run", side, deadline, profile)
         shares = self._sharing.issuperset(artifact.model for artifact in artifacts)
         return replace(request, runs=runs, script=script, runtime=runtime, repeat=repeat, beside=beside, shares=shares)
@@ -191,6 +194,13 @@ class Requests:
         later = min(LATER_SET_CALLS, self._plan.settings.calls)
         schedule = ((first.name, self._plan.settings.calls), *((input_set.name, later) for input_set in rest))
         return ModelRun(artifact=artifact, schedule=schedule)
+
+
+def _for_kinds(kinds: Sequence[ArtifactKind], deadline: Deadline) -> Deadline:
+    """Return the deadline of artifacts that Python loads: of a package its loader asks the compiler, for seconds."""
+    if ArtifactKind.PACKAGE not in kinds:
+        return deadline
+    return replace(deadline, load_s=COMPILE_S, load_cpu_s=None, total_s=deadline.total_s + COMPILE_S)
 
 
 def with_own_loading(profile: ServingProfile) -> ServingProfile:

@@ -113,7 +113,7 @@ def make_row(
     read = {}
     for done in made:
         found = inspect_file(answered.artifact(done.declaration.name).path, {}, memory).facts
-        if found is not None and found.has_code:
+        if found is not None and found.is_judged:
             read[done.declaration.name] = found
         effects.progress.step(done.declaration.name)
     return Row(name=name, release=release, facts=answered, read=read)

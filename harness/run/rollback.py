@@ -10,7 +10,7 @@ from harness.config.command_words import LIBRARY, MODELS, REPEATED, around_verb,
 from harness.correctness.compare import compare_alone
 from harness.decision.alone import judge_one, why_not_made
 from harness.domain.environment import EnvSpec
-from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.domain.models import ArtifactKind, GivenArtifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import ModelRollback, PredictedLoad, RollbackAnswer, RollbackReport
 from harness.domain.probe import Failure
@@ -94,6 +94,7 @@ def _turned(name: str, value: str) -> tuple[str, str]:
 
 # A file that ended its process so while it was loaded is not loaded once more, only to be saved again.
 TOO_DEAR = (Outcome.HANG, Outcome.OUT_OF_MEMORY)
+NOT_SAVED_AGAIN = "only TorchScript archives are saved again by the new release"
 NO_OLD_RELEASE = "golden outputs stand in for the old release, and cannot say what it loads"
 
 
@@ -112,7 +113,8 @@ def export_again(facts: Probed, effects: Effects) -> ExportedByBoth:
     if not asks_for_rollback(facts) or "old" not in effects.environments:
         return ExportedByBoth(**Exported.known(facts), rollback_probes={})
     plan, requests = facts.plan, facts.requests
-    effects.progress.stage(f"export in {effects.environments['new'].name}, for the rollback", len(plan.models))
+    models = [model for model in plan.models if model.kind is ArtifactKind.TORCHSCRIPT]
+    effects.progress.stage(f"export in {effects.environments['new'].name}, for the rollback", len(models))
 
     def export(declaration: ModelDeclaration) -> Export:
         if declaration.given is not None:
@@ -122,7 +124,7 @@ def export_again(facts: Probed, effects: Effects) -> ExportedByBoth:
         effects.progress.step(declaration.name)
         return done
 
-    exports = pool.each(export, plan.models, jobs=plan.settings.jobs)
+    exports = pool.each(export, models, jobs=plan.settings.jobs)
     ways = {
         done.declaration.name: RollbackProbe(export=done) for done in exports if done.outcome is not Outcome.UNSUPPORTED
     }
@@ -226,6 +228,8 @@ def judge_rollback_probes(inspected: Inspected, facts: Answered, effects: Effect
         return None
     probed = any(way.verdict is not None for way in inspected.rollback_probes.values())
     why_not = NO_OLD_RELEASE if "old" not in effects.environments else next(iter(inspected.static_notes), "")
+    if not why_not and all(model.kind is not ArtifactKind.TORCHSCRIPT for model in facts.plan.models):
+        why_not = NOT_SAVED_AGAIN
     left_out = _left_out(inspected, facts, effects)
     return judging.judge_rollback(
         [_answer(name, way, facts, effects) for name, way in inspected.rollback_probes.items() if name not in left_out],

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from harness.config.selection import Predicate, parse_expression
-from harness.domain.models import ModelDeclaration
+from harness.domain.models import ArtifactKind, ModelDeclaration
 from harness.errors import SelectionError
 
 UNTAGGED: Final = "misc"
+PROGRAMS: Final = " (programs)"
 KEY: Final = "tool.compat.serving.groups"
 
 
@@ -25,17 +26,23 @@ def assign_groups(models: Sequence[ModelDeclaration], groups: Mapping[str, str])
     Returns:
         The configured groups in their order, then those named after the first tag of models that none of them took,
         by name, then ``"misc"`` for models without a tag. A tag that is the name of a configured group joins it.
+        Exported programs of a group, which no server in C++ loads, are a group ``GROUP (programs)`` after all of these.
 
     Raises:
         SelectionError: an expression cannot be read; names its key in the configuration.
     """
     rules = [(name, _read(name, expression)) for name, expression in groups.items()]
     members: dict[str, list[str]] = {}
+    programs: dict[str, list[str]] = {}
     for model in models:
-        members.setdefault(_group_of(model, rules), []).append(model.name)
+        if model.kind is ArtifactKind.PROGRAM:
+            programs.setdefault(_group_of(model, rules) + PROGRAMS, []).append(model.name)
+        else:
+            members.setdefault(_group_of(model, rules), []).append(model.name)
     tagged = sorted(members.keys() - groups.keys() - {UNTAGGED})
     order = dict.fromkeys([*groups, *tagged, UNTAGGED])
-    return {group: tuple(members[group]) for group in order if group in members}
+    found = {group: tuple(members[group]) for group in order if group in members}
+    return found | {group: tuple(programs[group]) for group in sorted(programs)}
 
 
 def _group_of(model: ModelDeclaration, rules: Sequence[tuple[str, Predicate]]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness.domain.models import ArtifactKind
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, model_of
 from harness.probing.facts import (
@@ -184,6 +185,8 @@ def takes_part(scenario: Scenario, name: str, facts: WithWorker) -> bool:
     """Whether the scenario can say anything about the model."""
     artifact = facts.exports[name].artifact
     if artifact is None or (scenario.python_only and name not in facts.for_python):
+        return False
+    if scenario.native_only and artifact.kind is ArtifactKind.PROGRAM:
         return False
     if scenario.larger_inputs and larger_inputs(artifact) is None:
         return False

@@ -131,7 +131,7 @@ class Launcher:
             deadline,
             profile=profile,
             script=script,
-            runtime=self.facts.worker_of(self.scenario),
+            runtime=self.facts.worker_of(self.scenario, map(model_of, members)),
             repeat=repeat,
             beside=threads_of(self.facts) - 1 if not alone and (scenario.processes or scenario.forks) else 0,
         )

@@ -13,6 +13,7 @@ from harness.diagnosis.cure.trial import (
     why_unverifiable,
 )
 from harness.domain.measurement import LatencyMeasurement
+from harness.domain.models import ArtifactKind
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.hang.readings import reading
@@ -27,7 +28,9 @@ from harness.system import clock, pool
 
 def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
     """Return the facts with the mitigations tried on every red cell that a switch could cure."""
-    red = {name: found for name, cells in facts.verdicts.items() if (found := _curable(cells))}
+    red = {
+        name: found for name, cells in facts.verdicts.items() if (found := _curable(cells)) and _has_graph(name, facts)
+    }
     if not red or "old" not in effects.environments:
         return Mitigated(**Attributed.known(facts), mitigations={})
     work = [(name, cells, cure) for name, cells in red.items() for cure in _tried_on(name, cells, facts)]
@@ -67,7 +70,7 @@ def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Eff
     None where no switch could cure it.
     """
     red = _curable(facts.verdicts[model])
-    if not red or not names:
+    if not red or not names or not _has_graph(model, facts):
         return facts
     effects.progress.stage(f"further mitigations of {model}", len(names))
     tried = []
@@ -79,6 +82,11 @@ def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Eff
     tried = _confirmed(tried, names, facts, effects)
     known = facts.mitigations.get(model, ())
     return replace(facts, mitigations={**facts.mitigations, model: (*known, *tried)})
+
+
+def _has_graph(model: str, facts: Judged) -> bool:
+    """Whether the switches of TorchScript's executor have anything to switch."""
+    return facts.artifact(model).kind is ArtifactKind.TORCHSCRIPT
 
 
 def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:

@@ -12,7 +12,7 @@ from harness.archive.code import CodeMemory
 from harness.archive.formats import FORMATS
 from harness.archive.identity import identity_of
 from harness.archive.limits import CannotRead
-from harness.domain.archive import OperatorRegistry
+from harness.domain.archive import ArchiveFormat, OperatorRegistry
 from harness.domain.fleet import FleetArtifact, Serving, StoreKind
 from harness.domain.prediction import InspectedFile, Weight
 from harness.domain.text import first_few
@@ -30,7 +30,7 @@ from harness.store.codec import digest
 from harness.system.files import ZIP_DAMAGE
 from harness.system.progress import Progress
 
-SUFFIXES = files.SUFFIXES - {".gate"}
+SUFFIXES = files.SUFFIXES - {".gate", files.PROGRAM_SUFFIX}
 MAR = ".mar"
 MAR_MANIFEST = "MAR-INF/MANIFEST.json"
 CONFIG_BYTES = 1 << 20
@@ -234,7 +234,8 @@ def _why_left_out(looked: InspectedFile) -> str:
     if looked.failure is not None:
         return f"{looked.failure.kind}: {looked.failure.text}"
     assert looked.facts is not None
-    what = "cannot be judged" if looked.facts.format in MAY_LOAD else NO_TORCHSCRIPT
+    planned = MAY_LOAD - {ArchiveFormat.EXPORTED_PROGRAM}  # a fleet is planned by TorchScript's code
+    what = "cannot be judged" if looked.facts.format in planned else NO_TORCHSCRIPT
     return f"{what}: {'; '.join(FORMATS[looked.facts.format])}"
 
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from harness.config.load import with_budget
 from harness.config.selection import find_model, listed
-from harness.domain.models import ModelDeclaration
+from harness.domain.models import ArtifactKind, ModelDeclaration
 from harness.domain.plan import Deadlines, LatencyBudget, Plan, Settings
 from harness.errors import ConfigError, GateError, SelectionError
 from harness.probing.facts import Effects, Provisioned
@@ -73,6 +73,7 @@ def own_run(
             yield run_dir, plan, read_selected_cell(run_dir, trusted=options.trusted)
             return
     plan, name = planned()
+    refuse_without_graph(find_model(plan.models, name), verb)
     with RunDir.create(options.reports, f"{name}-{verb}", clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)
         save_selected_cell(run_dir, selected)
@@ -101,6 +102,12 @@ def provisioned(
         waivers=read_waivers(options.project, plan.settings),
         today=clock.today(),
     )
+
+
+def refuse_without_graph(model: ModelDeclaration, verb: str) -> None:
+    """Refuse an artifact that is no TorchScript: what a search changes is not there."""
+    if model.kind is not ArtifactKind.TORCHSCRIPT:
+        raise ConfigError(f"{model.name} is {model.kind.words}: {verb} is about TorchScript", "compat judges it")
 
 
 def refuse_golden(options: Options, verb: str) -> None:

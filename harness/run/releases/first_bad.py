@@ -10,7 +10,7 @@ from harness.config import command_words
 from harness.config.selection import find_model, select
 from harness.diagnosis.explanation import by_first_bad
 from harness.domain.environment import EnvSpec
-from harness.domain.models import ModelDeclaration
+from harness.domain.models import ArtifactKind, ModelDeclaration
 from harness.domain.plan import Plan, Settings
 from harness.domain.releases import FirstBad
 from harness.environments.builder import EnvironmentBuilder
@@ -227,7 +227,7 @@ def first_bad(
 
     def next_command(found: FirstBad) -> str:
         ends = found.conclusion
-        if not (ends.last_good and ends.first_bad):
+        if not (ends.last_good and ends.first_bad) or subject.model.kind is not ArtifactKind.TORCHSCRIPT:
             return ""
         return bisect_command(subject.model.name, ends.last_good, ends.first_bad, options, releases=names)
 

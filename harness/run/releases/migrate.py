@@ -9,6 +9,7 @@ from harness.diagnosis.rewrite.conversion import try_cures
 from harness.diagnosis.unconvertible import with_parts
 from harness.domain.environment import EnvSpec
 from harness.domain.migration import Migration
+from harness.domain.models import ArtifactKind
 from harness.domain.plan import Plan
 from harness.hang import watchdog
 from harness.models.imported_source import ImportedSource
@@ -74,7 +75,7 @@ def migrate(
     names = tuple(dict.fromkeys((settings.old, *loaders)))
     refuse_unused_interpreters(options, names)
     specs = {name: spec_of(name, options, table, settings, names=names) for name in names}
-    plan = plan_of_probes(options, settings, old=specs[settings.old], new=specs[new])
+    plan = _of_torchscript(plan_of_probes(options, settings, old=specs[settings.old], new=specs[new]))
     with RunDir.shared(store_folder(options)) as store:
         try:
             found = _run(
@@ -99,6 +100,14 @@ def migrate(
         for name, data in MIGRATION.rendered_files(found, Shown(directory=folder)):
             store.write(name, data)
     return FinishedMigration(migration=found, folder=folder)
+
+
+def _of_torchscript(plan: Plan) -> Plan:
+    """Return the plan without what has left TorchScript already, which a note names."""
+    left = [model for model in plan.models if model.kind is not ArtifactKind.TORCHSCRIPT]
+    notes = [f"{model.name} is {model.kind.words} already (left out)" for model in left]
+    models = tuple(model for model in plan.models if model not in left)
+    return replace(plan, models=models, notes=(*plan.notes, *notes))
 
 
 @dataclass(frozen=True, kw_only=True)

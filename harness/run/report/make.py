@@ -216,6 +216,7 @@ def _model(model: ModelDeclaration, facts: Decided, effects: Effects) -> ModelRe
     comparisons = (facts.comparisons.get((model.name, scenario)) for scenario in facts.plan.scenarios)
     return ModelReport(
         model=model.name,
+        kind=model.kind,
         export=None if facts.plan.golden is not None else export.outcome,
         load=None if loaded is None else Outcome.COMPLETED if loaded.load_ns is not None else loaded.outcome,
         concurrent=_initialized(model.name, facts),

@@ -40,7 +40,7 @@ def scenario_reports(facts: Started) -> tuple[ScenarioReport, ...]:
             ScenarioReport(
                 scenario=run.scenario,
                 group=run.group,
-                worker=facts.worker_of(INITIALIZATIONS[run.scenario]),
+                worker=facts.worker_of(INITIALIZATIONS[run.scenario], run.members),
                 threads=threads_seen(run),
                 models=len(run.members),
                 new=new,

@@ -18,9 +18,17 @@ NEEDS_SIGNATURES = (".npz", ".safetensors")
 def adopt(request, run_dir, log):
     name = request["declaration"]["name"]
     log.mark("switches", settings.apply_process_wide(request))
-    Adoption(request, run_dir, log).take()
+    _adoption_of(request["declaration"]["given"]["kind"])(request, run_dir, log).take()
     log.mark("numerics", settings.state(request))
     log.emit("ready", model=name, thread=0)
+
+
+def _adoption_of(kind):
+    if kind == "torchscript":
+        return Adoption
+    from gate_worker.requests import exported  # imports torch.export, for seconds
+
+    return exported.ADOPTIONS[kind]
 
 
 class Adoption:

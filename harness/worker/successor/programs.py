@@ -1,6 +1,7 @@
 """Exported programs (.pt2) and packages of AOTInductor as served models."""
 
 import contextlib
+import threading
 
 import torch
 
@@ -9,6 +10,10 @@ from gate_worker.successor import packaging
 
 with contextlib.suppress(ImportError):  # seconds, which are no part of loading; a release that has it not says so there
     import torch._export.serde.serialize
+
+
+# torch.export.load keeps its deserializer in a global and asserts that there is no other: no release loads two at once.
+LOADING = threading.Lock()
 
 
 class Program(serving.ServedModel):
@@ -27,7 +32,8 @@ class Program(serving.ServedModel):
         self._module = self._loaded(self._artifact["path"])
 
     def _loaded(self, path):
-        return torch.export.load(path).module()
+        with LOADING:
+            return torch.export.load(path).module()
 
     def _method(self, name):
         if name != "forward":

@@ -1,6 +1,7 @@
 """What an adoption has left becomes an artifact, without torch."""
 
 import hashlib
+import json
 import tracemalloc
 import zipfile
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain.diagnosis import Refusal, RewriteReport, RuleWords
-from harness.domain.models import Artifact, InputSet
+from harness.domain.models import Artifact, ArtifactKind, InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeResult
 from harness.models import artifacts
@@ -27,7 +28,7 @@ from harness.models.artifacts import (
 )
 from harness.models.file_copies import Kept
 from harness.worker import wire
-from tests.unit.builders.archives import given
+from tests.unit.builders.archives import given, zipped
 from tests.unit.builders.requests import declaration, write_archive, write_artifact
 
 
@@ -62,6 +63,20 @@ def test_artifact_has_what_the_adoption_and_the_file_say(tmp_path: Path) -> None
     assert found.digest == hashlib.sha256(path.read_bytes()).hexdigest()
     assert found.input_sets == (InputSet(name="example", method="encode"),)
     assert (found.path, found.inputs_dir, found.inputs_note) == (str(path), str(tmp_path / "probe" / "inputs"), "")
+
+
+def test_a_program_keeps_its_kind_and_its_operators_have_the_names_of_torchscript(tmp_path: Path) -> None:
+    path = tmp_path / "m.pt2"
+    nodes = [{"target": "torch.ops.aten.add.Tensor"}, {"target": "torch.ops.aten.relu.default"}]
+    program = {"schema_version": {"major": 8, "minor": 2}, "nodes": nodes}
+    path.write_bytes(zipped({"version": "8.2", "serialized_exported_program.json": json.dumps(program)}))
+    model = given(path)
+    assert model.given is not None
+    model = replace(model, given=replace(model.given, kind=ArtifactKind.PROGRAM))
+    marks = {"adopted": {"input_sets": [["example", "forward"]], "inputs_note": "its own example inputs"}}
+    found = adopted(model, kept(path), adoption(tmp_path / "probe", **marks))
+    assert (found.kind, found.operators) == (ArtifactKind.PROGRAM, ("aten::add", "aten::relu"))
+    assert found.inputs_note == "its own example inputs"
 
 
 def test_method_that_was_named_and_given_up_is_reported_with_why(tmp_path: Path) -> None:

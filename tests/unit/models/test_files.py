@@ -7,7 +7,9 @@ import pytest
 
 from harness.archive.limits import CannotRead
 from harness.errors import SelectionError
-from harness.models.files import FoundFile, find_files, opened
+from harness.domain.models import ArtifactKind
+from harness.models.files import FoundFile, find_files, kind_of, opened
+from tests.unit.builders.archives import torchscript, zipped
 
 
 def paths(*names: object) -> tuple[str, ...]:
@@ -153,3 +155,24 @@ def test_a_link_out_of_the_folder_that_was_named_is_not_followed(tmp_path: Path)
     assert caught.value.kind == "leads_out"
     assert find_files([f"{folder}/o*.pt"]) == (out, own)
     assert find_files([str(folder), out.path])[1] == FoundFile(out.path), "a file that is named itself may be a link"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("net.pt2", zipped({"net/archive_format": "pt2", "net/models/model.json": "{}"}), ArtifactKind.PROGRAM),
+        ("net.pt", zipped({"version": "8.2", "serialized_exported_program.json": "{}"}), ArtifactKind.PROGRAM),
+        ("net.pt2", zipped({"net/data/aotinductor/model/m.so": b"\x7fELF"}), ArtifactKind.PACKAGE),
+        ("net.pt2", torchscript(), ArtifactKind.TORCHSCRIPT),
+        ("net.pt", torchscript(), ArtifactKind.TORCHSCRIPT),
+        ("net.pt2", torchscript()[:100], ArtifactKind.PROGRAM),
+        ("net.pt2", b"", ArtifactKind.PROGRAM),
+        ("net.pt", b"", ArtifactKind.TORCHSCRIPT),
+    ],
+)
+def test_a_kind_is_in_the_content_and_in_the_name_only_of_what_cannot_be_read(
+    tmp_path: Path, name: str, content: bytes, kind: ArtifactKind
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert kind_of(str(tmp_path / name)) is kind
+    assert paths(tmp_path) == (str(tmp_path / name),)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.models import ModelDeclaration
+from harness.domain.models import ArtifactKind, ModelDeclaration
 from harness.errors import ConfigError, FixtureError, GateError, SelectionError
 from harness.models.fixture_folders import changed_sources
 from harness.models.given import given_models
@@ -280,3 +280,14 @@ def test_many_are_counted(tmp_path: Path) -> None:
     found = notes(tmp_path)
     assert len(found) == 21
     assert found[-1] == "and 5 more files with requests of no artifact"
+
+
+def test_a_program_is_an_artifact_of_its_kind(tmp_path: Path) -> None:
+    program = zipped({"version": "8.2", "serialized_exported_program.json": "{}"})
+    models = by_name(write(tmp_path, net_dot_pt2=program, net_dot_inputs_dot_pt=b"", plain_dot_pt=torchscript()))
+    assert {name: model.kind for name, model in models.items()} == {
+        "net": ArtifactKind.PROGRAM,
+        "plain": ArtifactKind.TORCHSCRIPT,
+    }
+    assert models["net"].given is not None
+    assert models["net"].given.inputs == str(tmp_path / "net.inputs.pt")

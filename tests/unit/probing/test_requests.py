@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.domain.environment import Fingerprint
-from harness.domain.models import InputSet
+from harness.domain.models import ArtifactKind, InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Deadlines, LimitSettings
 from harness.domain.probe import (
@@ -23,6 +23,7 @@ from harness.domain.probe import (
     WorkerLimits,
 )
 from harness.probing.requests import (
+    COMPILE_S,
     Requests,
     deadline_after,
     floor_deadline,
@@ -240,6 +241,18 @@ def test_fast_calls_of_models_that_share_a_process_may_take_as_many_times_longer
 def test_floor_below_that_of_fast_calls_holds_for_them_too(floor_s: float) -> None:
     settings = replace(DEADLINES, floor_s=floor_s)
     assert deadline_after(settings, [result(calls=calls(0.001))]).call_s == floor_s
+
+
+def test_a_package_that_python_loads_may_take_as_long_as_a_compiler_and_a_program_may_not() -> None:
+    kinds = {kind: replace(artifact(), kind=kind) for kind in ArtifactKind}
+    loads_s = {kind: requests().run("new", [made], LIMIT).deadline.load_s for kind, made in kinds.items()}
+    assert loads_s == {
+        ArtifactKind.TORCHSCRIPT: LIMIT.load_s,
+        ArtifactKind.PROGRAM: LIMIT.load_s,
+        ArtifactKind.PACKAGE: COMPILE_S,
+    }
+    in_cpp = requests().run("new", [kinds[ArtifactKind.PACKAGE]], LIMIT, runtime="libtorch")
+    assert in_cpp.deadline == LIMIT
 
 
 def test_slowest_repeat_and_the_slowest_call_count() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from harness.domain.models import GivenArtifact
+from harness.domain.models import ArtifactKind, GivenArtifact
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import Plan, PolicySettings
 from harness.domain.prediction import RollbackAnswer, RollbackReport
@@ -113,6 +113,20 @@ def test_where_it_is_not_asked_nothing_is_exported_and_nothing_answered(plan: Pl
 def test_the_same_torch_on_both_sides_has_no_rollback(tmp_path: Path) -> None:
     facts, runner = exported(Releases(tmp_path), fingerprints=dict.fromkeys(("old", "new"), FINGERPRINTS["new"]))
     assert not runner.asked and judge_rollback_probes(facts, facts, effects()) is None
+
+
+def test_an_exported_program_is_not_saved_again_and_the_answer_says_so(tmp_path: Path) -> None:
+    plan = planned("m", "net")
+    program = GivenArtifact(path="/m/net.pt2", kind=ArtifactKind.PROGRAM)
+    models = [replace(model, given=program if model.name == "net" else model.given) for model in plan.models]
+    beside, runner = exported(Releases(tmp_path / "beside"), replace(plan, models=tuple(models)))
+    assert [request.verb for request in runner.asked] == ["export"]
+    assert [item.model for item in answered(beside).models] == ["m"]
+    alone, runner = exported(Releases(tmp_path / "alone"), replace(plan, models=tuple(models[1:])))
+    assert not runner.asked
+    report = answered(alone)
+    assert (report.answer, report.models) == (RollbackAnswer.UNKNOWN, ())
+    assert report.reason == "only TorchScript archives are saved again by the new release"
 
 
 def test_beside_golden_records_it_is_not_known() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.domain.models import ModelDeclaration
+from harness.domain.models import ArtifactKind, GivenArtifact, ModelDeclaration
 from harness.errors import SelectionError
 from harness.startup.groups import assign_groups
 from tests.unit.builders.requests import declaration
@@ -62,3 +62,13 @@ def test_unreadable_expression_names_its_key(expression: str) -> None:
     with pytest.raises(SelectionError, match=r"^tool\.compat\.serving\.groups\.ads: expression ") as caught:
         assign_groups(MODELS, {"fine": "bert", "ads": expression})
     assert "write one like" in caught.value.hint
+
+
+def test_programs_which_no_server_in_cpp_loads_are_a_group_of_their_own_and_packages_are_not() -> None:
+    def given(name: str, kind: ArtifactKind) -> ModelDeclaration:
+        artifact = GivenArtifact(path=f"/m/{name}", kind=kind)
+        return ModelDeclaration(name=name, package_root="/m", source=name, tags=("ranking",), given=artifact)
+
+    kinds = {"archive": ArtifactKind.TORCHSCRIPT, "package": ArtifactKind.PACKAGE, "program": ArtifactKind.PROGRAM}
+    groups = assign_groups([given(name, kind) for name, kind in kinds.items()], {})
+    assert groups == {"ranking": ("archive", "package"), "ranking (programs)": ("program",)}

@@ -14,7 +14,7 @@ from harness.fleet.owners import FleetManifest, read_fleet_manifest
 from harness.fleet.stores.reading import ReadStore, read_store
 from harness.fleet.stores.sources import FolderStore
 from harness.system.progress import Progress
-from tests.unit.builders.archives import CODE, golden, torchscript
+from tests.unit.builders.archives import CODE, golden, torchscript, zipped
 
 CONFIG = 'backend: "pytorch"\ninput { name: "x" data_type: TYPE_FP32 dims: [ 2, 6 ] }\n'
 
@@ -132,6 +132,16 @@ def test_a_damaged_artifact_is_a_row_and_what_is_no_torchscript_a_note(store: Pa
     }
     (note,) = found.notes
     assert "b.pt is no TorchScript" in note and "HDF5" in note and "gzip" in note
+
+
+def test_an_exported_program_is_left_out_of_a_fleet_with_a_note(store: Path) -> None:
+    program = zipped({"version": "8.2", "serialized_exported_program.json": "{}"})
+    for name, content in {"net.pt": program, "net.pt2": program, "kept.pt": torchscript()}.items():
+        write(store, name, content)
+    found = read(store)
+    assert "kept.pt" in {item.path for item in found.artifacts}
+    assert not {"net.pt", "net.pt2"} & {item.path for item in found.artifacts}
+    assert any("net.pt is no TorchScript: exported program" in note for note in found.notes)
 
 
 def test_a_store_of_other_files_alone_is_refused(store: Path) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from harness.domain.models import ArtifactKind
 from harness.domain.report import Explained
 from harness.report.words.red_cells import red_cells
 from tests.unit.builders.reports import blocked
@@ -15,6 +16,16 @@ def test_cell_whose_operator_can_be_found_has_the_command_that_looks_for_it() ->
         assert cell.bisect == cell.rerun.replace(" rerun ", " bisect ")
     without_old = replace(blocked(), old=replace(blocked().old, golden=True))
     assert {cell.bisect for cell in red_cells(without_old)} == {""}
+
+
+def test_an_exported_program_has_no_graph_in_which_an_operator_could_be_looked_for() -> None:
+    report = blocked()
+    models = [
+        replace(one, kind=ArtifactKind.PROGRAM) if one.model == "recommender_v2" else one for one in report.models
+    ]
+    by_kind = {cell.model: cell for cell in red_cells(replace(report, models=tuple(models)))}
+    assert by_kind["recommender_v2"].bisect == ""
+    assert " bisect " in by_kind["text_tagger"].bisect
 
 
 def test_what_searches_found_stands_in_its_cell_and_files_beside_the_run_are_named_as_they_lie() -> None:

@@ -1,0 +1,73 @@
+"""A team's own .pt2 files: judged by what the old release answers, and red where the new one does not load them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.domain.models import ArtifactKind
+from harness.domain.outcome import Decision, Status
+from harness.domain.prediction import Prediction
+from tests.integration.gate import PROJECT, compat, harness
+
+pytestmark = pytest.mark.integration
+
+PROGRAM = PROJECT / "tests" / "integration" / "models" / "given" / "exported.py"
+SIDES = {
+    "same": ("--old", "2.6.0", "--new", "2.6.0", "--allow-same-torch"),
+    "refusing": ("--old", "2.6.0", "--new", "2.1.2"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs that torch 2.6.0 has written."""
+    out = tmp_path_factory.mktemp("programs")
+    subprocess.run([new_python, "-s", "-W", "ignore", str(PROGRAM), str(out)], timeout=120, check=True)
+    return out
+
+
+def test_programs_with_requests_and_with_their_own_example_pass(folder: Path, tmp_path: Path) -> None:
+    run = compat(
+        tmp_path,
+        *SIDES["same"],
+        "--artifacts",
+        str(folder),
+        "--until",
+        "correctness",
+        "--scenario",
+        "alone",
+        all_planted=False,
+    )
+    assert {model.model: model.kind for model in run.report.models} == dict.fromkeys(
+        ("asked", "ranker"), ArtifactKind.PROGRAM
+    )
+    assert [run.row(name).status for name in ("asked", "ranker")] == [Status.PASS, Status.PASS], run.out
+    assert (run.kinds("asked"), run.kinds("ranker")) == (set(), {"guessed_inputs"})
+    asked = {call.input_set for model in run.report.models for item in model.comparisons for call in item.calls}
+    assert asked == {"monday", "example"}
+    assert "its own example inputs" in run.out
+
+
+def test_a_release_that_does_not_load_it_blocks_with_the_reason_that_was_predicted(
+    folder: Path, old_python: str, tmp_path: Path
+) -> None:
+    del old_python
+    run = compat(
+        tmp_path,
+        *(*SIDES["refusing"], "--artifacts", str(folder / "ranker.pt2"), "--until", "correctness"),
+        *("--scenario", "alone"),
+        all_planted=False,
+    )
+    row = run.row("ranker")
+    assert (row.status, run.report.judgement.decision, run.code) == (Status.FAIL, Decision.BLOCKED, 1), run.out
+    assert "load_error" in run.kinds("ranker")
+    assert row.mitigations == ()
+    (model,) = run.report.models
+    assert model.static is not None
+    assert model.static.sides["new"].prediction is Prediction.FAILS
+    assert "bisect" not in run.out
+    (cell,) = [cell for cell in row.cells if cell.status is Status.FAIL]
+    refused = harness("bisect", str(run.folder), cell.cell)
+    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
+    assert "ranker is an exported program: bisect is about TorchScript" in refused.stderr
