@@ -156,6 +156,8 @@ class Requests:
         steps: list[Step] = [("load", name)]
         for copy in copies:
             steps += [("share", copy, name), ("calls", copy)]
+        if runtime == "python":
+            deadline = _for_kinds([program.kind], deadline)
         return replace(
             self._request("run", side, deadline),
             runtime=runtime,

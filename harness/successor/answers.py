@@ -5,12 +5,11 @@ from dataclasses import replace
 
 from harness.correctness.compare import compare_answers, differs
 from harness.domain.comparison import OutputComparison
-from harness.domain.models import Artifact, ArtifactKind
+from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Answered, Effects, OldAnswers, ScenarioResult
-from harness.probing.requests import COMPILE_S
 from harness.probing.verification import legible_outputs
 from harness.successor.facts import Answers, Loader
 from harness.successor.structure import with_tuples
@@ -20,8 +19,6 @@ from harness.tensors.outputs import Outputs
 def ask(made: Artifact, loader: Loader, facts: Answered, effects: Effects, *, runtime: str = "python") -> Answers:
     """Return what a program or package answers to each request of its artifact, whatever becomes of the others."""
     deadline = deadline_of(facts.exports[made.model].declaration, facts)
-    if made.kind is ArtifactKind.PACKAGE and runtime == "python":  # there the loader asks the compiler, for seconds
-        deadline = replace(deadline, load_s=COMPILE_S, load_cpu_s=None, total_s=deadline.total_s + COMPILE_S)
     probe = effects.runner(facts.requests.run_exported(loader.side, made, deadline, runtime=runtime))
     load, *copies = probe.models
     calls = {item.name: result for item, result in zip(made.input_sets, copies, strict=True)}
