@@ -56,8 +56,8 @@ def _in_order(named, prefix, method, where, signature_of):
         index = positions.get(name, int(name) if re.match(r"^[0-9]{1,4}$", name) else None)
         if index is None and signature is None:
             raise BadInputs(
-                "%s: %r is the name of an argument, and the artifact does not load in this release, which would tell "
-                "its position; use positions: 0, 1, ..." % (where, name)
+                "%s: %r is the name of an argument, and nothing tells its position: the artifact does not load in this "
+                "release, or is no TorchScript; use positions: 0, 1, ..." % (where, name)
             )
         if index is None or (signature is not None and index >= len(signature)):
             takes = ", ".join(argument.name for argument in signature) or "no arguments"

@@ -27,26 +27,32 @@ def folder(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_programs_with_requests_and_with_their_own_example_pass(folder: Path, tmp_path: Path) -> None:
+def test_programs_pass_with_requests_and_with_their_own_example_and_bad_ones_are_rows(
+    folder: Path, tmp_path: Path
+) -> None:
+    others = tmp_path / "others"
+    others.mkdir()
+    content = (folder / "ranker.pt2").read_bytes()
+    (others / "encoder.pt2").write_bytes(content)
+    (others / "cut.pt2").write_bytes(content[: len(content) // 2])
+    (others / "models.toml").write_text(
+        '[[models]]\npath = "encoder.pt2"\nmethods = ["encode"]\n[[models]]\npath = "cut.pt2"\n'
+    )
     run = compat(
         tmp_path,
-        *SIDES["same"],
-        "--artifacts",
-        str(folder),
-        "--until",
-        "correctness",
-        "--scenario",
-        "alone",
+        *(*SIDES["same"], "--artifacts", str(folder), "--artifacts", str(others), "--scenario", "alone"),
+        *("--until", "correctness"),
         all_planted=False,
     )
-    assert {model.model: model.kind for model in run.report.models} == dict.fromkeys(
-        ("asked", "ranker"), ArtifactKind.PROGRAM
-    )
+    assert {model.kind for model in run.report.models} == {ArtifactKind.PROGRAM}
     assert [run.row(name).status for name in ("asked", "ranker")] == [Status.PASS, Status.PASS], run.out
     assert (run.kinds("asked"), run.kinds("ranker")) == (set(), {"guessed_inputs"})
     asked = {call.input_set for model in run.report.models for item in model.comparisons for call in item.calls}
     assert asked == {"monday", "example"}
     assert "its own example inputs" in run.out
+    assert run.row("encoder").status is Status.INCONCLUSIVE
+    assert "has no method 'encode': an exported program has forward alone" in run.row("encoder").reason
+    assert run.row("cut").status is Status.SAME_FAIL, run.row("cut")
 
 
 def test_a_release_that_does_not_load_it_blocks_with_the_reason_that_was_predicted(
