@@ -1,7 +1,7 @@
 """What releases say of TorchScript and of its operators: facts that were seen in them, each with its source. Pure.
 
-Seen in 2.6.0, 2.9.1, 2.10.0, 2.11.0, 2.13.0, 2.14.0 and 2.15.0, by loading one archive with warnings shown, by calling each
-operator, and in the source of ``torch.jit.load``; tests see them again in those that are installed.
+Seen in 2.6.0, 2.9.1, 2.10.0, 2.11.0, 2.13.0, 2.14.0 and 2.15.0: an archive was loaded with warnings shown, operators
+were called, and the source of ``torch.jit.load`` was read. Tests see it again in the releases that they install.
 """
 
 import re
