@@ -6,7 +6,7 @@ from harness.domain.fleet import NO_OWNER
 from harness.domain.migration import Migrated, Migration
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, escape, folded, table_line
 from harness.report.words.fleet import owners_words
-from harness.report.words.migration import horizon_summary, horizon_words, steps_words
+from harness.report.words.migration import horizon_facts, horizon_words, steps_words
 from harness.report.words.phrases import exit_words
 from harness.successor.judging import counts_words, exit_code
 from harness.successor.readiness import by_owner, has_owners, unlocked
@@ -43,7 +43,7 @@ def _cures(migration: Migration) -> Iterator[str]:
     yield "An artifact stops at its first obstacle: what would stop it next is not known, but where it says so."
     yield ""
     owned = ["owners"] if has_owners(migration) else []
-    yield table_line(("cure", "stops", "nothing else stops", "causes", *owned))
+    yield table_line(("cure", "artifacts that stop here", "that nothing else stops", "causes", *owned))
     yield table_line(("---", "---:", "---:", "---", *(["---"] * len(owned))))
     for one in found:
         causes = ", ".join(code(cause) for cause in one.causes)
@@ -82,12 +82,12 @@ def _causes(migration: Migration) -> Iterator[str]:
 
 
 def _horizon(migration: Migration) -> Iterator[str]:
-    summary = horizon_summary(migration)
-    if not summary and not migration.facts:
+    facts = horizon_facts(migration)
+    if not facts and not migration.facts:
         return
     yield "## How long they still load"
     yield ""
-    yield from bullets([("as read", summary)] if summary else [])
+    yield from bullets([("as read", fact) for fact in facts])
     yield from bullets([(fact.release, f"{fact.text} ({fact.source})") for fact in migration.facts])
     yield ""
 

@@ -18,7 +18,7 @@ from harness.report.page.engine import digest, own, page_of
 from harness.report.page.parts import BAD, GOOD, OPEN
 from harness.report.words.fleet import owners_words
 from harness.report.words.migration import (
-    horizon_summary,
+    horizon_facts,
     horizon_words,
     outcomes_words,
     steps_words,
@@ -83,7 +83,7 @@ def render_migration_html(migration: Migration) -> str:
             "cures": [_cure(found, numbers) for found in unlocked(migration)],
             "owners": [(visible(owner), outcomes_words(found)) for owner, found in by_owner(migration).items()],
             "short": SHORT,
-            "summary": visible(horizon_summary(migration)),
+            "horizon": [shorten(visible(fact), TEXT) for fact in horizon_facts(migration)],
             "facts": [(visible(fact.release), visible(fact.text), visible(fact.source)) for fact in migration.facts],
             "columns": COLUMNS,
             "statuses": tuple(outcome.value for outcome in (*WORST_FIRST, Migrated.READY) if outcome in counts),

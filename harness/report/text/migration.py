@@ -7,7 +7,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.text import counted, first_few, visible
 from harness.report.text.causes import cause_block, cause_blocks, short_lines
 from harness.report.text.grid import draw
-from harness.report.words.migration import horizon_summary, outcomes_words, unlocked_words
+from harness.report.words.migration import horizon_facts, outcomes_words, unlocked_words
 from harness.report.words.phrases import exit_words, seconds, shorten, size
 from harness.successor.judging import counts_words, exit_code
 from harness.successor.readiness import by_owner, unlocked
@@ -126,5 +126,5 @@ def _fleet(migration: Migration, width: int, *, verbose: bool) -> Iterator[str]:
     said = [f"{owner} {outcomes_words(counts).partition(';')[0]}" for owner, counts in owners.items()]
     if said:
         yield from short_lines("owners", first_few(said, len(said) if verbose else MOST_OWNERS), width)
-    if summary := horizon_summary(migration):
-        yield from short_lines("horizon", summary, width)
+    if facts := horizon_facts(migration):
+        yield from short_lines("horizon", "; ".join(facts), width)

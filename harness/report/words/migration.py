@@ -36,19 +36,20 @@ def horizon_words(found: Horizon | None) -> str:
     )
 
 
-def horizon_summary(migration: Migration) -> str:
-    """Return how many artifacts still load where: ``archives: 78 of 78 in 2.6.0, 77 in 2.15.0; ...``."""
+def horizon_facts(migration: Migration) -> tuple[str, ...]:
+    """Return how many artifacts still load where, and what releases warn of: ``archives: 78 of 78 load in 2.6.0``."""
     horizons = [model.horizon for model in migration.models if model.horizon is not None]
     newest = next((found.newest for found in horizons), "")
     warned = sum(bool(found.deprecated) for found in horizons)
-    return joined(
+    found = (
         _loads("archives", [found.archive for found in horizons]),
         _loads(".pt2", [found.program for found in horizons]),
         f"{counted(warned, 'archive')} {'has' if warned == 1 else 'have'} operators that {newest} deprecates"
         if warned
         else "",
-        *(f"{release} prints a {said} at loading" for release, said in warnings(migration)),
+        *(f"{release} prints a {said} at loading" for release, said in _warnings(migration)),
     )
+    return tuple(filter(None, found))
 
 
 def _loads(what: str, found: Sequence[Sequence[Loading]]) -> str:
@@ -66,17 +67,17 @@ def _loads(what: str, found: Sequence[Sequence[Loading]]) -> str:
     return f"{what}: {count} of {len(read)} load in {first}{more}"
 
 
-def warnings(migration: Migration) -> Iterator[tuple[str, str]]:
+def _warnings(migration: Migration) -> Iterator[tuple[str, str]]:
     """Yield each release that warns of loading TorchScript, with the kind of the warning."""
     texts = {text for _, text in ON_LOAD}
     yield from ((fact.release, fact.text.partition(":")[0]) for fact in migration.facts if fact.text in texts)
 
 
 def unlocked_words(found: Unlocked) -> str:
-    """Return ``stops 12 artifacts``, and how many of them nothing else stops where that is known."""
-    last = len(found.then_ready)
-    then = "nothing else stops them" if last == len(found.models) else f"nothing else stops {last} of them"
-    return joined(f"stops {counted(len(found.models), 'artifact')}", then if last else "")
+    """Return ``12 artifacts stop here``, and how many of them nothing else stops, where that is known."""
+    count, last = len(found.models), len(found.then_ready)
+    then = f"nothing else stops {'it' if count == 1 else 'them' if last == count else f'{last} of them'}"
+    return joined(f"{counted(count, 'artifact')} {'stops' if count == 1 else 'stop'} here", then if last else "")
 
 
 def outcomes_words(counts: Mapping[Migrated, int]) -> str:
@@ -86,11 +87,11 @@ def outcomes_words(counts: Mapping[Migrated, int]) -> str:
 
 
 def steps_words(model: MigratedModel) -> str:
-    """Return what each step took, or how it ended: ``convert 1.24 s, run in 2.6.0 load error``."""
+    """Return what each step took, or how it ended: ``convert 1.24 s, run in 2.6.0: load error``."""
     said = []
     for step in model.steps:
         where = f" in {step.release}" if step.name.startswith("run") else ""
-        took = seconds(step.seconds) if step.seconds is not None else "ok"
-        ended = step.outcome is not Outcome.COMPLETED
-        said.append(f"{step.name}{where} {step.outcome.value.replace('_', ' ').lower() if ended else took}")
+        took = f" {seconds(step.seconds)}" if step.seconds is not None else ""
+        ended = f": {step.outcome.value.replace('_', ' ')}" if step.outcome is not Outcome.COMPLETED else took
+        said.append(f"{step.name}{where}{ended}")
     return ", ".join(said)
