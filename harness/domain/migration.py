@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from harness.domain.outcome import Outcome
+from harness.domain.prediction import Prediction
 from harness.domain.verdict import Cause
 
 
@@ -129,6 +130,43 @@ class SmallestPart:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Loading:
+    """What reading a file says of loading it in one release; ``why``: the first reason where that is not yes."""
+
+    release: str
+    prediction: Prediction
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Horizon:
+    """How long an artifact still loads, as far as that is known: predicted by reading, not seen.
+
+    Attributes:
+        archive: of the TorchScript archive, one for each release that was asked; ``program``: of the ``.pt2`` that was
+            written, empty where none was.
+        newest: the newest of these releases.
+        gone: operators of the archive that it does not have.
+        deprecated: those that it has and warns of -> what to write instead, empty where the warning does not say.
+    """
+
+    archive: tuple[Loading, ...] = ()
+    program: tuple[Loading, ...] = ()
+    newest: str = ""
+    gone: tuple[str, ...] = ()
+    deprecated: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReleaseFact:
+    """One thing that is known of TorchScript in a release, and where that stands."""
+
+    release: str
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MigratedModel:
     """One artifact.
 
@@ -144,6 +182,8 @@ class MigratedModel:
             empty and None where there is none, or nobody asked. The artifact as it is remains not convertible.
         cures: the rewrites that were tried, in order.
         part: the smallest part that is not convertible; None where nobody looked for it.
+        horizon: how long it still loads; None where nothing could be read.
+        owner: whose it is, as a manifest says; empty where none does.
     """
 
     model: str
@@ -161,6 +201,25 @@ class MigratedModel:
     cured_outcome: Migrated | None = None
     cures: tuple[ConversionCure, ...] = ()
     part: SmallestPart | None = None
+    horizon: Horizon | None = None
+    owner: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unlocked:
+    """What one cure takes away.
+
+    Attributes:
+        cure: what to do; ``causes``: ids of those that it is for.
+        models: that stop there. What would stop them next is not known, but of those in ``then_ready``: nothing.
+        owners: owner -> how many of ``models``; empty where no manifest names one.
+    """
+
+    cure: str
+    causes: tuple[str, ...]
+    models: tuple[str, ...]
+    then_ready: tuple[str, ...] = ()
+    owners: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,6 +233,7 @@ class Migration:
         packaged: whether packages of AOTInductor were asked for.
         models: in the order of declaration.
         causes: of what is not ready, the worst first; each model belongs to one.
+        facts: what the releases say of TorchScript itself.
         asked, known: results that it is made of, and how many of them were known before.
         notes: what a reader must know.
     """
@@ -187,6 +247,7 @@ class Migration:
     packaged: bool = False
     models: tuple[MigratedModel, ...]
     causes: tuple[Cause, ...] = ()
+    facts: tuple[ReleaseFact, ...] = ()
     asked: int = 0
     known: int = 0
     wall_s: float = 0.0

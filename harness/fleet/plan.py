@@ -12,12 +12,12 @@ from harness.domain.fleet import PLAN_SCHEMA, FleetPlan, FleetReport
 from harness.domain.plan import PolicySettings, Settings
 from harness.environments.interpreters import inspect_interpreter
 from harness.environments.sides import env_specs
-from harness.errors import ConfigError, FixtureError, RunDirError, SelectionError
-from harness.fleet.owners import MANIFEST, FleetManifest, read_fleet_manifest
+from harness.errors import RunDirError, SelectionError
 from harness.fleet.planning import RUN_S, Content, examined, machines_for, units_of
 from harness.fleet.results import FleetResults
 from harness.fleet.stores.reading import read_store
 from harness.fleet.stores.sources import CACHE_BYTES, SourceFault, Store, listed_files, open_store
+from harness.models.owners import MANIFEST, FleetManifest, load_fleet_manifest
 from harness.probing import loaded_libraries
 from harness.probing.provision import build_environments
 from harness.probing.runner import worker_digest
@@ -271,9 +271,4 @@ def _manifest(name: str | None, store: Store) -> FleetManifest:
             raise SelectionError(f"{MANIFEST} of {store.name}: {fault.text}", "plan again") from None
     if path is None:
         return FleetManifest()
-    try:
-        return read_fleet_manifest(path.read_text(encoding="utf-8"), file=name or f"{store.name}/{MANIFEST}")
-    except OSError as error:
-        raise ConfigError(f"--manifest {name}: {error.strerror}", "name a fleet.toml") from error
-    except UnicodeDecodeError as error:
-        raise FixtureError(f"{path} cannot be read: {error}", "save it as UTF-8 text") from error
+    return load_fleet_manifest(path, file=name or f"{store.name}/{MANIFEST}")

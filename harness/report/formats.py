@@ -182,6 +182,8 @@ MATRIX: Formats["Matrix"] = Formats(
 )
 MIGRATION: Formats["Migration"] = Formats(
     Format("json", lambda found, _: _of("json.results").dump_migration(found), "migration.json"),
+    Format("markdown", lambda found, _: _of("markdown.migration").render_migration_markdown(found), "migration.md"),
+    Format("html", lambda found, _: _of("page.migration").render_migration_html(found), "migration.html"),
     Format(
         "console",
         lambda found, shown: _of("text.migration").render_migration(

@@ -34,6 +34,7 @@ VALUE_LOST = frozenset(("prim::ConstantMKLDNNTensor",))
 TOUCHES_FILES = frozenset(("aten::save", "aten::from_file"))
 """Operators that open the file that a model names, with the rights of the process that calls it."""
 LOOPS_AT_LOAD = "loops_at_load"
+OPERATOR_MISSING = "operator_missing"
 CHANGED = "semantics_changed"
 RUNS_AT_LOAD = "its __setstate__ runs while the archive is loaded"
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
@@ -149,7 +150,7 @@ def _judge_use(
     if not schemas:
         known_to_other = other is not None and use.name in other.schemas.keys() - other.library_operators
         if known_to_other or namespace in TORCHS_OWN:
-            yield _about(use, "operator_missing", Weight.STOPS, f"torch {target.torch} does not have it", EXPORT_AGAIN)
+            yield _about(use, OPERATOR_MISSING, Weight.STOPS, f"torch {target.torch} does not have it", EXPORT_AGAIN)
         else:
             text = f"torch {target.torch} alone does not have it: a library must register {namespace}::"
             yield _about(use, "custom_library_missing", Weight.STOPS, text, "load that library before the archive")

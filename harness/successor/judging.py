@@ -39,6 +39,8 @@ STOPPED: Mapping[str, tuple[str, str]] = {
 }
 SLOWER_CURE = "stay with TorchScript for this one, or try torch._inductor's max_autotune when it is packaged"
 METHOD_CURE = "a module whose forward is that method, saved as an archive of its own"
+LOOKED_AT_LAST = "tuple becomes list"
+"""The kind of obstacle that is looked for only where there is no other."""
 TUPLE_CURE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
 RESET_CURE = "take the state as an input of forward and return it, in place of the method {}"
 # What torch.export raises where a request has a size that the program does not take.
@@ -343,7 +345,7 @@ def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     if not tried.answers[0].lists:
         return None
     reason = "answers with a list where TorchScript answers with a tuple; what is in it is the same"
-    return replace(model, outcome=Migrated.DIFFERS, kind="tuple becomes list", reason=reason, cure=TUPLE_CURE)
+    return replace(model, outcome=Migrated.DIFFERS, kind=LOOKED_AT_LAST, reason=reason, cure=TUPLE_CURE)
 
 
 # By what a failed compilation, or load of a package, says: a stable word, and what to do.

@@ -14,6 +14,7 @@ HELP = CommandHelp(
     "the old release. What is known already is not run again.",
     (
         ("--artifacts models/ --new 2.15.0", "your files"),
+        ("--artifacts models/ --manifest fleet.toml --format markdown", "and whose they are, for those who decide"),
         ("--new 2.15.0 --releases 2.6.0", "and whether that release loads what 2.15.0 writes"),
         ("--new 2.15.0 --cure", "try and verify rewrites of what is not convertible"),
         ("--new 2.15.0 -k dlrm --package", "compile packages of AOTInductor as well, a minute for each"),
@@ -35,6 +36,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="releases, or the NAMEs of --env, that must load the programs too",
     )
     add_models(command)
+    command.add_argument("--manifest", metavar="FILE", help="a fleet.toml: whose the artifacts are")
     add_running(command, "--device", "--jobs", "--profile", "--deadline")
     command.add_argument("--package", action="store_true", help="compile each with AOTInductor too: minutes")
     command.add_argument("--cure", action="store_true", help="try rewrites on what is not convertible, and verify them")
@@ -64,6 +66,7 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         fresh=parsed.fresh,
         cure=parsed.cure,
         explain=parsed.parts,
+        manifest=parsed.manifest,
     )
     say(MIGRATION.render(parsed.format, found.migration, shown(found.folder, every_row=parsed.verbose)))
     return exit_code(found.migration)

@@ -17,13 +17,13 @@ from harness.domain.fleet import FleetArtifact, Serving, StoreKind
 from harness.domain.prediction import InspectedFile, Weight
 from harness.domain.text import first_few
 from harness.errors import ConfigError, SelectionError
-from harness.fleet.owners import MANIFEST, FleetManifest
 from harness.fleet.stores.sources import Listed, SourceFault, Store, listed_files
 from harness.fleet.stores.triton import CONFIG, models_in, read_config, served_versions
 from harness.models import files, names
 from harness.models.artifacts import MOST_MORE_BYTES, MOST_TIMES
 from harness.models.file_copies import digest_of
 from harness.models.given import MAY_LOAD, REQUEST_SUFFIXES, REQUESTS, is_request_file
+from harness.models.owners import MANIFEST, FleetManifest
 from harness.static.check import inspect_file
 from harness.static.judging import changed_semantics, deciding
 from harness.store.codec import digest

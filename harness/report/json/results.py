@@ -25,6 +25,7 @@ from harness.static.judging import confusion_by_direction
 from harness.static.predict import exit_code as exit_code_of_files
 from harness.store.json import JsonError, from_json
 from harness.successor.judging import exit_code as exit_code_of_migration
+from harness.successor.readiness import by_owner, unlocked
 
 SCHEMA_VERSION = 1
 T = TypeVar("T")
@@ -89,10 +90,12 @@ def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
 
 
 def dump_migration(migration: Migration) -> str:
-    """Return what became of each artifact outside of TorchScript, and how many have each outcome."""
+    """Return what became of each artifact outside of TorchScript, and what that is for all of them together."""
     return _dump(
         exit_code=int(exit_code_of_migration(migration)),
         counts={outcome.value: count for outcome, count in migration.counts.items()},
+        cures=msgspec.to_builtins(unlocked(migration)),
+        owners={owner: msgspec.to_builtins(counts) for owner, counts in by_owner(migration).items()},
         **msgspec.to_builtins(migration),
     )
 

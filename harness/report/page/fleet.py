@@ -3,15 +3,24 @@
 The artifacts are data, of which the script makes only those rows that are in sight; each text is in it once.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.domain.fleet import NO_OWNER, FleetCause, FleetReport, FleetRow, Wave, WaveKind
 from harness.domain.outcome import Status
 from harness.domain.text import counted, prose, visible
+from harness.report.page.artifacts import (
+    TEXT,
+    TITLE,
+    ArtifactCauseView,
+    CountView,
+    artifact_cause,
+    artifact_data,
+    numbers_of,
+    short,
+)
 from harness.report.page.engine import digest, own, page_of
-from harness.report.page.parts import BAD, CHANGE_TONES, GOOD, OPEN, Fact, decision_tone, tone
+from harness.report.page.parts import BAD, CHANGE_TONES, GOOD, OPEN, decision_tone, tone
 from harness.report.words.fleet import (
     KIND_WORDS,
     TREND_HEADS,
@@ -27,26 +36,10 @@ from harness.report.words.fleet import (
 from harness.report.words.phrases import exit_words, shorten
 
 COLUMNS = ("artifact", "owner", "tier", "status", "wave", "upgrade", "reason")
-CAUSES_SHOWN, SHORT, FAULTS_SHOWN, CHANGES_SHOWN, NOTES_SHOWN, NAMED = 300, 5, 200, 400, 20, 5
-_TITLE, _TEXT, _REASON = 160, 600, 300
+CAUSES_SHOWN, SHORT, FAULTS_SHOWN, CHANGES_SHOWN, NOTES_SHOWN = 300, 5, 200, 400, 20
 NO_RESULT = "NO RESULT"
+FILTERS = (Status.FAIL.value, Status.INCONCLUSIVE.value, NO_RESULT, Status.PASS.value)
 TONES = {WaveKind.READY: GOOD, WaveKind.SWITCH: OPEN, WaveKind.BLOCKED: BAD, WaveKind.UNKNOWN: OPEN}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FleetCauseView:
-    """One cause; ``owners`` are numbers of owners, by which the script shows one owner's alone."""
-
-    id: str
-    status: str
-    tone: str
-    title: str
-    count: str
-    brief: str
-    evidence: tuple[Fact, ...]
-    commands: tuple[Fact, ...]
-    named: tuple[str, ...]
-    owners: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,18 +56,9 @@ class WaveView:
     owners: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CountView:
-    """How many artifacts wait for the same kind of thing."""
-
-    number: int
-    word: str
-    tone: str
-
-
 def render_fleet_html(report: FleetReport) -> str:
     """Return the page, ending with a newline; identical answers give identical bytes."""
-    style, script = own("style.css") + own("fleet.css"), own("fleet.js")
+    style, script = own("style.css") + own("artifacts.css"), own("artifacts.js")
     owners = sorted({row.owner or NO_OWNER for row in report.rows})
     numbers = {owner: at for at, owner in enumerate(owners)}
     waves = [_wave(number, wave, numbers) for number, wave in numbered(report)]
@@ -91,10 +75,10 @@ def render_fleet_html(report: FleetReport) -> str:
             "tone": decision_tone(report.decision),
             "old": visible(report.old),
             "new": visible(report.new),
-            "reason": shorten(prose(report.reason), _TEXT),
+            "reason": shorten(prose(report.reason), TEXT),
             "exit": f"exit code {report.exit_code}: {exit_words(report.exit_code)}",
             "store": f"{visible(report.store)}, {visible(report.device)}: {store_words(report)}",
-            "notes": tuple(shorten(prose(note), _TEXT) for note in report.notes[:NOTES_SHOWN]),
+            "notes": tuple(shorten(prose(note), TEXT) for note in report.notes[:NOTES_SHOWN]),
             "total": len(report.rows),
             "counts": tuple(_counts(report)),
             "waves": waves,
@@ -105,15 +89,16 @@ def render_fleet_html(report: FleetReport) -> str:
             "trend_heads": TREND_HEADS,
             "trend": [tuple(visible(text) for text in trend_row(one)) for one in since.trend] if since else (),
             "changes": [
-                (visible(item.name), visible(item.owner or NO_OWNER), _text(change_words(item)))
+                (visible(item.name), visible(item.owner or NO_OWNER), short(change_words(item)))
                 for item in (since.changes[:CHANGES_SHOWN] if since is not None else ())
             ],
             "more_changes": max(0, len(since.changes) - CHANGES_SHOWN) if since is not None else 0,
             "faults": [
-                (item.label, _text(item.text), f"tried {item.tries} times") for item in report.faults[:FAULTS_SHOWN]
+                (item.label, short(item.text), f"tried {item.tries} times") for item in report.faults[:FAULTS_SHOWN]
             ],
             "more_faults": max(0, len(report.faults) - FAULTS_SHOWN),
             "columns": COLUMNS,
+            "statuses": FILTERS,
             "data": _data(report, owners),
         },
     )
@@ -126,51 +111,26 @@ def _counts(report: FleetReport) -> Iterator[CountView]:
             yield CountView(number=number, word=words, tone=TONES[kind])
 
 
-def _numbers(owners: Sequence[str], numbers: dict[str, int]) -> str:
-    return " ".join(str(numbers[owner]) for owner in owners if owner in numbers)
-
-
 def _wave(number: str, wave: Wave, numbers: dict[str, int]) -> WaveView:
     return WaveView(
         number=number if number != "-" else "stays",
         kind=KIND_WORDS[wave.kind],
         tone=TONES[wave.kind],
         count=len(wave.artifacts),
-        words=shorten(prose(wave_words(wave)), _TITLE),
-        cure=shorten(prose(wave.cure), _TEXT),
+        words=shorten(prose(wave_words(wave)), TITLE),
+        cure=shorten(prose(wave.cure), TEXT),
         whose=visible(owners_words(wave.owners)),
-        owners=_numbers(tuple(wave.owners), numbers),
+        owners=numbers_of(wave.owners, numbers),
     )
 
 
-def _cause(item: FleetCause, numbers: dict[str, int]) -> FleetCauseView:
-    cause = item.cause
-    evidence = [("owners", owners_words(item.owners, len(item.owners))), *cause.evidence]
-    evidence += [("cure", cause.cure)] if cause.cure else []
-    return FleetCauseView(
-        id=visible(cause.id),
-        status=cause.status.value,
-        tone=tone(cause.status),
-        title=shorten(prose(cause.title), _TITLE),
-        count=f"{counted(len(cause.models), 'artifact')}, {counted(item.programs, 'program')}",
-        brief=shorten(prose(f"cure: {cause.cure}" if cause.cure else owners_words(item.owners)), _TITLE),
-        evidence=tuple((visible(label), shorten(prose(text), _TEXT)) for label, text in evidence if text),
-        commands=tuple((visible(label), visible(command)) for label, command in cause.commands),
-        named=tuple(shorten(visible(name), 80) for name in cause.models[:NAMED]),
-        owners=_numbers(tuple(item.owners), numbers),
-    )
-
-
-def _text(text: str) -> str:
-    return shorten(prose(text), _REASON)
+def _cause(item: FleetCause, numbers: dict[str, int]) -> ArtifactCauseView:
+    count = f"{counted(len(item.cause.models), 'artifact')}, {counted(item.programs, 'program')}"
+    return artifact_cause(item.cause, item.owners, numbers, count)
 
 
 def _data(report: FleetReport, owners: Sequence[str]) -> str:
-    """Return the artifacts as JSON that may stand in a page: ASCII, and without any ``<`` or ``&``.
-
-    ``texts`` has every text once; a row is numbers of texts as in ``COLUMNS``, then of its causes, its change and path.
-    """
-    texts: dict[str, int] = {}
+    """Return the artifacts, those that need somebody first."""
     waves = {name: (number, wave) for number, wave in numbered(report) for name in wave.artifacts}
     changes = {item.name: item for item in report.since.changes} if report.since is not None else {}
     place = urgency(report)
@@ -180,10 +140,10 @@ def _data(report: FleetReport, owners: Sequence[str]) -> str:
         for name in item.cause.models:
             causes.setdefault(name, []).append(item.cause.id)
 
-    def row_of(row: FleetRow) -> list[int]:
+    def row_of(row: FleetRow) -> tuple[str, ...]:
         number, wave = waves.get(row.name, ("", None))
         change = changes.get(row.name)
-        said = (
+        return (
             row.name,
             row.owner or NO_OWNER,
             row.tier,
@@ -195,20 +155,8 @@ def _data(report: FleetReport, owners: Sequence[str]) -> str:
             change.change.words if change is not None else "",
             row.path,
         )
-        return [texts.setdefault(_text(text), len(texts)) for text in said]
 
-    rows = [row_of(row) for row in sorted(report.rows, key=lambda row: (place.get(row.name, 0), row.name))]
+    rows = sorted(report.rows, key=lambda row: (place.get(row.name, 0), row.name))
     tones = {status.value: tone(status) for status in Status} | {NO_RESULT: OPEN}
     changed = {item.words: CHANGE_TONES[item] for item in CHANGE_TONES}
-    found = {
-        "columns": COLUMNS,
-        "owners": [_text(owner) for owner in owners],
-        "tones": tones,
-        "changes": changed,
-        "texts": list(texts),
-        "rows": rows,
-    }
-    text = json.dumps(found, separators=(",", ":"))
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
+    return artifact_data(COLUMNS, map(row_of, rows), status="status", owners=owners, tones=tones, changes=changed)

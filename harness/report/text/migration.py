@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 from harness.domain.measurement import signed_percent
 from harness.domain.migration import Migrated, MigratedModel, Migration, Step
 from harness.domain.outcome import Outcome, Status
-from harness.domain.text import counted, visible
+from harness.domain.text import counted, first_few, visible
 from harness.report.text.causes import cause_block, cause_blocks, short_lines
 from harness.report.text.grid import draw
+from harness.report.words.migration import horizon_facts, outcomes_words, unlocked_words
 from harness.report.words.phrases import exit_words, seconds, shorten, size
 from harness.successor.judging import counts_words, exit_code
+from harness.successor.readiness import by_owner, unlocked
 
 LEAST_WIDTH = 80
 MOST_LINES = 60
@@ -19,6 +21,8 @@ LONGEST_NAME = 32
 MOST_NOTES = 3
 # Seconds of the compilation, of the load in C++; how it came through beside others; a warm call beside TorchScript.
 PACKAGE_HEADS = ("package", "in C++", "served", "steady")
+MOST_CURES = 3
+MOST_OWNERS = 4
 COLOURS = {Status.FAIL.value: "31", Status.INCONCLUSIVE.value: "33", Migrated.READY.value: "32"}
 
 
@@ -117,6 +121,7 @@ def _cell(step: Step | None) -> str:
 
 
 def _foot(migration: Migration, directory: str, width: int, *, verbose: bool) -> Iterator[str]:
+    yield from _fleet(migration, width, verbose=verbose)
     notes = migration.notes if verbose else migration.notes[:MOST_NOTES]
     for note in notes:
         yield from short_lines("note", note, width)
@@ -134,7 +139,19 @@ def _foot(migration: Migration, directory: str, width: int, *, verbose: bool) ->
     known = f"{migration.known} of {counted(migration.asked, 'result')} were known already; {seconds(migration.wall_s)}"
     yield from short_lines("results", known, width)
     if directory:
-        yield f"{'reports':<10}{visible(directory)}/migration.json"
+        yield f"{'reports':<10}{visible(directory)}/migration.html, .md, .json"
     yield from short_lines("models", counts_words(migration), width)
     code = int(exit_code(migration))
     yield f"exit code {code}: {exit_words(code)}"
+
+
+def _fleet(migration: Migration, width: int, *, verbose: bool) -> Iterator[str]:
+    """Yield what one cure takes away, whose artifacts wait, and how long they still load."""
+    cures, owners = unlocked(migration), by_owner(migration)
+    for found in cures if verbose else cures[:MOST_CURES]:
+        yield from short_lines("one cure", f"{unlocked_words(found)}: {found.cure}", width)
+    said = [f"{owner} {outcomes_words(counts).partition(';')[0]}" for owner, counts in owners.items()]
+    if said:
+        yield from short_lines("owners", first_few(said, len(said) if verbose else MOST_OWNERS), width)
+    if facts := horizon_facts(migration):
+        yield from short_lines("horizon", "; ".join(facts), width)

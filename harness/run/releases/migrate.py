@@ -1,21 +1,24 @@
 """Can artifacts leave TorchScript: they are converted in one release, and what comes of it is run in others."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from harness.archive.code import CodeMemory
 from harness.decision.inputs import guess_notes
 from harness.diagnosis.rewrite.conversion import try_cures
 from harness.diagnosis.unconvertible import with_parts
 from harness.domain.environment import EnvSpec
-from harness.domain.migration import Migration
-from harness.domain.models import ArtifactKind
+from harness.domain.migration import Horizon, Migration
+from harness.domain.models import ArtifactKind, ModelDeclaration
 from harness.domain.plan import Plan
 from harness.hang import watchdog
 from harness.models.imported_source import ImportedSource
+from harness.models.owners import FleetManifest, load_fleet_manifest
 from harness.probing.facts import Answered, Effects, Provisioned
 from harness.probing.provision import build_environments, opened
-from harness.releases.release import Release, ask_releases, make_row, release_keys
+from harness.releases.release import Release, Row, ask_releases, make_row, release_keys
 from harness.report.formats import MIGRATION, Shown
 from harness.run.options import (
     Options,
@@ -26,13 +29,17 @@ from harness.run.options import (
 )
 from harness.run.plan import plan_of_probes
 from harness.run.releases.named import refuse_unused_interpreters, spec_of, store_folder
+from harness.static.check import inspect_file
 from harness.store.run_folder import RunDir
-from harness.successor.facts import Loader
+from harness.successor.deprecation import release_facts
+from harness.successor.facts import Loader, Tried
+from harness.successor.horizon import horizon
 from harness.successor.judging import causes_of, judge
 from harness.successor.migrate import try_all
 from harness.successor.serving import without_cpp
 from harness.system import clock
 from harness.system.progress import Progress
+from harness.worker import wire
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +59,7 @@ def migrate(
     fresh: bool = False,
     cure: bool = False,
     explain: bool = False,
+    manifest: str | None = None,
 ) -> FinishedMigration:
     """Return what becomes of each artifact outside of TorchScript; what is known already is not run again.
 
@@ -63,11 +71,13 @@ def migrate(
         fresh: whether what earlier runs found is asked again.
         cure: whether rewrites are tried on what is not convertible.
         explain: whether the smallest part that is not convertible is looked for, in one artifact of each cause.
+        manifest: a ``fleet.toml``, of which owners are taken.
 
     Raises:
         ConfigError: a name, the configuration or a file is wrong.
         EnvironmentUnavailable: a release could not be provisioned.
     """
+    said = load_fleet_manifest(Path(manifest), file=manifest) if manifest is not None else FleetManifest()
     table, settings = settings_of(options)
     configured: Sequence[str] = table.get("releases", ())
     new = settings.new if "new" in options.overrides or not configured else configured[-1]
@@ -78,21 +88,18 @@ def migrate(
     plan = _of_torchscript(plan_of_probes(options, settings, old=specs[settings.old], new=specs[new]))
     with RunDir.shared(store_folder(options)) as store:
         try:
-            found = _run(
-                _Asked(
-                    plan=plan,
-                    specs=specs,
-                    old=settings.old,
-                    loaders=loaders,
-                    package=package,
-                    fresh=fresh,
-                    cure=cure,
-                    explain=explain,
-                ),
-                options,
-                store,
-                progress,
+            asked = _Asked(
+                plan=plan,
+                specs=specs,
+                old=settings.old,
+                loaders=loaders,
+                package=package,
+                fresh=fresh,
+                cure=cure,
+                explain=explain,
+                said=said,
             )
+            found = _run(asked, options, store, progress)
         except KeyboardInterrupt:
             progress.note("interrupted; finished results are kept, and the same command goes on with them")
             raise
@@ -122,6 +129,7 @@ class _Asked:
     fresh: bool
     cure: bool
     explain: bool
+    said: FleetManifest
 
 
 def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> Migration:
@@ -148,7 +156,8 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
     with ready as effects:
         releases, notes = ask_releases(plan, environments, keys, effects, fresh=asked.fresh)
         by_name = {release.name: release for release in releases}
-        answered = _answered(plan, by_name[asked.old], releases, effects)
+        row = _row(plan, by_name[asked.old], releases, effects)
+        answered = row.facts
         ways = [Loader(name=name, side=by_name[name].key) for name in loaders]
         no_cpp = without_cpp(answered, effects, ways[0].side) if asked.package else "no package was asked for"
         tried = try_all(answered, ways, effects, package=asked.package, in_cpp=not no_cpp)
@@ -158,6 +167,12 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
             models = with_parts(tried, models, both, effects)
         if asked.cure:
             models = try_cures(tried, models, both, ways, effects, package=asked.package)
+        progress.stage("read what was written", len(tried))
+        owners, idle = _owners(plan.models, asked.said)
+        models = [
+            replace(model, horizon=_horizon(one, row, releases, progress), owner=owners.get(one.model, ""))
+            for one, model in zip(tried, models, strict=True)
+        ]
         progress.finish()
         return Migration(
             device=plan.device,
@@ -169,6 +184,9 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
             packaged=asked.package,
             models=tuple(models),
             causes=causes_of(models),
+            facts=tuple(
+                fact for release in releases for fact in release_facts(release.name, release.fingerprint.torch)
+            ),
             asked=len({result.key for result in effects.runner.finished}),
             known=len(effects.runner.results.reused),
             wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
@@ -177,21 +195,53 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
                 *guess_notes({name: export.artifact for name, export in answered.exports.items()}),
                 *notes,
                 *([f"packages were not loaded, served or timed in C++: {no_cpp}"] if asked.package and no_cpp else []),
+                *idle,
                 *(f"{folder} holds too much Python source to tell changes: not reused" for folder in source.too_many),
                 *(f"could not be ended: {name}" for name in effects.runner.unreaped),
             ),
         )
 
 
-def _answered(plan: Plan, old: Release, releases: Sequence[Release], effects: Effects) -> Answered:
-    """Return the artifacts with their golden outputs: exported, or taken over, by the old release."""
+def _row(plan: Plan, old: Release, releases: Sequence[Release], effects: Effects) -> Row:
+    """Return the artifacts with their golden outputs: exported, or taken over, by the old release; and read."""
     facts = Provisioned(plan=plan, fingerprints={release.key: release.fingerprint for release in releases})
     row = make_row(old.name, old, plan.models, facts, effects, memory=CodeMemory())
     effects.runner.release(old.key)
-    return row.facts
+    return row
 
 
 def _in_both(answered: Answered, old: Release, new: Release) -> Answered:
     """Return the facts for what asks two sides, ``old`` and ``new``: rewrites and searches."""
     sides = {"old": old.fingerprint, "new": new.fingerprint}
     return replace(answered, fingerprints={**answered.fingerprints, **sides})
+
+
+def _horizon(tried: Tried, row: Row, releases: Sequence[Release], progress: Progress) -> Horizon | None:
+    """Return how long an artifact, and the program that was made of it, still load."""
+    program = None
+    if tried.answers and tried.conversion is not None:  # else none was written
+        folder = tried.conversion.directory
+        program = inspect_file(
+            str(Path(folder) / (tried.model + wire.PROGRAM)), {}, within=os.path.realpath(folder)
+        ).facts
+    registries = {release.name: release.registry for release in releases if release.registry is not None}
+    progress.step(tried.model)
+    return horizon(row.read.get(tried.model), program, registries, row.release.registry)
+
+
+def _owners(models: Sequence[ModelDeclaration], said: FleetManifest) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return whose each model is, and notes on what the manifest says of none; a pattern means the path of its file."""
+    paths = {model.name: _path_of(model) for model in models}
+    owners = {name: str(said.of(path).get("owner", "")) for name, path in paths.items()}
+    return owners, said.idle(paths.values())
+
+
+def _path_of(model: ModelDeclaration) -> str:
+    """Return the path of a model's file below the folder that was named; the name of one that is no file."""
+    if model.given is None:
+        return model.name
+    real = Path(os.path.realpath(model.given.path))
+    for folder in filter(None, (model.given.within, os.path.realpath(model.package_root))):
+        if real.is_relative_to(folder):
+            return real.relative_to(folder).as_posix()
+    return real.name

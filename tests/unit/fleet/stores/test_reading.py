@@ -10,7 +10,7 @@ import pytest
 from harness.domain.fleet import FleetArtifact, StoreKind
 from harness.errors import ConfigError, SelectionError
 from harness.fleet.stores import reading
-from harness.fleet.owners import FleetManifest, read_fleet_manifest
+from harness.models.owners import FleetManifest, read_fleet_manifest
 from harness.fleet.stores.reading import ReadStore, read_store
 from harness.fleet.stores.sources import FolderStore
 from harness.system.progress import Progress

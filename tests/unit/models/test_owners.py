@@ -3,7 +3,7 @@
 import pytest
 
 from harness.errors import FixtureError
-from harness.fleet.owners import read_fleet_manifest
+from harness.models.owners import read_fleet_manifest
 
 TEXT = """
 tiers = ["batch", "online"]

@@ -1,9 +1,10 @@
 "use strict";
-// Everything here is a convenience: without it the page shows causes and waves, and owners.csv has the artifacts.
+// Everything here is a convenience: without it the page shows all but the artifacts, which a file beside it has.
 (() => {
   const HEIGHT = 34, SPARE = 12;
-  const { columns, owners, tones, changes, texts, rows } = JSON.parse(document.getElementById("data").textContent);
-  const [NAME, OWNER, , STATUS, WAVE, , REASON, CAUSES, CHANGE, PATH] = Array(10).keys();
+  const { columns, status, owners, tones, changes, texts, rows } = JSON.parse(document.getElementById("data").textContent);
+  // Of a row: what the columns show, then what only searching, pills and titles need.
+  const NAME = 0, OWNER = 1, STATUS = columns.indexOf(status), CAUSES = columns.length, CHANGE = CAUSES + 1, TITLE = CAUSES + 2;
   const view = document.getElementById("window");
   const body = view.querySelector(".artifacts");
   const heads = [...view.querySelectorAll("[role=columnheader]")];
@@ -48,7 +49,7 @@
       const cell = cellOf(column === STATUS ? "" : text, column === NAME ? "rowheader" : "cell");
       if (column === NAME) {
         cell.className = "name";
-        cell.title = texts[row[PATH]];
+        cell.title = texts[row[TITLE]];
       }
       if (column === STATUS) {
         cell.append(pill(text, tones[text]));

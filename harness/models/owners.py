@@ -1,4 +1,4 @@
-"""A fleet's manifest, ``fleet.toml``: whose artifacts these are, how much they matter, and how they are asked. Pure.
+"""A fleet's manifest, ``fleet.toml``: whose artifacts these are, how much they matter, and how they are asked.
 
 Each ``[[artifacts]]`` table is about the paths that its ``match`` means; a later table wins over an earlier one, key by
 key. What it says of requests and tolerances has the keys of ``models.toml``.
@@ -8,10 +8,11 @@ import fnmatch
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from harness.config.schema import TEXT, Kind, Table, read
-from harness.errors import FixtureError
+from harness.errors import ConfigError, FixtureError
 from harness.models.manifest import MODEL, MOST_BYTES
 from harness.models.requests import read_requests
 
@@ -54,6 +55,21 @@ class FleetManifest:
             for pattern, _ in self.entries
             if not any(fnmatch.fnmatchcase(path, pattern) for path in known)
         )
+
+
+def load_fleet_manifest(path: Path, *, file: str) -> FleetManifest:
+    """Return what a manifest says; ``file`` is its name for messages.
+
+    Raises:
+        ConfigError: the file cannot be opened.
+        FixtureError: it is no manifest.
+    """
+    try:
+        return read_fleet_manifest(path.read_text(encoding="utf-8"), file=file)
+    except OSError as error:
+        raise ConfigError(f"--manifest {file}: {error.strerror}", "name a fleet.toml") from error
+    except UnicodeDecodeError as error:
+        raise FixtureError(f"{file} cannot be read: {error}", "save it as UTF-8 text") from error
 
 
 def read_fleet_manifest(text: str, *, file: str) -> FleetManifest:
