@@ -192,6 +192,7 @@ TEXTS: Mapping[str, Mapping[str, Text]] = {
         "mixed": lambda: render_migration(migrations.MIXED, width=WIDTH, directory=_paths("matrix")),
         "cured": lambda: render_migration(migrations.CURED, width=WIDTH, directory=_paths("matrix")),
         "many": lambda: render_migration(migrations.many(), width=WIDTH),
+        "owned": lambda: render_migration(migrations.OWNED, width=WIDTH),
         "hostile": lambda: render_migration(migrations.hostile(), width=WIDTH, verbose=True),
     },
     "render_heat_map": {
