@@ -34,7 +34,8 @@ class Limits:
         members: entries of the zip's directory, whose own size is bounded by ``directory_bytes``.
         code_bytes: of one code file, and ``total_code_bytes`` of all, unpacked; ``debug_bytes``: of what torch keeps
             about where they come from.
-        program_bytes: of the JSON of an exported program.
+        program_bytes: of the JSON of an exported program, or of a library that is packed; ``symbol_bytes``: of one
+            table of a library's symbols.
         ratio: unpacked to packed bytes of one member; deflate reaches 1032.
         pickle_bytes: of one pickle; ``pickle_steps``: opcodes in it.
         nesting: brackets within brackets in code.
@@ -49,6 +50,7 @@ class Limits:
     total_code_bytes: int = 16 << 20
     debug_bytes: int = 64 << 20
     program_bytes: int = 64 << 20
+    symbol_bytes: int = 64 << 20
     ratio: int = 200
     pickle_bytes: int = 32 << 20
     pickle_steps: int = 2_000_000

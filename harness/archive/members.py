@@ -155,11 +155,7 @@ def read_member(source: Source, member: Member, limit: int, limits: Limits) -> b
         raise CannotRead("too_large", f"{member.name!r} unpacks to {member.size} bytes; at most {limit} are read")
     if member.size > limits.ratio * max(member.packed, 64):
         raise CannotRead("zip_bomb", f"{member.name!r} unpacks from {member.packed} to {member.size} bytes")
-    head = source.read(member.offset, LOCAL_BYTES)
-    if len(head) < LOCAL_BYTES or head[:4] != LOCAL:
-        raise CannotRead("damaged", f"{member.name!r} is not where the directory says")
-    begin = member.offset + LOCAL_BYTES + sum(struct.unpack("<HH", head[26:30]))
-    packed = source.read(begin, min(member.packed, limit + (limit >> 8) + 1024))
+    packed = source.read(_begin(source, member), min(member.packed, limit + (limit >> 8) + 1024))
     if len(packed) < member.packed:
         raise CannotRead("damaged", f"{member.name!r} ends beyond the file: truncated?")
     data = packed if member.method == STORED else _inflate(packed, member)
@@ -168,6 +164,54 @@ def read_member(source: Source, member: Member, limit: int, limits: Limits) -> b
     if zlib.crc32(data) != member.crc:
         raise CannotRead("damaged", f"{member.name!r} does not match its checksum")
     return data
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A member that is not packed, to be read in place."""
+
+    source: Source
+    begin: int
+    size: int
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return up to ``length`` bytes from ``offset``."""
+        return self.source.read(self.begin + offset, max(0, min(length, self.size - offset)))
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """A member's content, to be read as a file."""
+
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return len(self.data)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return up to ``length`` bytes from ``offset``."""
+        return self.data[offset : offset + length]
+
+
+def open_member(source: Source, member: Member, limits: Limits) -> Source:
+    """Return one member as a file: checked where it can be read whole, in place where it is large and not packed.
+
+    Raises:
+        CannotRead: as ``read_member``.
+    """
+    if member.method != STORED or member.size <= limits.program_bytes or not _can_unpack(member):
+        return Unpacked(read_member(source, member, limits.program_bytes, limits))
+    return Part(source, _begin(source, member), member.size)
+
+
+def _begin(source: Source, member: Member) -> int:
+    head = source.read(member.offset, LOCAL_BYTES)
+    if len(head) < LOCAL_BYTES or head[:4] != LOCAL:
+        raise CannotRead("damaged", f"{member.name!r} is not where the directory says")
+    names, extra = struct.unpack("<HH", head[26:30])
+    return member.offset + LOCAL_BYTES + int(names) + int(extra)
 
 
 def _can_unpack(member: Member) -> bool:

@@ -1,65 +1,64 @@
-"""Reads a package of AOTInductor into facts: for which machine, CPU and device it was compiled, what it calls by name.
+"""Reads a package of AOTInductor into facts: for which machine, CPU and device it was compiled, what it asks of torch.
 
-The machine stands in the header of its library; the rest in what torch has written beside it, which 2.6.0 does not yet.
+The machine and the functions of torch stand in its library; the rest in what torch has written beside it, which 2.6.0
+does not yet.
 """
 
-import json
-import struct
 from typing import Any
 
-from harness.archive.limits import CannotRead, Limits, Source
-from harness.archive.members import Directory, read_member
-from harness.domain.archive import ProgramContainer, ProgramFacts
+from harness.archive.elf import read_library
+from harness.archive.limits import Limits, Source
+from harness.archive.members import Directory, open_member, read_member
+from harness.archive.plain_json import read_json
+from harness.domain.archive import ArchiveProblem, ProgramContainer, ProgramFacts
 
-ELF, ELF_HEADER = b"\x7fELF", 20
-LITTLE = 1
-MACHINES = {0x3E: "x86_64", 0xB7: "aarch64", 0x15: "ppc64le", 0x16: "s390x", 0xF3: "riscv64"}
+TORCHS_FUNCTIONS = ("aoti_torch_", "torch_")
+"""How the functions of torch's C interface for compiled code begin: torch/csrc/inductor/aoti_torch/c and stable/c."""
 INSTRUCTIONS = {"avx512": "avx512f", "neon": "asimd"}
 """Where torch names them otherwise than ``/proc/cpuinfo``."""
 METADATA = "_metadata.json"
 
 
-def read_package(source: Source, directory: Directory, limits: Limits, version: str) -> ProgramFacts:
-    """Return what a package tells.
+def read_package(
+    source: Source, directory: Directory, limits: Limits, version: str
+) -> tuple[ProgramFacts, tuple[ArchiveProblem, ...]]:
+    """Return what a package tells, and what of it could not be understood.
 
     Raises:
         CannotRead: a member is damaged, or what should be JSON is none.
     """
     written: dict[str, Any] = {}
     operators: set[str] = set()
-    machine = ""
+    functions: set[str] = set()
+    machines: list[str] = []
+    problems = []
     for name, member in sorted(directory.inside.items()):
-        if name.endswith(".so") and not machine and member.size <= limits.program_bytes:
-            machine = _machine(read_member(source, member, limits.program_bytes, limits)[:ELF_HEADER])
+        if name.endswith(".so"):
+            library = read_library(open_member(source, member, limits), limits)
+            if library is None:
+                problems.append(ArchiveProblem(kind="no_library", text=f"{name} is no library of Linux"))
+                continue
+            machines.append(library.machine)
+            functions |= {one for one in library.takes if one.startswith(TORCHS_FUNCTIONS)}
         elif name.endswith(".json"):
-            content = _json(name, read_member(source, member, limits.program_bytes, limits))
+            content = read_json(name, read_member(source, member, limits.program_bytes, limits))
             if name.endswith(METADATA):
                 written |= content if isinstance(content, dict) else {}
             else:
                 operators |= _operators(content)
+    if not machines and not problems:
+        problems.append(ArchiveProblem(kind="member_missing", text="*.so is not there: it holds no compiled code"))
     words = _text(written, "AOTI_CPU_ISA").lower().split()
-    return ProgramFacts(
+    facts = ProgramFacts(
         container=ProgramContainer.COMPILED,
         archive_version=version,
         operators=tuple(sorted(operators)),
-        machine=machine or _text(written, "AOTI_MACHINE"),
+        functions=tuple(sorted(functions)),
+        machine=machines[0] if machines else _text(written, "AOTI_MACHINE"),
         instructions=tuple(INSTRUCTIONS.get(word, word) for word in words if word != "invalid_vec_isa"),
         on=_text(written, "AOTI_DEVICE_KEY"),
     )
-
-
-def _machine(header: bytes) -> str:
-    if len(header) < ELF_HEADER or not header.startswith(ELF):
-        return ""
-    (number,) = struct.unpack_from("<H" if header[5] == LITTLE else ">H", header, 18)
-    return MACHINES.get(number, f"ELF machine {number}")
-
-
-def _json(name: str, data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise CannotRead("damaged", f"{name!r} is no JSON: {error}") from None
+    return facts, tuple(problems)
 
 
 def _text(written: dict[str, Any], key: str) -> str:

@@ -110,6 +110,21 @@ class ProgramContainer(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SchemaUse:
+    """Which parts of its schema (torch/_export/serde/schema.py) an exported program uses.
+
+    Attributes:
+        fields: name of a field -> one within its value. Of lists and of mappings, the values are meant.
+        alternatives: likewise, where the value has nothing but this one: what a union holds is written like that.
+        numbers: name of a field -> the number that stands for a dtype, a layout, ...
+    """
+
+    fields: tuple[tuple[str, str], ...] = ()
+    alternatives: tuple[tuple[str, str], ...] = ()
+    numbers: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ProgramFacts:
     """What was read of an exported program.
 
@@ -119,6 +134,10 @@ class ProgramFacts:
         torch: the release that wrote it, empty where it does not say.
         operators: ``"aten.add.Tensor"``, ...; ``dtypes``: of its tensors. Of a package those that it calls by name:
             the others are compiled.
+        callables: functions that are no operators, ``"_operator.mul"`` or ``"torch.sym_max"``.
+        uses: of its schema; ``lists_of_one``: operators of Python whose only result is written as a list.
+        weights_listed: whether weights lie one by one, with a list of them beside.
+        functions: of torch's C interface, which the code of a package calls.
         machine: for which a package is compiled, ``"x86_64"``, ...; ``instructions``: of the CPU, as ``/proc/cpuinfo``
             names them; ``on``: the kind of device. Empty where it does not say.
     """
@@ -129,6 +148,11 @@ class ProgramFacts:
     torch: str = ""
     operators: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
+    callables: tuple[str, ...] = ()
+    uses: SchemaUse = SchemaUse()
+    lists_of_one: tuple[str, ...] = ()
+    weights_listed: bool = False
+    functions: tuple[str, ...] = ()
     machine: str = ""
     instructions: tuple[str, ...] = ()
     on: str = ""
@@ -230,15 +254,32 @@ class Upgrader:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Programs:
-    """Which exported programs a release reads.
+    """Which exported programs and packages a release reads.
 
     Attributes:
         schema: the version that it writes, the major one first; empty where it has no torch.export.
         archive: the version of archives that it reads and writes; empty where it knows only the older container.
+        alternatives, fields, numbers: name of a field of the schema -> what it knows within its value, see
+            ``SchemaUse``.
+        skips_fields: whether a field that it does not know is passed over; else loading fails there.
+        weights_listed: whether it reads weights that lie one by one.
+        operators: those that are there once torch.export is imported and that are no part of ``schemas``: of Python.
+        callables: other functions that a program may call.
+        packages: whether it loads packages of AOTInductor; ``functions``: those of torch's C interface that its
+            libraries export.
     """
 
     schema: tuple[int, ...] = ()
     archive: str = ""
+    alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    skips_fields: bool = False
+    weights_listed: bool = False
+    operators: tuple[str, ...] = ()
+    callables: tuple[str, ...] = ()
+    packages: bool = False
+    functions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,17 +9,21 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from harness.archive import elf, packages
 from harness.archive.code import TYPE_WORDS
-from harness.archive.limits import CannotRead
+from harness.archive.elf import read_library
+from harness.archive.limits import LIMITS, CannotRead
+from harness.archive.packages import TORCHS_FUNCTIONS
 from harness.archive.schemas import parse_schema
 from harness.domain.archive import OperatorRegistry, Programs, Schema, Upgrader
 from harness.domain.environment import Environment
 from harness.environments.interpreters import inspect_interpreter
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
+from harness.models.files import opened
 from harness.probing import loaded_libraries, processes
 from harness.probing.events import EventTail
 from harness.store import codec
@@ -32,6 +36,7 @@ from harness.worker import wire
 FOLDER = "registries"
 DEADLINE_S = 180.0
 WORKER = processes.BOOTSTRAP.with_name("operator_registry.py")
+READERS = (Path(elf.__file__), Path(packages.__file__))
 LOADERS = tuple(processes.BOOTSTRAP.with_name(name) for name in ("libraries.py", "setters.py"))
 
 
@@ -48,6 +53,7 @@ class Dump:
     type_names: list[str]
     library_operators: list[str] = field(default_factory=list)
     programs: Programs = field(default_factory=Programs)
+    torch_libraries: list[str] = field(default_factory=list)
 
 
 def registries_of(environments: Mapping[str, Environment], root: Path) -> dict[str, OperatorRegistry]:
@@ -139,7 +145,7 @@ def _key(environment: Environment) -> str:
         environment.interpreter,
         torch,
         build,
-        *(path.read_text(encoding="utf-8") for path in (WORKER, *LOADERS)),
+        *(path.read_text(encoding="utf-8") for path in (WORKER, *LOADERS, *READERS)),
         sorted(TYPE_WORDS),
         loaded_libraries.identity(environment),
     ]
@@ -157,7 +163,7 @@ def _ask(environment: Environment, run_dir: Path, patience: Patience) -> Dump:
         codec.write_atomically(run_dir / wire.REQUEST, codec.canonical(request))
         _run(environment, run_dir, patience)
         if (run_dir / wire.REGISTRY).exists():
-            return codec.read_json(run_dir / wire.REGISTRY, Dump)
+            return _with_functions(codec.read_json(run_dir / wire.REGISTRY, Dump))
         refused = loaded_libraries.refused(run_dir, environment.name)
         if refused is not None:
             raise refused
@@ -169,6 +175,21 @@ def _ask(environment: Environment, run_dir: Path, patience: Patience) -> Dump:
         )
     finally:
         shutil.rmtree(run_dir, ignore_errors=True)
+
+
+def _with_functions(dump: Dump) -> Dump:
+    """Return the dump with the functions of torch's C interface that its libraries export: read, not asked for."""
+    found: set[str] = set()
+    for path in dump.torch_libraries:
+        try:
+            with opened(path) as source:
+                library = read_library(source, LIMITS)
+        except CannotRead as error:
+            raise EnvironmentUnavailable(f"{path} cannot be read: {error.text}", "install torch again") from error
+        found |= (
+            {name for name in library.offers if name.startswith(TORCHS_FUNCTIONS)} if library is not None else set()
+        )
+    return replace(dump, programs=replace(dump.programs, functions=tuple(sorted(found))))
 
 
 def _run(environment: Environment, run_dir: Path, patience: Patience) -> None:

@@ -368,7 +368,7 @@ COMPILER: Sequence[tuple[re.Pattern[str], str, str]] = (
     (
         re.compile(r"No module named 'setuptools'"),
         "no setuptools",
-        "the compiler of that release needs it: name setuptools in the extras of its environment",
+        "the compiler needs it: install it beside that torch, as in PYTHON -m pip install 'setuptools<82'",
     ),
     (
         re.compile(r"Python\.h"),

@@ -1,8 +1,13 @@
 """Verb ``registry``: what this release accepts in an archive, written to ``registry.json``; runs no operator."""
 
+import dataclasses
+import enum
 import json
+import math
+import operator
 import os
 import re
+import typing
 
 import torch
 
@@ -13,15 +18,17 @@ CUSTOM = re.compile(r"\(__torch__\.torch\.classes\.([\w.]+) ")
 
 def registry(request, run_dir, log):
     libraries.load(request.get("libraries") or (), log)
+    schemas = all_schemas()  # before torch.export is imported, which registers more
     found = {
         "torch": torch.__version__,
         "operator_version": torch._C._get_max_operator_version(),
-        "schemas": sorted({str(schema) for schema in torch._C._jit_get_all_schemas()}),
+        "schemas": sorted(schemas),
         "upgraders": upgraders(),
         "library_operators": list(libraries.Loaded.operators),
         "custom_classes": sorted(custom_classes()),
         "dtypes": sorted(name for name in dir(torch) if isinstance(getattr(torch, name), torch.dtype)),
-        "programs": programs(),
+        "programs": programs(schemas),
+        "torch_libraries": torch_libraries(),
         "type_names": [name for name in request["type_names"] if is_known(name)],
     }
     path = os.path.join(run_dir, wire.REGISTRY)
@@ -47,22 +54,106 @@ def custom_classes():
     return found
 
 
-def programs():
-    """Return what torch.export.load reads: the schema version, and the version of archives, empty where it knows none.
+def all_schemas():
+    return {str(schema) for schema in torch._C._jit_get_all_schemas()}
+
+
+def torch_libraries():
+    """Return the files that export torch's C interface for compiled code."""
+    folder = os.path.join(os.path.dirname(os.path.realpath(torch.__file__)), "lib")
+    return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("libtorch_"))
+
+
+def programs(before):
+    """Return what torch.export.load and the loader of packages read; what this release does not have is left out.
 
     Archives came with 2.8; before that an exported program was a zip of its own kind, which is read to this day.
     """
-    schema, archive = [], ""
+    found = {"packages": hasattr(getattr(torch._C, "_aoti", None), "AOTIModelPackageLoader")}
     try:
-        from torch._export.serde.schema import SCHEMA_VERSION
-
-        schema = [SCHEMA_VERSION] if isinstance(SCHEMA_VERSION, int) else list(SCHEMA_VERSION)
-        from torch.export.pt2_archive.constants import ARCHIVE_VERSION_VALUE
-
-        archive = ARCHIVE_VERSION_VALUE
+        from torch._export.serde import schema, serialize
     except ImportError:  # of an older release
-        pass
-    return {"schema": schema, "archive": archive}
+        return found
+    version = schema.SCHEMA_VERSION
+    found["schema"] = [version] if isinstance(version, int) else list(version)
+    if isinstance(version, int):  # of 2.1, which reads what it has written
+        return found
+    found.update(parts(schema))
+    found["skips_fields"] = skips_fields(schema, serialize)
+    found["operators"] = sorted(operators_of_python() | named_operators(all_schemas() - before))
+    found["callables"] = sorted(callables(serialize))
+    try:
+        from torch.export.pt2_archive import constants
+    except ImportError:
+        return found
+    found["archive"] = constants.ARCHIVE_VERSION_VALUE
+    found["weights_listed"] = hasattr(constants, "WEIGHTS_CONFIG_FILENAME_FORMAT")
+    return found
+
+
+def parts(schema):
+    """Return, by the name of a field, the fields, the alternatives and the numbers that its values may have."""
+    fields, alternatives, numbers, seen = {}, {}, {}, set()
+    waiting = [("", schema.ExportedProgram)]
+    while waiting:
+        name, kind = waiting.pop()
+        kind = value_type(kind)
+        if not isinstance(kind, type) or (name, kind) in seen:
+            continue
+        seen.add((name, kind))
+        if issubclass(kind, enum.Enum):
+            numbers.setdefault(name, set()).update(int(member.value) for member in kind)
+        elif dataclasses.is_dataclass(kind):
+            hints = typing.get_type_hints(kind, vars(schema))
+            known = alternatives if issubclass(kind, schema._Union) else fields
+            known.setdefault(name, set()).update(field.name for field in dataclasses.fields(kind))
+            waiting.extend((field.name, hints[field.name]) for field in dataclasses.fields(kind))
+    named = {"fields": fields, "alternatives": alternatives, "numbers": numbers}
+    return {key: {name: sorted(known) for name, known in found.items()} for key, found in named.items()}
+
+
+def value_type(kind):
+    """Return the type of what a list, a mapping or an optional value holds; any other type as it is."""
+    while True:
+        inner = [one for one in typing.get_args(kind) if one is not type(None)]
+        if not inner:
+            return kind
+        kind = inner[1] if typing.get_origin(kind) is dict else inner[0]
+
+
+def skips_fields(schema, serialize):
+    """Try it: since 2.9 a field that is not known is passed over."""
+    try:
+        serialize._dict_to_dataclass(schema.Device, {"type": "cpu", "index": None, "not_known": 1})
+    except TypeError:
+        return False
+    return True
+
+
+def operators_of_python():
+    """Return those that the dispatcher does not know."""
+    return {"higher_order.%s" % name for name in torch._ops._higher_order_ops}
+
+
+def named_operators(schemas):
+    """Return ``prims.add.default``, ... of schemas."""
+    heads = [text.partition("(")[0].replace("::", ".") for text in schemas]
+    return {head if "." in head.partition(".")[2] else head + ".default" for head in heads}
+
+
+def callables(serialize):
+    """Return the functions that are no operators and that a call in a program may name."""
+    candidates = [("torch.", torch), ("_operator.", operator), ("math.", math)]
+    names = [
+        head + name
+        for head, owner in candidates
+        for name in dir(owner)
+        if callable(getattr(owner, name)) and (owner is not torch or name.startswith("sym_"))
+    ]
+    resolve = serialize.GraphModuleDeserializer.deserialize_operator
+    tables = ("_SYM_OPS", "_SYM_BOOL_OPS", "_SYM_FLOAT_OPS", "_SYM_INT_OPS")  # of 2.7, and of before
+    known = set().union(*(getattr(serialize, table, ()) for table in tables))
+    return {name for name in names if resolve(None, name) in known}
 
 
 def is_known(name):

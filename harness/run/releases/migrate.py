@@ -13,6 +13,7 @@ from harness.domain.environment import EnvSpec
 from harness.domain.migration import Horizon, Migration
 from harness.domain.models import ArtifactKind, ModelDeclaration
 from harness.domain.plan import Plan
+from harness.environments.compiling import compiling
 from harness.hang import watchdog
 from harness.models.imported_source import ImportedSource
 from harness.models.owners import FleetManifest, load_fleet_manifest
@@ -85,6 +86,8 @@ def migrate(
     names = tuple(dict.fromkeys((settings.old, *loaders)))
     refuse_unused_interpreters(options, names)
     specs = {name: spec_of(name, options, table, settings, names=names) for name in names}
+    if package:
+        specs[new] = compiling(specs[new])
     plan = _of_torchscript(plan_of_probes(options, settings, old=specs[settings.old], new=specs[new]))
     with RunDir.shared(store_folder(options)) as store:
         try:

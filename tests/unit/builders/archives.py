@@ -2,11 +2,13 @@
 
 import gzip
 import io
+import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.archive.elf import DYNAMIC_SYMBOLS, GLOBAL, WEAK
 from harness.archive.schemas import parse_schema
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, CodePlace, OperatorRegistry, OperatorUse, Schema
 from harness.domain.models import GivenArtifact, ModelDeclaration
@@ -48,6 +50,28 @@ def zipped(members: Mapping[str, bytes | str], *, packed: bool = False) -> bytes
         for name, content in members.items():
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED)
     return buffer.getvalue()
+
+
+def library(machine: int, *, taken: Sequence[str] = (), offered: Sequence[str] = ()) -> bytes:
+    """Return a shared library of 64 bits with nothing but its table of symbols, one of which is local and one weak."""
+    strings, symbols = b"\0", bytes(24)
+    for name, kind, section in (
+        *((name, GLOBAL, 0) for name in taken),
+        *((name, GLOBAL, 1) for name in offered),
+        ("local", 0, 1),
+        ("weak", WEAK, 0),
+    ):
+        symbols += struct.pack("<IBBHQQ", len(strings), kind << 4, 0, section, 0, 0)
+        strings += name.encode() + b"\0"
+    tables, parts = 3 * 64, 64
+    sections = bytes(64)
+    for kind, data, link in ((DYNAMIC_SYMBOLS, symbols, 2), (3, strings, 0)):
+        at = parts + tables + (0 if data is symbols else len(symbols))
+        sections += struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, at, len(data), link, 0, 0, 0)
+    head = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
+        "<HHIQQQIHHHHHH", 3, machine, 1, 0, 0, 64, 0, 64, 0, 0, 64, 3, 0
+    )
+    return head + sections + symbols + strings
 
 
 def torchscript(code: str = CODE, /, **changes: bytes | str) -> bytes:
