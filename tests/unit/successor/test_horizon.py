@@ -12,7 +12,7 @@ from harness.successor.horizon import horizon
 from tests.unit.builders.archives import facts, registry, use
 
 RELU = "aten::relu(Tensor self) -> Tensor"
-QR = "aten::qr(Tensor self, bool some=True) -> (Tensor, Tensor)"
+QR = "aten::qr(Tensor self, bool some=True) -> Tensor"
 CHAIN = "aten::chain_matmul(Tensor[] matrices) -> Tensor"
 OLD = replace(registry("2.6.0", RELU, QR, CHAIN), programs=Programs(schema=(8, 2)))
 NEW = replace(registry("2.15.0+cpu", RELU, CHAIN), programs=Programs(schema=(8, 20), archive="0"))
