@@ -202,9 +202,10 @@ def write(folder: str) -> None:
     for name, make in programs():
         path = os.path.join(folder, f"{name}.pt2")
         try:
-            torch.export.save(make(), path + ".part.pt2")
-            os.replace(path + ".part.pt2", path)
+            torch.export.save(make(), path)
         except Exception as error:
+            if os.path.exists(path):
+                os.remove(path)  # begun
             print(json.dumps([name, f"{type(error).__name__}: {error}"[:300]]), flush=True)
     from torch import _inductor
 
