@@ -35,6 +35,7 @@ from harness.models.declarations import DEVICES, NAME, PATHS, TOLERANCE, WORDS
 from harness.models.old_outputs import Remembered
 from harness.store import codec
 from harness.store.json import JsonError, from_json
+from harness.system.files import new_zip
 from harness.tensors.decode import Buffer, DecodeError, plain_number, verify
 from harness.tensors.outputs import CallKey, Outputs, SideEffects
 from harness.tensors.recorded import bytes_of
@@ -486,7 +487,7 @@ def write_bundle(folder: Path, bundle: Bundle, artifact: Artifact, remembered: R
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part.unlink(missing_ok=True)  # of a process that was killed, or a link that somebody else has made
-        with zipfile.ZipFile(part, "x", zipfile.ZIP_STORED) as archive:
+        with new_zip(part, zipfile.ZIP_STORED) as archive:
             _fill(archive, bundle, artifact, remembered)
         read_bundle(part)
         part.replace(path)

@@ -230,7 +230,7 @@ def _new_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
     try:
-        with zipfile.ZipFile(part, "x", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
+        with files.new_zip(part, zipfile.ZIP_DEFLATED) as archive:
             yield archive
         part.replace(path)
     finally:

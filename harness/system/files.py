@@ -120,6 +120,23 @@ def held(path: Path, patience: Patience) -> Iterator[int]:
         os.close(lock)
 
 
+@contextmanager
+def new_zip(path: Path, compression: int) -> Iterator[zipfile.ZipFile]:
+    """Give a new zip file to be filled, and close it; what ends that early is raised as it is.
+
+    An interrupt may come while a member is being written: closing it then would raise ValueError in its place.
+    """
+    archive = zipfile.ZipFile(path, "x", compression, strict_timestamps=False)
+    try:
+        yield archive
+    except BaseException:
+        if archive.fp is not None:
+            archive.fp.close()
+            archive.fp = None  # so that nothing closes it once more
+        raise
+    archive.close()
+
+
 def _taken(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,12 +1,13 @@
 """What nobody needs: measured and removed, and nothing beyond a link; what the system refuses, in words."""
 
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from harness.errors import RunDirError
-from harness.system.files import emptied, refusal, remove, size_of
+from harness.system.files import emptied, new_zip, refusal, remove, size_of
 from tests.programs.disks import fill, small_disk
 
 
@@ -58,3 +59,14 @@ def test_a_tree_that_cannot_be_copied_gives_the_first_reason(tmp_path: Path) -> 
     with pytest.raises(shutil.Error) as caught:
         shutil.copytree(tmp_path / "tree", tmp_path / "copy")
     assert refusal(caught.value)[:-2] == f"[Errno 2] No such file or directory: '{tmp_path}/tree/"
+
+
+def test_an_interrupt_while_a_member_is_written_is_raised_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "probe.zip"
+    with pytest.raises(KeyboardInterrupt), new_zip(path, zipfile.ZIP_DEFLATED) as archive:
+        archive.open("stacks.txt", "w").write(b"half")
+        raise KeyboardInterrupt
+    with new_zip(tmp_path / "whole.zip", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("stacks.txt", b"whole")
+    with zipfile.ZipFile(tmp_path / "whole.zip") as archive:
+        assert archive.read("stacks.txt") == b"whole"
