@@ -65,3 +65,9 @@ def test_deadlock_of_two_loaders_is_named_with_what_cures_it(results: Path, tmp_
     assert hung, said
     assert {model["kind"] for model in models.values()} == {RACE}
     assert "verified: serialized loading (a mutex around loading)" in said
+
+
+def test_without_a_compiler_it_is_said_what_to_install(tmp_path: Path) -> None:
+    models, said = migrated(tmp_path, "--set", "serving.env.CXX=/nonexistent")
+    assert {(model["outcome"], model["kind"]) for model in models.values()} == {("not packageable", "no compiler")}
+    assert "install a C++ compiler, such as Debian's g++, or name one in CXX" in said
