@@ -112,7 +112,7 @@ def _foot(migration: Migration, directory: str, width: int, *, verbose: bool) ->
     known = f"{migration.known} of {counted(migration.asked, 'result')} were known already; {seconds(migration.wall_s)}"
     yield from short_lines("results", known, width)
     if directory:
-        yield f"{'reports':<10}{visible(directory)}/migration.html, .md, .json"
+        yield f"{'reports':<10}{visible(directory)}/migration.html"
     yield from short_lines("models", counts_words(migration), width)
     code = int(exit_code(migration))
     yield f"exit code {code}: {exit_words(code)}"

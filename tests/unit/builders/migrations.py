@@ -1,7 +1,11 @@
 """What ``migrate`` finds: one model of each kind, many of one, and hostile names."""
 
-from harness.domain.migration import Dimension, Migrated, MigratedModel, Migration, Step
+from dataclasses import replace
+
+from harness.domain.migration import Dimension, Horizon, Loading, Migrated, MigratedModel, Migration, Step
 from harness.domain.outcome import Outcome
+from harness.domain.prediction import Prediction
+from harness.successor.deprecation import release_facts
 from harness.successor.judging import causes_of
 from tests.unit.builders.reports import HOSTILE_NAMES
 
@@ -63,6 +67,31 @@ UNASKED = MigratedModel(
     kind="no_requests",
 )
 
+TUPLES = MigratedModel(
+    model="pair",
+    outcome=Migrated.DIFFERS,
+    reason="answers with a list where TorchScript answers with a tuple; what is in it is the same",
+    cure="unpack it",
+    kind="tuple becomes list",
+    steps=(CONVERTED, RAN),
+)
+LASTS = Horizon(
+    archive=(Loading(release="2.6.0", prediction=Prediction.LOADS), Loading(release="2.15.0", prediction=Prediction.LOADS)),
+    newest="2.15.0",
+)
+ENDS = Horizon(
+    archive=(
+        Loading(release="2.6.0", prediction=Prediction.LOADS),
+        Loading(
+            release="2.15.0", prediction=Prediction.FAILS, why="aten::qr: torch 2.15.0+cpu does not have it"
+        ),
+    ),
+    program=(Loading(release="2.15.0", prediction=Prediction.UNKNOWN, why="schema 8.20, and torch has 8.19"),),
+    newest="2.15.0",
+    gone=("aten::qr",),
+    deprecated={"aten::chain_matmul": "torch.linalg.multi_dot", "aten::fbgemm_pack_quantized_matrix": ""},
+)
+
 
 def migration(*models: MigratedModel, notes: tuple[str, ...] = (), packaged: bool = False) -> Migration:
     """Return what was found of these models in 2.15.0, loaded in 2.6.0 too."""
@@ -76,6 +105,7 @@ def migration(*models: MigratedModel, notes: tuple[str, ...] = (), packaged: boo
         packaged=packaged,
         models=models,
         causes=causes_of(models),
+        facts=(*release_facts("2.6.0", "2.6.0+cpu"), *release_facts("2.15.0", "2.15.0+cpu")),
         asked=12,
         known=4,
         wall_s=83.0,
@@ -84,6 +114,31 @@ def migration(*models: MigratedModel, notes: tuple[str, ...] = (), packaged: boo
 
 
 MIXED = migration(ready(), blocked(), FIXED, LOST, UNASKED)
+
+
+OWNED = migration(
+    replace(ready(), owner="ads", horizon=LASTS),
+    replace(blocked(), owner="search", horizon=ENDS),
+    replace(blocked("parser"), owner="ads", horizon=LASTS),
+    replace(TUPLES, owner="ads", horizon=LASTS),
+    FIXED,
+)
+
+
+def of_teams(count: int, teams: int = 20, obstacles: int = 12) -> Migration:
+    """Return so many models of so many owners: every third is ready, the others stop at one of so many obstacles."""
+    return migration(
+        *(
+            replace(
+                ready(f"model_{at:04}") if at % 3 == 0 else blocked(f"model_{at:04}"),
+                kind="" if at % 3 == 0 else f"aten::f{at % obstacles}",
+                cure="" if at % 3 == 0 else f"cure {at % obstacles % 4}",
+                owner=f"team_{at % teams:02}",
+                horizon=ENDS if at % 7 == 0 else LASTS,
+            )
+            for at in range(count)
+        )
+    )
 
 
 def many(count: int = 200) -> Migration:
@@ -98,4 +153,13 @@ def many(count: int = 200) -> Migration:
 
 def hostile() -> Migration:
     """Return what was found of models whose names and texts try to break out of their format."""
-    return migration(*(blocked(name, f"{name} ]]> --> | </failure>") for name in HOSTILE_NAMES), notes=HOSTILE_NAMES)
+    models = (
+        replace(
+            blocked(name, f"{name} ]]> --> | </failure>"),
+            owner=name,
+            cure=name,
+            horizon=replace(ENDS, deprecated={name: name}, program=(replace(ENDS.archive[1], why=name),)),
+        )
+        for name in HOSTILE_NAMES
+    )
+    return migration(*models, notes=HOSTILE_NAMES)

@@ -65,6 +65,8 @@ from harness.report.text.fleet import render_answer, render_plan
 from harness.report.text.golden import render_review, render_status
 from harness.report.text.inspection import render_static
 from harness.report.text.matrix import render_heat_map
+from harness.report.markdown.migration import render_migration_markdown
+from harness.report.page.migration import render_migration_html
 from harness.report.text.migration import render_migration
 from harness.report.trace import render_trace
 from tests.unit.builders.fleets import fleet_answer, fleet_plan
@@ -332,6 +334,8 @@ FORMATS: dict[tuple[str, str], Format] = {
         lambda: render_matrix_markdown(hostile_matrix(), judge_matrix(hostile_matrix())), _markdown
     ),
     ("migrate", "console"): Format(lambda: render_migration(hostile_migration()), shown=()),
+    ("migrate", "html"): Format(lambda: render_migration_html(hostile_migration()), _page),
+    ("migrate", "markdown"): Format(lambda: render_migration_markdown(hostile_migration()), _markdown),
     ("migrate", "json"): Format(lambda: dump_migration(hostile_migration()), _json_texts, raw=True),
     ("first-bad", "console"): Format(lambda: render_first_bad(search()), shown=()),
     ("first-bad", "json"): Format(lambda: dump_first_bad(search()), _json_texts, raw=True),

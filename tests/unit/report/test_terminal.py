@@ -191,6 +191,7 @@ TEXTS: Mapping[str, Mapping[str, Text]] = {
     "render_migration": {
         "mixed": lambda: render_migration(migrations.MIXED, width=WIDTH, directory=_paths("matrix")),
         "many": lambda: render_migration(migrations.many(), width=WIDTH),
+        "owned": lambda: render_migration(migrations.OWNED, width=WIDTH),
         "hostile": lambda: render_migration(migrations.hostile(), width=WIDTH, verbose=True),
     },
     "render_heat_map": {

@@ -1,7 +1,7 @@
 """What ``migrate`` says on a terminal: what stands in the way once, in at most 60 lines, and the exit code last."""
 
 from harness.report.text.migration import render_migration
-from tests.unit.builders.migrations import CONVERTED, MIXED, many, migration, ready
+from tests.unit.builders.migrations import CONVERTED, MIXED, OWNED, many, migration, of_teams, ready
 
 
 def test_each_obstacle_is_told_with_its_line_and_what_to_write() -> None:
@@ -9,7 +9,7 @@ def test_each_obstacle_is_told_with_its_line_and_what_to_write() -> None:
     assert "FAIL  tagger: not convertible: prim::If" in text
     assert "models/tagger.py:12: if bool(x.sum() > 0):" in text
     assert "torch.where(condition, a, b)" in text
-    assert "reports/matrix/migration.json" in text
+    assert "reports/matrix/migration.html" in text
     assert "5 models: 1 ready, 1 not convertible, 1 dimensions fixed, 1 not loadable, 1 undecided" in text
     assert text.endswith("exit code 1: incompatible\n")
 
@@ -48,3 +48,17 @@ def test_packages_have_a_column_and_their_size() -> None:
 def test_nothing_tested_is_said() -> None:
     assert "0 models" in render_migration(migration())
     assert "exit code 4" in render_migration(migration())
+
+
+def test_one_cure_the_owners_and_the_horizon_are_a_line_each() -> None:
+    text = " ".join(render_migration(OWNED, width=200).split())
+    assert "one cure 2 artifacts stop here: torch.where(condition, a, b) for values" in text
+    assert "one cure 1 artifact stops here; nothing else stops it: unpack it" in text
+    assert "owners ads 1 of 3 ready, nobody 0 of 1 ready, search 0 of 1 ready" in text
+    assert "horizon archives: 4 of 4 load in 2.6.0, 3 in 2.15.0; .pt2: 0 of 1 load in 2.15.0" in text
+    assert "1 archive has operators that 2.15.0 deprecates; 2.15.0 prints a FutureWarning at loading" in text
+
+
+def test_without_a_manifest_there_are_no_owners_and_a_large_fleet_is_still_60_lines() -> None:
+    assert "owners" not in render_migration(MIXED)
+    assert len(render_migration(of_teams(500), width=80).splitlines()) <= 60
