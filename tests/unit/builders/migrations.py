@@ -76,15 +76,16 @@ TUPLES = MigratedModel(
     steps=(CONVERTED, RAN),
 )
 LASTS = Horizon(
-    archive=(Loading(release="2.6.0", prediction=Prediction.LOADS), Loading(release="2.15.0", prediction=Prediction.LOADS)),
+    archive=(
+        Loading(release="2.6.0", prediction=Prediction.LOADS),
+        Loading(release="2.15.0", prediction=Prediction.LOADS),
+    ),
     newest="2.15.0",
 )
 ENDS = Horizon(
     archive=(
         Loading(release="2.6.0", prediction=Prediction.LOADS),
-        Loading(
-            release="2.15.0", prediction=Prediction.FAILS, why="aten::qr: torch 2.15.0+cpu does not have it"
-        ),
+        Loading(release="2.15.0", prediction=Prediction.FAILS, why="aten::qr: torch 2.15.0+cpu does not have it"),
     ),
     program=(Loading(release="2.15.0", prediction=Prediction.UNKNOWN, why="schema 8.20, and torch has 8.19"),),
     newest="2.15.0",
