@@ -14,7 +14,7 @@ HELP = CommandHelp(
     "the old release. What is known already is not run again.",
     (
         ("--artifacts models/ --new 2.15.0", "your files"),
-        ("--artifacts models/ --manifest fleet.toml", "and whose they are, for those who decide"),
+        ("--artifacts models/ --manifest fleet.toml", "and whose they are"),
         ("--new 2.15.0 --releases 2.6.0", "and whether that release loads what 2.15.0 writes"),
         ("--new 2.15.0 --cure", "try and verify rewrites of what is not convertible"),
         ("--new 2.15.0 -k dlrm --package", "compile packages of AOTInductor as well, a minute for each"),

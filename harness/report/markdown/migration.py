@@ -87,7 +87,7 @@ def _horizon(migration: Migration) -> Iterator[str]:
         return
     yield "## How long they still load"
     yield ""
-    yield from bullets([("as read", fact) for fact in facts])
+    yield from bullets([("all", fact) for fact in facts])
     yield from bullets([(fact.release, f"{fact.text} ({fact.source})") for fact in migration.facts])
     yield ""
 

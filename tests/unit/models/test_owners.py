@@ -1,9 +1,11 @@
 """``fleet.toml``: later tables win key by key, and every mistake is named with its place."""
 
+from pathlib import Path
+
 import pytest
 
-from harness.errors import FixtureError
-from harness.models.owners import read_fleet_manifest
+from harness.errors import ConfigError, FixtureError
+from harness.models.owners import load_fleet_manifest, read_fleet_manifest
 
 TEXT = """
 tiers = ["batch", "online"]
@@ -48,3 +50,11 @@ def test_mistakes_are_named(text: str, said: str) -> None:
     with pytest.raises(FixtureError) as error:
         read_fleet_manifest(text, file="fleet.toml")
     assert said in str(error.value) and str(error.value).startswith("fleet.toml")
+
+
+def test_a_file_that_is_not_there_or_no_text_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--manifest nowhere.toml: No such file"):
+        load_fleet_manifest(tmp_path / "nowhere.toml", file="nowhere.toml")
+    (tmp_path / "fleet.toml").write_bytes(b"\xff")
+    with pytest.raises(FixtureError, match="fleet.toml cannot be read"):
+        load_fleet_manifest(tmp_path / "fleet.toml", file="fleet.toml")
