@@ -80,10 +80,9 @@ class Serving:
 
     def served(self, tried: Sequence[Tried]) -> list[Tried]:
         """Return every model with how its package came through each way of serving, its server group beside it."""
-        alone = {one.model: one.in_cpp.probe for one in tried if one.in_cpp is not None}
         exports = {name: replace(self.facts.exports[name], artifact=made) for name, made in self.packages.items()}
         known = {**Answered.known(self.facts), "exports": exports}
-        facts = WithWorker(**known, alone=alone, worker="libtorch", worker_notes=())
+        facts = WithWorker(**known, alone={}, worker="libtorch", worker_notes=())
         groups = {
             group: members
             for group, names in sorted(facts.plan.groups.items())

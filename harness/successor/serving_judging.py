@@ -1,6 +1,7 @@
 """How packages came through C++, beside each other and beside TorchScript -> findings, steps and costs. Pure."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from harness.correctness.judging import output_findings
@@ -108,17 +109,7 @@ def costs_of(timed: LatencyMeasurement | None) -> tuple[Cost, ...]:
 
 def _cost(name: str, found: Quantity, ratio: RatioEstimate | None) -> Cost:
     cost = Cost(quantity=name, unit=found.unit, torchscript=found.old, package=found.new)
-    if ratio is None:
-        return cost
-    return Cost(
-        quantity=name,
-        unit=found.unit,
-        torchscript=found.old,
-        package=found.new,
-        ratio=ratio.ratio,
-        low=ratio.low,
-        high=ratio.high,
-    )
+    return cost if ratio is None else replace(cost, ratio=ratio.ratio, low=ratio.low, high=ratio.high)
 
 
 def serving_steps(tried: Tried) -> Iterator[Step]:

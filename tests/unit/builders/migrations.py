@@ -194,31 +194,6 @@ def of_teams(count: int, teams: int = 20, obstacles: int = 12) -> Migration:
     )
 
 
-OWNED = migration(
-    replace(ready(), owner="ads", horizon=LASTS),
-    replace(blocked(), owner="search", horizon=ENDS),
-    replace(blocked("parser"), owner="ads", horizon=LASTS),
-    replace(TUPLES, owner="ads", horizon=LASTS),
-    FIXED,
-)
-
-
-def of_teams(count: int, teams: int = 20, obstacles: int = 12) -> Migration:
-    """Return so many models of so many owners: every third is ready, the others stop at one of so many obstacles."""
-    return migration(
-        *(
-            replace(
-                ready(f"model_{at:04}") if at % 3 == 0 else blocked(f"model_{at:04}"),
-                kind="" if at % 3 == 0 else f"aten::f{at % obstacles}",
-                cure="" if at % 3 == 0 else f"cure {at % obstacles % 4}",
-                owner=f"team_{at % teams:02}",
-                horizon=ENDS if at % 7 == 0 else LASTS,
-            )
-            for at in range(count)
-        )
-    )
-
-
 def many(count: int = 200) -> Migration:
     """Return so many models, each with an obstacle of its own."""
     return migration(
