@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.measurement import LatencyMeasurement
-from harness.domain.models import InputSet
+from harness.domain.models import Artifact, InputSet
 from harness.domain.outcome import UNCLEAR
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.tensors.trees import Tree
@@ -93,12 +93,12 @@ class Tried:
         input_sets: of its requests; ``requests``: name -> tree of the arguments, of those to ``forward``.
         reset: the method that callers call before each request; None without one.
         example: the input set that it was converted with.
-        conversion: the probe that converted it; ``evidence``: its folder, as it is shown.
+        conversion: the probe that converted it; ``evidence``: its folder, as it is shown; ``program``: what it wrote.
         answers: of the program, the release that has converted it first; nothing where it was not converted.
         in_torchscript: whether the artifact itself, as TorchScript, answers otherwise in the release that converts it;
             None where nobody asked.
-        package: the probe that compiled it; ``package_evidence``: its folder; ``packaged``: the package's answers in
-            Python, ``in_cpp``: in C++.
+        package: the probe that compiled it; ``package_evidence``: its folder; ``compiled``: what it wrote;
+            ``packaged``: its answers in Python, ``in_cpp``: in C++.
         served: the package beside others; ``timed``: beside the artifact as TorchScript, and ``slower_by`` how much
             slower a call may be, as a share of it.
     """
@@ -112,10 +112,12 @@ class Tried:
     example: str = ""
     conversion: ProbeResult | None = None
     evidence: str = ""
+    program: Artifact | None = None
     answers: tuple[Answers, ...] = ()
     in_torchscript: bool | None = None
     package: ProbeResult | None = None
     package_evidence: str = ""
+    compiled: Artifact | None = None
     packaged: Answers | None = None
     in_cpp: Answers | None = None
     served: tuple[Served, ...] = ()

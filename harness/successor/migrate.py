@@ -103,13 +103,13 @@ class _Way:
             return one
         artifact = self.facts.artifact(one.model)
         probe = self.effects.runner(self.facts.requests.convert(self.loaders[0].side, artifact, one.example))
-        return replace(one, conversion=probe, evidence=self.effects.evidence(probe.directory))
+        made = self.made(one, probe, ArtifactKind.PROGRAM)
+        return replace(one, conversion=probe, evidence=self.effects.evidence(probe.directory), program=made)
 
     def run(self, one: Tried, loader: Loader) -> Tried:
-        program = self.made(one, one.conversion, ArtifactKind.PROGRAM)
-        if program is None:
+        if one.program is None:
             return one
-        return replace(one, answers=(*one.answers, ask(program, loader, self.facts, self.effects)))
+        return replace(one, answers=(*one.answers, ask(one.program, loader, self.facts, self.effects)))
 
     def in_torchscript(self, one: Tried) -> Tried:
         """Ask, where the program answers otherwise, whether TorchScript itself does in that release."""
@@ -119,36 +119,33 @@ class _Way:
         return replace(one, in_torchscript=in_torchscript(artifact, self.loaders[0], self.facts, self.effects))
 
     def package(self, one: Tried) -> Tried:
-        program = self.made(one, one.conversion, ArtifactKind.PROGRAM)
-        if program is None or not one.answers or any(call.failed for call in one.answers[0].calls.values()):
+        if one.program is None or not one.answers or any(call.failed for call in one.answers[0].calls.values()):
             return one
-        probe = self.effects.runner(self.facts.requests.package(self.loaders[0].side, program))
-        one = replace(one, package=probe, package_evidence=self.effects.evidence(probe.directory))
-        package = self.packaged(one)
-        if package is None:
+        probe = self.effects.runner(self.facts.requests.package(self.loaders[0].side, one.program))
+        made = self.made(one, probe, ArtifactKind.PACKAGE)
+        one = replace(one, package=probe, package_evidence=self.effects.evidence(probe.directory), compiled=made)
+        if made is None:
             return one
-        return replace(one, packaged=ask(package, self.loaders[0], self.facts, self.effects))
+        return replace(one, packaged=ask(made, self.loaders[0], self.facts, self.effects))
 
     def in_cpp(self, one: Tried) -> Tried:
-        package = self.packaged(one)
-        if package is None or one.packaged is None or not answers_well(one.packaged):
+        if one.compiled is None or one.packaged is None or not answers_well(one.packaged):
             return one
-        return replace(one, in_cpp=ask(package, self.loaders[0], self.facts, self.effects, runtime="libtorch"))
+        return replace(one, in_cpp=ask(one.compiled, self.loaders[0], self.facts, self.effects, runtime="libtorch"))
 
     def served_and_timed(self, tried: Sequence[Tried]) -> list[Tried]:
         """Serve the packages that answer well in C++ beside each other, then time those that come through."""
-        well = [one for one in tried if one.in_cpp is not None and answers_well(one.in_cpp)]
-        packages = {one.model: made for one in well if (made := self.packaged(one)) is not None}
+        packages = {
+            one.model: one.compiled
+            for one in tried
+            if one.compiled is not None and one.in_cpp is not None and answers_well(one.in_cpp)
+        }
         serving = Serving(packages, self.facts, self.effects, self.loaders[0].side)
         return serving.timed(serving.served(tried))
 
-    def packaged(self, one: Tried) -> Artifact | None:
-        """Return the package that was compiled, None without one."""
-        return self.made(one, one.package, ArtifactKind.PACKAGE)
-
-    def made(self, one: Tried, probe: ProbeResult | None, kind: ArtifactKind) -> Artifact | None:
+    def made(self, one: Tried, probe: ProbeResult, kind: ArtifactKind) -> Artifact | None:
         """Return the artifact that a probe has written, None where it has not come so far."""
-        if probe is None or probe.models[0].outcome is not Outcome.COMPLETED:
+        if probe.models[0].outcome is not Outcome.COMPLETED:
             return None
         path = Path(probe.directory) / (one.model + ENDINGS[kind])
         if path.is_symlink() or not path.is_file():

@@ -40,7 +40,6 @@ from harness.successor.migrate import try_all
 from harness.successor.serving import without_cpp
 from harness.system import clock
 from harness.system.progress import Progress
-from harness.worker import wire
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,11 +221,9 @@ def _in_both(answered: Answered, old: Release, new: Release) -> Answered:
 def _horizon(tried: Tried, row: Row, releases: Sequence[Release], progress: Progress) -> Horizon | None:
     """Return how long an artifact, and the program that was made of it, still load."""
     program = None
-    if tried.answers and tried.conversion is not None:  # else none was written
-        folder = tried.conversion.directory
-        program = inspect_file(
-            str(Path(folder) / (tried.model + wire.PROGRAM)), {}, within=os.path.realpath(folder)
-        ).facts
+    if tried.program is not None:
+        folder = os.path.realpath(Path(tried.program.path).parent)
+        program = inspect_file(tried.program.path, {}, within=folder).facts
     registries = {release.name: release.registry for release in releases if release.registry is not None}
     progress.step(tried.model)
     return horizon(row.read.get(tried.model), program, registries, row.release.registry)
