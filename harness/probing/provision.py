@@ -109,7 +109,13 @@ def opened(
     native_folder = builder.root / "native"
     stack_dumper = build_stack_dumper(native_folder)
     runner = ZygoteRunner(
-        environments, run_dir.probes, watchdog, reuse=reuse, stack_dumper=stack_dumper, imported=imported
+        environments,
+        run_dir.probes,
+        watchdog,
+        reuse=reuse,
+        stack_dumper=stack_dumper,
+        compiler_checks=native_folder,
+        imported=imported,
     )
     try:
         yield Effects(

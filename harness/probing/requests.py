@@ -285,10 +285,15 @@ def lacked_memory(request: ProbeRequest, found: ProbeResult) -> bool:
 
 
 def wire_request(
-    request: ProbeRequest, stack_dumper: Path | None = None, *, libraries: Sequence[str] = ()
+    request: ProbeRequest,
+    stack_dumper: Path | None = None,
+    *,
+    compiler_checks: Path | None = None,
+    libraries: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return ``request.json`` as the worker reads it; ``libraries`` are loaded first by a process of its own."""
     return {
+        "compiler_checks": None if compiler_checks is None else str(compiler_checks),
         "libraries": libraries,
         "limits": None if request.limits is None else wire_limits(request, request.limits),
         "stack_dumper": None if stack_dumper is None else str(stack_dumper),

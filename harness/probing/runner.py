@@ -108,6 +108,7 @@ class ZygoteRunner:
         watchdog: watches each process from outside; ``harness.hang.watchdog``, which is a room above this one.
         reuse: whether a result that was stored before is returned in place of a new probe (``--resume``).
         stack_dumper: the library that shows native stacks of Python workers, where one was built.
+        compiler_checks: where each environment keeps what torch compiles to learn which instructions it may use.
         imported: where ``folder`` outlives a run: what tells which source a declaration depends on besides its own
             file. What cannot be read there is made anew.
     """
@@ -120,6 +121,7 @@ class ZygoteRunner:
         *,
         reuse: bool = True,
         stack_dumper: Path | None = None,
+        compiler_checks: Path | None = None,
         imported: Callable[[ModelDeclaration], str | None] | None = None,
     ) -> None:
         self._watchdog = watchdog
@@ -145,6 +147,7 @@ class ZygoteRunner:
         self.native: dict[str, Path] = {}
         self.rounds_ns: list[tuple[int, int]] = []
         self._stack_dumper = stack_dumper
+        self._compiler_checks = compiler_checks
         self._imported = imported
         self.libtorch: dict[str, Mapping[str, Any]] = {}
         self.libraries: dict[str, LoadedLibraries] = {}
@@ -380,7 +383,8 @@ class ZygoteRunner:
 
     def _write(self, request: ProbeRequest, folder: Path) -> None:
         emptied(folder)
-        order = wire_request(request, self._stack_dumper)
+        checks = self._compiler_checks and self._compiler_checks / f"compiler-checks-{request.environment[:16]}"
+        order = wire_request(request, self._stack_dumper, compiler_checks=checks)
         loaded = self.libraries.get(request.side)
         if request.runtime == "libtorch" and loaded is not None:
             order["libraries"] = loaded.paths

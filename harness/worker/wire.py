@@ -88,8 +88,9 @@ Verb ``package`` compiles such a file with AOTInductor and leaves ``MODEL.packag
 bytes of that.
 
 The ``kind`` of an artifact says what is loaded and called: ``torchscript``, ``program`` (a ``.pt2``) or ``package``.
-Of the last two there is ``forward`` alone. A request has ``runners``: how many calls a package answers at once. The C++
-worker has no loader of programs.
+Of the last two there is ``forward`` alone. A request has ``runners``: how many calls a package answers at once, and
+``compiler_checks``: a folder for what torch compiles to learn which instructions compiler and CPU have, or null. The
+C++ worker has no loader of programs.
 
 A request of verb ``serve``, ``registry`` or ``benchmark`` has ``libraries``: operator libraries that are loaded first,
 each in a phase ``library`` after the mark ``library`` with its name. A name that ends in ``.py`` is a file of Python,

@@ -10,4 +10,4 @@ def served(run, device, request):
         return serving.ServedModel(run, device, request["switches"], request["load"])
     from gate_worker.successor import programs  # imports torch.export, for seconds
 
-    return programs.KINDS[kind](run, device, request["runners"])
+    return programs.KINDS[kind](run, device, request)

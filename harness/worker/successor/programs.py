@@ -17,15 +17,11 @@ LOADING = threading.Lock()
 
 
 class Program(serving.ServedModel):
-    """A .pt2 with recorded inputs; of its methods there is ``forward`` alone.
+    """A .pt2 with recorded inputs; of its methods there is ``forward`` alone."""
 
-    Args:
-        runners: how many calls are answered at once; of a program there is no such limit.
-    """
-
-    def __init__(self, run, device, runners):
+    def __init__(self, run, device, request):
         super().__init__(run, device)
-        self._runners = runners
+        self._runners = request["runners"]
 
     def load(self):
         self.stable_answer = serving.StableAnswer()
@@ -44,9 +40,9 @@ class Program(serving.ServedModel):
 class Package(Program):
     """A package of AOTInductor."""
 
-    def __init__(self, run, device, runners):
-        super().__init__(run, device, runners)
-        packaging.keep_within_work()
+    def __init__(self, run, device, request):
+        super().__init__(run, device, request)
+        packaging.keep_within_work(request)
 
     def _loaded(self, path):
         from torch._inductor import package

@@ -1,22 +1,25 @@
 # mypy: ignore-errors
-"""What torch alone says of artifacts that ``migrate`` has judged: ``PYTHON oracle.py PROBES``, with torch's Python.
+"""What torch alone says of artifacts that ``migrate`` has judged: ``PYTHON oracle.py PROBES [--package]``.
 
-For every archive in the folders of the probes it tries each request as the example of the conversion, saves and loads
-the program, and asks both every request. It prints a line of JSON for each: its name, and the best outcome that any
-example comes to. Nothing of the gate is used but the files that it has left.
+PYTHON is torch's own. For every archive in the folders of the probes it tries each request as the example of the
+conversion, saves and loads the program, and asks both every request; with ``--package`` it then compiles what is left,
+loads that and asks again. It prints a line of JSON for each: its name, and the best outcome that any example comes to.
+Nothing of the gate is used but the files that it has left.
 """
 
 import io
 import json
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
 import torch
+import torch._inductor
 from torch._export.converter import TS2EPConverter
 
 ONLY_LISTS = "only lists"
-BEST_FIRST = ("ready", ONLY_LISTS, "dimensions fixed", "answers otherwise", "not convertible")
+BEST_FIRST = ("ready", ONLY_LISTS, "not packageable", "dimensions fixed", "answers otherwise", "not convertible")
 """``ONLY_LISTS``: it answers every request, with lists where there were tuples; ``answers otherwise`` in the end."""
 TOLERANCE = 1e-4
 """Looser than the gate's: an answer that is another one is far beyond it."""
@@ -73,7 +76,7 @@ def tuples_are_lists(one, other):
     return isinstance(one, dict) and any(tuples_are_lists(one[key], other[key]) for key in one)
 
 
-def outcome_with(path, requests, example):
+def outcome_with(path, requests, example, package):
     module = torch.jit.load(path).eval()
     try:
         program = TS2EPConverter(module, example()).convert()
@@ -82,7 +85,21 @@ def outcome_with(path, requests, example):
     except Exception:
         return "not convertible"
     buffer.seek(0)
-    loaded = torch.export.load(buffer).module()
+    loaded = torch.export.load(buffer)
+    answered = outcome_of_requests(path, requests, loaded.module())
+    if package and answered in ("ready", ONLY_LISTS):
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                where = torch._inductor.aoti_compile_and_package(loaded, package_path=folder + "/it.pt2")
+                packaged = torch._inductor.aoti_load_package(where)
+                again = outcome_of_requests(path, requests, packaged)
+        except Exception:
+            return "not packageable"
+        return answered if again in ("ready", ONLY_LISTS) else "not packageable"
+    return answered
+
+
+def outcome_of_requests(path, requests, loaded):
     refused = lists = False
     for _, request in requests:
         torch.manual_seed(0)
@@ -99,14 +116,14 @@ def outcome_with(path, requests, example):
     return "dimensions fixed" if refused else ONLY_LISTS if lists else "ready"
 
 
-def outcome_of(path):
+def outcome_of(path, package):
     requests = requests_of(path.parent / "inputs")
     module = torch.jit.load(path)
     if any(method != "forward" for method, _ in requests) or hasattr(module, "reset"):
         return "not convertible"
     found = set()
     for _, example in requests:
-        found.add(outcome_with(path, requests, example))
+        found.add(outcome_with(path, requests, example, package))
         if "ready" in found:
             break
     best = min(found, key=BEST_FIRST.index)
@@ -118,4 +135,4 @@ if __name__ == "__main__":
     with torch.no_grad():
         archives = sorted(path for path in Path(sys.argv[1]).glob("*/*.pt") if (path.parent / "inputs").is_dir())
         for path in archives:
-            print(json.dumps([path.stem, outcome_of(path)]), flush=True)
+            print(json.dumps([path.stem, outcome_of(path, "--package" in sys.argv)]), flush=True)
