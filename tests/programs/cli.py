@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.store import probe_files
 from tests.programs import stub
 
@@ -104,11 +105,15 @@ def stored_results(run: Path) -> dict[Path, bytes]:
 
 
 def started(command: Sequence[str], environment: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
-    """Start a command of the harness in a session of its own and return at once; None is this process's environment."""
+    """Start a command of the harness in a session of its own and return at once.
+
+    Args:
+        environment: None is this process's, with the place where this project keeps what it has compiled.
+    """
     return subprocess.Popen(
         command,
         cwd=ROOT,
-        env=environment,
+        env={**os.environ, ROOT_VARIABLE: str(default_environment_root(ROOT))} if environment is None else environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

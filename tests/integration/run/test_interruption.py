@@ -23,8 +23,9 @@ def line(tmp_path: Path, stub_environment: Environment, other_stub_environment: 
 STORM = (signal.SIGTERM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("numbers", [(signal.SIGINT,), (signal.SIGTERM,), STORM])
-@pytest.mark.parametrize("after_results", [0, 12])
+@pytest.mark.parametrize(
+    ("numbers", "after_results"), [((signal.SIGINT,), 0), ((signal.SIGTERM,), 12), (STORM, 0), (STORM, 12)]
+)
 def test_interrupted_run_ends_soon_with_130_and_leaves_no_process(
     line: Line, numbers: Sequence[signal.Signals], after_results: int
 ) -> None:
