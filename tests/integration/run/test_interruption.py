@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,12 @@ def test_torch_that_cannot_be_imported_ends_the_run_with_3_and_one_line(
     assert error.startswith("error: ")
     assert words in error
     assert stub.eventually(lambda: not stub.processes_naming(line.reports))
+
+
+def test_the_same_torch_on_both_sides_is_refused(line: Line) -> None:
+    done = replace(line, new=line.old).run()
+    assert done.returncode == 2
+    assert "--allow-same-torch" in done.stderr.splitlines()[-1], done.stderr
 
 
 def test_torch_that_prints_when_it_is_imported_is_no_obstacle(line: Line, tmp_path: Path) -> None:
