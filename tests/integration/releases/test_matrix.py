@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
 from harness.domain.environment import Environment
-from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from tests.integration.gate import harness
 from tests.programs import cli, stub
 
@@ -64,7 +62,7 @@ def test_genuine_breaks_stand_in_their_pairs_and_a_second_run_starts_no_probe(tm
     assert again["cells"] == matrix["cells"]
 
 
-def stub_command(folder: Path, *releases: Environment, more: tuple[str, ...] = ()) -> list[str]:
+def stub_words(folder: Path, *releases: Environment, more: tuple[str, ...] = ()) -> list[str]:
     names = [f"r{index}" for index in range(len(releases))]
     pairs = zip(names, releases, strict=True)
     ready = (word for name, release in pairs for word in ("--env", f"{name}={release.interpreter}"))
@@ -72,15 +70,15 @@ def stub_command(folder: Path, *releases: Environment, more: tuple[str, ...] = (
     project = ("--project", str(folder / "project"))
     where = ("--out", str(folder / "store"))
     (folder / "project").mkdir(exist_ok=True)
-    return [sys.executable, "-m", "harness", *project, "matrix", "--releases", *names, *ready, *models, *where, *more]
+    return [*project, "matrix", "--releases", *names, *ready, *models, *where, *more]
 
 
 def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_costs_its_own_pairs_only(
     tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment
 ) -> None:
     only = ("-k", "well_a or other_answer_in_new or dies_in_new")
-    command = stub_command(tmp_path, stub_environment, other_stub_environment, more=only)
-    process, limit = cli.started(command), time.monotonic() + cli.RUN_DEADLINE_S
+    words = stub_words(tmp_path, stub_environment, other_stub_environment, more=only)
+    process, limit = cli.started([sys.executable, "-m", "harness", *words]), time.monotonic() + cli.RUN_DEADLINE_S
     while len(cli.stored_results(tmp_path / "store")) < 5:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < limit
@@ -90,7 +88,7 @@ def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_cost
     assert done.returncode == 130
     assert "finished results are kept" in done.stderr
     before = cli.stored_results(tmp_path / "store")
-    done = cli.finish(cli.started(command))
+    done = cli.here(words)
     assert done.returncode == 1, done.stderr
     after, matrix = cli.stored_results(tmp_path / "store"), told(tmp_path / "store")
     assert {path: after[path] for path in before} == before
@@ -102,7 +100,7 @@ def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_cost
     assert stub.eventually(lambda: not stub.processes_naming(tmp_path))
     third = stub.make_environment(tmp_path / "third", version="2.15.0")
     both = (third, stub_environment, other_stub_environment)  # so all have other names, and another order
-    done = cli.finish(cli.started(stub_command(tmp_path, *both, more=("-k", "well_a"))))
+    done = cli.here(stub_words(tmp_path, *both, more=("-k", "well_a")))
     assert done.returncode == 0, done.stderr
     grown, matrix = cli.stored_results(tmp_path / "store"), told(tmp_path / "store")
     assert {path: grown[path] for path in after} == after
@@ -122,10 +120,7 @@ def helped():
 
 
 def test_exports_follow_the_source_that_they_come_from_and_nothing_else(
-    tmp_path: Path,
-    stub_environment: Environment,
-    other_stub_environment: Environment,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment
 ) -> None:
     zoo = tmp_path / "zoo"
     zoo.mkdir()
@@ -133,12 +128,9 @@ def test_exports_follow_the_source_that_they_come_from_and_nothing_else(
     (zoo / "helper.py").write_text("ANSWER = 1\n")
     (tmp_path / "project").mkdir()
 
-    monkeypatch.setenv(ROOT_VARIABLE, str(default_environment_root(cli.ROOT)))
-
     def run(*more: str) -> dict[str, Any]:
-        """In this process: what a start of Python costs, four runs need not pay."""
-        _, _, _, *words = stub_command(tmp_path, stub_environment, other_stub_environment, more=more)
-        assert main(words) == 0
+        done = cli.here(stub_words(tmp_path, stub_environment, other_stub_environment, more=more))
+        assert done.returncode == 0, done.stderr
         return told(tmp_path / "store")
 
     models = ("--fixtures", str(zoo))
@@ -157,7 +149,7 @@ def test_exports_follow_the_source_that_they_come_from_and_nothing_else(
 
 def test_one_torch_under_two_names_is_no_upgrade(tmp_path: Path, stub_environment: Environment) -> None:
     twin = stub.make_environment(tmp_path / "twin", version="2.1.2")
-    done = cli.finish(cli.started(stub_command(tmp_path, stub_environment, twin, more=("-k", "well_a"))))
+    done = cli.here(stub_words(tmp_path, stub_environment, twin, more=("-k", "well_a")))
     assert done.returncode == 4, done.stderr
     assert "r1 holds the same torch as r0" in done.stdout
     assert "nothing tested" in done.stdout

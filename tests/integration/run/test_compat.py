@@ -101,6 +101,7 @@ def test_the_time_shares_add_up_to_the_wall_time(healthy: Run) -> None:
     assert {"import", "export", "golden", "load", "calls", "harness itself"} <= set(shares)
 
 
+@pytest.mark.slow
 def test_a_cell_reruns_by_its_id(healthy: Run) -> None:
     done = harness("rerun", str(healthy.folder), "din/backward/alone/cpu/default/all")
     run = finished(done, healthy.folder / "reruns")
@@ -210,6 +211,10 @@ def test_run_that_ends_before_timing_says_so_and_keeps_its_whole_plan(healthy: R
     assert healthy.report.judgement.reason.endswith("; not asked for: timing (--until correctness)")
     assert any("--resume" in note for note in healthy.report.notes)
     assert RunDir(healthy.folder).load_plan().is_timed
+
+
+@pytest.mark.slow
+def test_run_that_ended_before_timing_ends_there_again_where_it_is_asked_to(healthy: Run) -> None:
     again = harness("compat", "--resume", str(healthy.folder), *UNTIMED, "--out", str(healthy.folder.parent))
     assert again.returncode == 0 and "not asked for: timing" in again.stdout
 

@@ -138,6 +138,7 @@ def test_torch_that_prints_when_it_is_imported_is_no_obstacle(line: Line, tmp_pa
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 def test_interrupted_run_with_real_torch_leaves_no_process(tmp_path: Path, old_python: str, new_python: str) -> None:
     models = ("--fixtures", str(cli.ROOT / "fixtures" / "zoo"), "-k", "dlrm and not served", "--scenario", "alone")
     line = Line(tmp_path / "project", old_python, new_python, models)
