@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 try:
@@ -55,6 +56,8 @@ PARALLEL = ("pytest", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorde
 
 def _prepare(session: nox.Session, *groups: str) -> None:
     """Install the controller's dependencies, never torch, and the named dependency groups."""
+    # Images of containers often set it: then each of hundreds of processes compiles all that it imports.
+    session.env["PYTHONDONTWRITEBYTECODE"] = ""
     requirements = [*PYPROJECT["project"]["dependencies"], "uv"]
     for group in groups:
         requirements += PYPROJECT["dependency-groups"][group]
@@ -141,8 +144,10 @@ def tests(session: nox.Session) -> None:
     """Run the tests: pure and process tests, then those on two real releases, then those that time something."""
     _prepare(session, "test")
     _find_chromium(session)
-    session.run(*PARALLEL, "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
-    session.run("python", "-m", "harness", "env")
+    with ThreadPoolExecutor(1) as beside:  # they come over the network, and the tests compute
+        environments = beside.submit(session.run, "python", "-m", "harness", "env", silent=True)
+        session.run(*PARALLEL, "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
+    environments.result()
     real = ("integration and not slow and not timed", "tests/integration")
     session.run(*PARALLEL, "-m", *real, *session.posargs)
     session.run("pytest", "-m", "integration and timed and not slow", "tests/integration", *session.posargs)

@@ -250,10 +250,18 @@ def _parse(text: str, source: str) -> ast.Module:
         _refuse(source, 1, f"expected Python source: {error}", "correct the file")
 
 
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield every statement below ``node``: of the whole tree, which ``ast.walk`` yields, expressions are the most."""
+    for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for statement in getattr(node, block, ()):
+            yield statement
+            yield from _statements(statement)
+
+
 def _local_names(tree: ast.Module) -> dict[str, str]:
     """Return the names by which the file calls the decorators, e.g. ``{"declare.model": "model"}``."""
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
         from_declare = isinstance(node, ast.ImportFrom) and f".{node.module}".endswith(".declare")
@@ -288,7 +296,7 @@ def _refuse_strays(tree: ast.Module, names: Mapping[str, str], source: str) -> N
 
 def _places(tree: ast.Module) -> Iterator[ast.expr]:
     # Inside functions a variable may well be called model, so only decorators count there.
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         yield from _decorators(node)
     for statement in tree.body:
         if isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign):

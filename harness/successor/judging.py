@@ -4,12 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.correctness.judging import output_findings
-from harness.domain.findings import SEVERITY, Severity
 from harness.domain.migration import Dimension, Migrated, MigratedModel, Migration, Step
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
-from harness.domain.text import PACKAGES, counted, error_line, first_few, prose
+from harness.domain.text import PACKAGES, counted, first_few, prose
 from harness.domain.verdict import Cause
 from harness.errors import ExitCode
 from harness.successor.cures import best_refusal, unlocked_words
@@ -23,6 +21,7 @@ from harness.successor.serving_judging import (
     slower_words,
     unclear_when_served,
 )
+from harness.successor.words import difference_words, failure_words
 from harness.tensors.decode import DecodeError
 from harness.worker import wire
 
@@ -187,9 +186,7 @@ def difference(answers: Answers, input_sets: Sequence[str] | None = None) -> str
     if answers.comparison is None:
         return ""
     calls = [call for call in answers.comparison.calls if input_sets is None or call.input_set in input_sets]
-    comparison = replace(answers.comparison, calls=tuple(calls))
-    findings = [one for one in output_findings(comparison) if SEVERITY[one.kind] is Severity.FAIL]
-    return f"{findings[0].where + ': ' if findings[0].where else ''}{findings[0].message}" if findings else ""
+    return difference_words(replace(answers.comparison, calls=tuple(calls)))
 
 
 def _failing(answers: Answers) -> list[ModelResult]:
@@ -386,14 +383,6 @@ COMPILER: Sequence[tuple[re.Pattern[str], str, str]] = (
 def compiler_trouble(said: str) -> tuple[str, str]:
     """Return (stable word, what to do) of what failed; both empty where nothing is known of it."""
     return next(((kind, cure) for pattern, kind, cure in COMPILER if pattern.search(said)), ("", ""))
-
-
-def failure_words(result: ModelResult, probe: ProbeResult) -> str:
-    """Return what one model failed with, in one line."""
-    if result.failure is None:
-        return prose(f"{result.outcome.value} in {result.phase or 'an unknown phase'} {probe.exit_detail}")
-    text = error_line(result.failure) or result.failure.first_line
-    return prose(f"{result.failure.type}: {text}")
 
 
 def _steps(tried: Tried) -> Iterator[Step]:

@@ -4,16 +4,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from harness.correctness.judging import output_findings
-from harness.domain.findings import SEVERITY, Severity
 from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
 from harness.domain.migration import Cost, Step
 from harness.domain.outcome import UNCLEAR
-from harness.domain.text import amount, counted, error_line, prose
+from harness.domain.text import amount, counted
 from harness.latency.judging import stands, suspected
 from harness.scenarios import INITIALIZATIONS
 from harness.settings.mitigations import MITIGATIONS
 from harness.successor.facts import Served, Tried
+from harness.successor.words import difference_words, failure_words
 
 # quantity of the benchmark -> what it is called beside a package; the steady call has an estimate of its own.
 COSTS: Final[Mapping[str, str]] = {
@@ -67,16 +66,11 @@ def _failed(served: Served) -> str:
     """Return in what a package fails, or answers otherwise; empty where in nothing."""
     result, noticed = served.result, served.served_otherwise
     how_often = f" in {served.failed_rounds} of {counted(served.rounds, 'round')}" if served.failed_rounds else ""
-    if result.failed and result.failure is None:
-        return prose(f"{result.outcome.value} in {result.phase or 'an unknown phase'} {served.exit_detail}{how_often}")
-    if result.failed and result.failure is not None:
-        return prose(f"{result.failure.type}: {error_line(result.failure) or result.failure.first_line}{how_often}")
+    if result.failed:
+        return failure_words(result, served) + how_often
     if noticed is not None:
         return f"{noticed['different']} of {counted(noticed['calls'], 'answer')} under load are others than before"
-    if served.comparison is None:
-        return ""
-    findings = [one for one in output_findings(served.comparison) if SEVERITY[one.kind] is Severity.FAIL]
-    return f"{findings[0].where}: {findings[0].message}".removeprefix(": ")
+    return difference_words(served.comparison)
 
 
 def slower_words(tried: Tried) -> str:

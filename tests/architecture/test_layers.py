@@ -133,6 +133,7 @@ PURE_MODULES = (
     "successor.judging",
     "successor.obstacles",
     "successor.serving_judging",
+    "successor.words",
     "successor.readiness",
     "successor.structure",
     "store.exact",

@@ -1,6 +1,7 @@
 """Runs of ``python -m harness compat`` as processes: started, watched from outside, interrupted."""
 
 import contextlib
+import io
 import json
 import os
 import signal
@@ -11,11 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from harness.cli import main
+from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.store import probe_files
 from tests.programs import stub
 
 ROOT = Path(__file__).parents[2]
+HARNESS = ("-m", "harness")
 RUN_DEADLINE_S = 240.0
 
 
@@ -27,7 +32,7 @@ class Line:
     old: str
     new: str
     models: Sequence[str] = ("--fixtures", str(stub.MODELS))
-    program: Sequence[str] = ("-m", "harness")
+    program: Sequence[str] = HARNESS
 
     @property
     def reports(self) -> Path:
@@ -52,9 +57,11 @@ class Line:
         return started(self.command(*more))
 
     def run(self, *more: str) -> "subprocess.CompletedProcess[str]":
-        """Run to the end."""
-        process = self.start(*more)
-        return finish(process)
+        """Run to the end; in this process, unless the program is one of its own."""
+        if self.program != HARNESS:
+            return finish(self.start(*more))
+        self.project.mkdir(exist_ok=True)
+        return here(self.words(*more))
 
     def results(self) -> dict[Path, bytes]:
         """Return the stored results of all runs, by the folders of their probes."""
@@ -104,16 +111,34 @@ def stored_results(run: Path) -> dict[Path, bytes]:
 
 
 def started(command: Sequence[str], environment: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
-    """Start a command of the harness in a session of its own and return at once; None is this process's environment."""
+    """Start a command of the harness in a session of its own and return at once.
+
+    Args:
+        environment: None is this process's, with the place where this project keeps what it has compiled.
+    """
     return subprocess.Popen(
         command,
         cwd=ROOT,
-        env=environment,
+        env={**os.environ, ROOT_VARIABLE: str(default_environment_root(ROOT))} if environment is None else environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+
+
+def here(words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    """Run a command of the harness in this process: what a start of Python costs, not every test need pay."""
+    out, err = io.StringIO(), io.StringIO()
+    set_here = {ROOT_VARIABLE: str(default_environment_root(ROOT)), "COLUMNS": "80"}
+    with (
+        mock.patch.dict(os.environ, set_here),
+        contextlib.chdir(ROOT),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        code = main(words)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 def _kinds(cell: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.domain.environment import EnvSpec, Environment
 from harness.domain.models import Artifact, InputSet
 from harness.domain.probe import Deadline, ModelRun, ProbeRequest
+from harness.environments.builder import default_environment_root
 from harness.scenarios import INITIALIZATIONS
 
 PATIENT = Deadline(load_s=120.0, call_s=120.0, total_s=240.0)
@@ -18,6 +19,7 @@ PATIENT = Deadline(load_s=120.0, call_s=120.0, total_s=240.0)
 BRIEF = Deadline(load_s=1.0, call_s=1.0, total_s=120.0)
 """For work that is expected to hang."""
 
+PROJECT = Path(__file__).parents[2]
 MODELS = Path(__file__).parent / "stub_models"
 _TORCH = Path(__file__).parent / "stub_env" / "torch"
 
@@ -39,6 +41,14 @@ def make_environment(
     interpreter.symlink_to(base)
     spec = EnvSpec(name=f"stub {version}", interpreter=str(interpreter))
     return Environment(name=spec.name, interpreter=str(interpreter), spec=spec)
+
+
+def compiled_once(root: Path) -> None:
+    """Make an empty root of environments in which what is compiled is that of the project, which is compiled once."""
+    compiled = default_environment_root(PROJECT) / "native"
+    compiled.mkdir(parents=True, exist_ok=True)
+    root.mkdir()
+    (root / "native").symlink_to(compiled)
 
 
 def write_artifact(folder: Path, model: str, **program: object) -> Artifact:

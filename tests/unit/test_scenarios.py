@@ -650,6 +650,7 @@ def test_main_thread_exits_while_every_model_is_called_and_under_its_mitigation_
 
 
 @each_scenario
+@settings(max_examples=15)
 @given(size=SIZES, seed=st.integers(0, 99))
 def test_after_the_fork_every_process_loads_its_own_and_no_other_script_changes(
     scenario: Scenario, size: tuple[int, int], seed: int

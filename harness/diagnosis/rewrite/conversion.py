@@ -19,8 +19,9 @@ from harness.probing.facts import Answered, Effects
 from harness.probing.verification import legible_outputs
 from harness.successor.cures import REWRITES, answers_everything, is_curable
 from harness.successor.facts import Answers, Loader, Tried
-from harness.successor.judging import difference, failure_words, judge
+from harness.successor.judging import difference, judge
 from harness.successor.migrate import try_all
+from harness.successor.words import failure_words
 from harness.system import pool
 from harness.worker import wire
 

@@ -17,6 +17,7 @@ def test_fuser_that_rounds_otherwise_is_found_at_its_first_call_and_cured_by_swi
         tmp_path,
         *("--fixtures", LATE, "-k", "residue", "--new-profile", "cpu_fusion"),
         *("--scenario", "alone", "--latency", "off"),
+        all_planted=False,
     )
     cell = next(cell for cell in run.row("residue").cells if cell.scenario == "alone")
     late = next(finding for finding in cell.findings if finding.kind == "late_divergence")

@@ -64,7 +64,7 @@ def test_breaks_are_cured_and_wrong_rewrites_are_not_offered(
 ) -> None:
     monkeypatch.setattr(nodes, "TIME_S", 300.0)  # a busy machine may take longer
     pythons = old_python, new_python
-    with judged(HERE, pythons, tmp_path, floor_s=4, new_profile="cpu_fusion") as (facts, effects):
+    with judged(HERE, pythons, tmp_path, floor_s=2, new_profile="cpu_fusion") as (facts, effects):
         the_right_rule_for_an_operator_is_found(facts, effects)
         a_rule_that_does_not_fit_makes_no_archive(facts, effects)
         fences_cure_a_fused_program_that_hangs(facts, effects)

@@ -3,7 +3,7 @@
 import json
 import os
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from harness.domain.environment import EnvSpec, Environment
 from harness.domain.machine import MachineState
 from harness.domain.measurement import ArmSample, PairSample
+from harness.domain.models import Artifact
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ModelRun, ServingProfile
 from harness.latency.rounds import Round
@@ -45,19 +46,33 @@ class Measured:
         return self.samples[model].arms["new"]
 
 
-@pytest.fixture(scope="module", params=["python", "libtorch"])
-def measured(
-    request: pytest.FixtureRequest, new_python: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Measured]:
-    folder = tmp_path_factory.mktemp("benchmarking")
-    spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
-    environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
+@dataclass(frozen=True)
+class Exported:
+    """The models that are timed, and the C++ worker by the side that it is of."""
+
+    artifacts: Mapping[str, Artifact]
+    native: Mapping[str, Path]
+
+
+@pytest.fixture(scope="module")
+def exported(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     declared = [
         *read_fixtures(PROJECT / "tests" / "integration" / "latency" / "benchmarking"),
         *read_fixtures(PROJECT / "fixtures" / "zoo"),
     ]
-    with replay.both_workers(new_python, folder / "probes") as runner:
+    with replay.both_workers(new_python, tmp_path_factory.mktemp("exported")) as runner:
         artifacts = replay.export(runner, tuple(item for item in declared if item.name in (*OURS, *ZOO)))
+    return Exported(artifacts, runner.native)
+
+
+@pytest.fixture(scope="module", params=["python", "libtorch"])
+def measured(
+    request: pytest.FixtureRequest, exported: Exported, new_python: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Measured]:
+    folder = tmp_path_factory.mktemp("benchmarking")
+    spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
+    environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
+    artifacts = exported.artifacts
     runs = tuple(
         ModelRun(artifact=artifacts[name], schedule=tuple((one.name, 4) for one in artifacts[name].input_sets))
         for name in (*OURS, *ZOO)
@@ -72,7 +87,7 @@ def measured(
         budget=LatencyBudget(),
         deadline_s=60.0,
         placement=placement,
-        native=runner.native if request.param == "libtorch" else {},
+        native=exported.native if request.param == "libtorch" else {},
     )
 
     round_._random = InOrder()  # so that "light" comes first, and "leaks" after "heavy"

@@ -137,15 +137,14 @@ class Line:
             for place in range(6)
         }
 
-    def command(self, model: str, *more: str) -> list[str]:
+    def words(self, model: str, *more: str) -> list[str]:
         ready = (word for name, python in self.releases.items() for word in ("--env", f"{name}={python}"))
         where = ("--project", str(self.project))
         rest = ("--model", model, "--fixtures", str(self.models), "--out", str(self.store))
-        program = (sys.executable, "-m", "harness", *where)
-        return [*program, "first-bad", "--releases", *self.releases, *ready, *rest, *more]
+        return [*where, "first-bad", "--releases", *self.releases, *ready, *rest, *more]
 
     def run(self, model: str, *more: str) -> "subprocess.CompletedProcess[str]":
-        return cli.finish(cli.started(self.command(model, *more)))
+        return cli.here(self.words(model, *more))
 
 
 def test_the_first_bad_stub_is_found_and_remembered(tmp_path: Path) -> None:
@@ -209,7 +208,8 @@ def test_ends_are_verified_first_and_nothing_is_asked_between_wrong_ones(
 
 def test_an_interrupted_search_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     line = Line(tmp_path)
-    process, limit = cli.started(line.command("other_since_2_3")), time.monotonic() + cli.RUN_DEADLINE_S
+    process = cli.started([sys.executable, "-m", "harness", *line.words("other_since_2_3")])
+    limit = time.monotonic() + cli.RUN_DEADLINE_S
     while len(cli.stored_results(line.store)) < 5:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < limit

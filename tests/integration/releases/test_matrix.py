@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -63,7 +62,7 @@ def test_genuine_breaks_stand_in_their_pairs_and_a_second_run_starts_no_probe(tm
     assert again["cells"] == matrix["cells"]
 
 
-def stub_command(folder: Path, *releases: Environment, more: tuple[str, ...] = ()) -> list[str]:
+def stub_words(folder: Path, *releases: Environment, more: tuple[str, ...] = ()) -> list[str]:
     names = [f"r{index}" for index in range(len(releases))]
     pairs = zip(names, releases, strict=True)
     ready = (word for name, release in pairs for word in ("--env", f"{name}={release.interpreter}"))
@@ -71,20 +70,15 @@ def stub_command(folder: Path, *releases: Environment, more: tuple[str, ...] = (
     project = ("--project", str(folder / "project"))
     where = ("--out", str(folder / "store"))
     (folder / "project").mkdir(exist_ok=True)
-    return [sys.executable, "-m", "harness", *project, "matrix", "--releases", *names, *ready, *models, *where, *more]
-
-
-def start(command: list[str]) -> "subprocess.Popen[str]":
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=cli.ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    return [*project, "matrix", "--releases", *names, *ready, *models, *where, *more]
 
 
 def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_costs_its_own_pairs_only(
     tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment
 ) -> None:
     only = ("-k", "well_a or other_answer_in_new or dies_in_new")
-    command = stub_command(tmp_path, stub_environment, other_stub_environment, more=only)
-    process, limit = start(command), time.monotonic() + cli.RUN_DEADLINE_S
+    words = stub_words(tmp_path, stub_environment, other_stub_environment, more=only)
+    process, limit = cli.started([sys.executable, "-m", "harness", *words]), time.monotonic() + cli.RUN_DEADLINE_S
     while len(cli.stored_results(tmp_path / "store")) < 5:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < limit
@@ -94,7 +88,7 @@ def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_cost
     assert done.returncode == 130
     assert "finished results are kept" in done.stderr
     before = cli.stored_results(tmp_path / "store")
-    done = cli.finish(start(command))
+    done = cli.here(words)
     assert done.returncode == 1, done.stderr
     after, matrix = cli.stored_results(tmp_path / "store"), told(tmp_path / "store")
     assert {path: after[path] for path in before} == before
@@ -106,7 +100,7 @@ def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_cost
     assert stub.eventually(lambda: not stub.processes_naming(tmp_path))
     third = stub.make_environment(tmp_path / "third", version="2.15.0")
     both = (third, stub_environment, other_stub_environment)  # so all have other names, and another order
-    done = cli.finish(start(stub_command(tmp_path, *both, more=("-k", "well_a"))))
+    done = cli.here(stub_words(tmp_path, *both, more=("-k", "well_a")))
     assert done.returncode == 0, done.stderr
     grown, matrix = cli.stored_results(tmp_path / "store"), told(tmp_path / "store")
     assert {path: grown[path] for path in after} == after
@@ -135,7 +129,7 @@ def test_exports_follow_the_source_that_they_come_from_and_nothing_else(
     (tmp_path / "project").mkdir()
 
     def run(*more: str) -> dict[str, Any]:
-        done = cli.finish(start([*stub_command(tmp_path, stub_environment, other_stub_environment, more=more)]))
+        done = cli.here(stub_words(tmp_path, stub_environment, other_stub_environment, more=more))
         assert done.returncode == 0, done.stderr
         return told(tmp_path / "store")
 
@@ -155,7 +149,7 @@ def test_exports_follow_the_source_that_they_come_from_and_nothing_else(
 
 def test_one_torch_under_two_names_is_no_upgrade(tmp_path: Path, stub_environment: Environment) -> None:
     twin = stub.make_environment(tmp_path / "twin", version="2.1.2")
-    done = cli.finish(start(stub_command(tmp_path, stub_environment, twin, more=("-k", "well_a"))))
+    done = cli.here(stub_words(tmp_path, stub_environment, twin, more=("-k", "well_a")))
     assert done.returncode == 4, done.stderr
     assert "r1 holds the same torch as r0" in done.stdout
     assert "nothing tested" in done.stdout

@@ -101,6 +101,7 @@ def test_the_time_shares_add_up_to_the_wall_time(healthy: Run) -> None:
     assert {"import", "export", "golden", "load", "calls", "harness itself"} <= set(shares)
 
 
+@pytest.mark.slow
 def test_a_cell_reruns_by_its_id(healthy: Run) -> None:
     done = harness("rerun", str(healthy.folder), "din/backward/alone/cpu/default/all")
     run = finished(done, healthy.folder / "reruns")
@@ -118,15 +119,9 @@ def test_a_rerun_of_an_unknown_model_names_the_nearest(healthy: Run) -> None:
 def test_a_planted_failure_is_what_is_new_since_the_run_before(healthy: Run, tmp_path: Path) -> None:
     """One model becomes a genuine break, one stays as it is, and the others are not selected."""
     project = _project_with_a_break(tmp_path, "frequency_cap")
-    words = (
-        "--project",
-        str(project),
-        "compat",
-        "-k",
-        "(dlrm and not (traced or served)) or frequency_cap",
-        *UNTIMED,
-    )
-    done = harness(*words, "--scenario", "alone", "--baseline", str(healthy.folder), "--out", str(tmp_path / "runs"))
+    words = ("--project", str(project), "compat", "-k", "(dlrm and not (traced or served)) or frequency_cap", *UNTIMED)
+    before = ("--baseline", str(healthy.folder))
+    done = harness(*words, "--scenario", "alone", *before, "--out", str(tmp_path / "runs"), all_planted=False)
     run = finished(done, tmp_path / "runs")
     assert run.code == 1, run.out
     found = run.report.baseline
@@ -199,21 +194,10 @@ def test_a_golden_of_the_release_under_test_is_never_green(recorded: Path, tmp_p
     assert "same torch on both sides" in run.report.judgement.reason
 
 
-def test_the_same_torch_on_both_sides_is_refused_unless_asked_for(old_python: str, tmp_path: Path) -> None:
-    sides = (
-        "--env",
-        f"old={old_python}",
-        "--env",
-        f"new={old_python}",
-        "-k",
-        "din and not traced",
-        "--scenario",
-        "alone",
-        "--latency",
-        "off",
-    )
-    refused = harness("compat", *sides, "--out", str(tmp_path))
-    assert refused.returncode == 2 and "same torch" in refused.stderr
+def test_the_same_torch_on_both_sides_is_inconclusive_where_it_was_asked_for(old_python: str, tmp_path: Path) -> None:
+    """That it is refused elsewhere is tested with stubs, in ``test_interruption.py``."""
+    model = ("-k", "din and not traced", "--scenario", "alone", "--latency", "off")
+    sides = ("--env", f"old={old_python}", "--env", f"new={old_python}", *model)
     asked = compat(tmp_path, *sides, "--allow-same-torch", all_planted=False)
     assert asked.code == 4
     assert asked.report.judgement.decision is Decision.INCONCLUSIVE
@@ -227,6 +211,10 @@ def test_run_that_ends_before_timing_says_so_and_keeps_its_whole_plan(healthy: R
     assert healthy.report.judgement.reason.endswith("; not asked for: timing (--until correctness)")
     assert any("--resume" in note for note in healthy.report.notes)
     assert RunDir(healthy.folder).load_plan().is_timed
+
+
+@pytest.mark.slow
+def test_run_that_ended_before_timing_ends_there_again_where_it_is_asked_to(healthy: Run) -> None:
     again = harness("compat", "--resume", str(healthy.folder), *UNTIMED, "--out", str(healthy.folder.parent))
     assert again.returncode == 0 and "not asked for: timing" in again.stdout
 
@@ -254,7 +242,8 @@ def probes_of(model: str, run: Run) -> list[ProbeResult]:
 
 @pytest.mark.timed
 def test_a_hang_in_warm_up_is_proven_named_and_cured_by_a_switch(tmp_path: Path) -> None:
-    run = compat(tmp_path, "--fixtures", HANGS, "--new-profile", "cpu_fusion", "--deadline", "4", "-k", "runaway")
+    words = ("--fixtures", HANGS, "--new-profile", "cpu_fusion", "--deadline", "4", "-k", "runaway")
+    run = compat(tmp_path, *words, all_planted=False)
     row = run.row("runaway_fusion")
     assert run.report.judgement.decision is Decision.OK_WITH_MITIGATION, run.out
     assert run.code == 1

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,9 @@ def line(tmp_path: Path, stub_environment: Environment, other_stub_environment: 
 STORM = (signal.SIGTERM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("numbers", [(signal.SIGINT,), (signal.SIGTERM,), STORM])
-@pytest.mark.parametrize("after_results", [0, 12])
+@pytest.mark.parametrize(
+    ("numbers", "after_results"), [((signal.SIGINT,), 0), ((signal.SIGTERM,), 12), (STORM, 0), (STORM, 12)]
+)
 def test_interrupted_run_ends_soon_with_130_and_leaves_no_process(
     line: Line, numbers: Sequence[signal.Signals], after_results: int
 ) -> None:
@@ -121,6 +123,12 @@ def test_torch_that_cannot_be_imported_ends_the_run_with_3_and_one_line(
     assert stub.eventually(lambda: not stub.processes_naming(line.reports))
 
 
+def test_the_same_torch_on_both_sides_is_refused(line: Line) -> None:
+    done = replace(line, new=line.old).run()
+    assert done.returncode == 2
+    assert "--allow-same-torch" in done.stderr.splitlines()[-1], done.stderr
+
+
 def test_torch_that_prints_when_it_is_imported_is_no_obstacle(line: Line, tmp_path: Path) -> None:
     noisy = stub.make_environment(tmp_path / "noisy", version="2.6.0", on_import="print_garbage")
     line = Line(line.project, line.old, noisy.interpreter, (*line.models, "-k", "well_a"))
@@ -130,6 +138,7 @@ def test_torch_that_prints_when_it_is_imported_is_no_obstacle(line: Line, tmp_pa
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 def test_interrupted_run_with_real_torch_leaves_no_process(tmp_path: Path, old_python: str, new_python: str) -> None:
     models = ("--fixtures", str(cli.ROOT / "fixtures" / "zoo"), "-k", "dlrm and not served", "--scenario", "alone")
     line = Line(tmp_path / "project", old_python, new_python, models)

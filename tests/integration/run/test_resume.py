@@ -2,6 +2,7 @@
 
 import random
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_uninterrupted_run_sees_what_the_models_do(uninterrupted: Line) -> None:
     assert len(uninterrupted.results()) > PROBES
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_resumed_run_repeats_nothing_and_concludes_the_same(
     line: Line, uninterrupted: Line, number: signal.Signals
 ) -> None:
@@ -54,24 +55,30 @@ def test_resumed_run_repeats_nothing_and_concludes_the_same(
     before = line.results()
     assert len(before) >= PROBES // 2
     done = line.run("--resume", "last")
-    after = line.results()
     assert done.returncode == uninterrupted.report()["judgement"]["exit_code"]
-    assert {path: after[path] for path in before} == before
-    assert len(after) == len(uninterrupted.results())
-    assert line.judgement() == uninterrupted.judgement()
+    assert_concluded(line, before, uninterrupted)
 
 
-def test_run_killed_at_random_moments_concludes_the_same(line: Line, uninterrupted: Line) -> None:
+def test_run_killed_at_random_moments_repeats_nothing_and_concludes_the_same(line: Line, uninterrupted: Line) -> None:
     draw = random.Random(20261121)
     moments = sorted(draw.randrange(PROBES) for _ in range(2))  # nox -s bench -- faults draws hundreds
+    before: dict[Path, bytes] = {}
     for index, moment in enumerate(moments):
         more = () if index == 0 else ("--resume", "last")
         assert cli.cut(line, signal.SIGKILL, moment, *more).returncode == -signal.SIGKILL
-        assert all(data.endswith(b"}") for data in line.results().values())  # never torn
+        before = line.results() | before  # as they were first stored
+        assert all(data.endswith(b"}") for data in before.values())  # never torn
     line.run("--resume", "last")
-    assert line.judgement() == uninterrupted.judgement()
-    assert len(line.results()) == len(uninterrupted.results())
+    assert_concluded(line, before, uninterrupted)
     assert stub.eventually(lambda: not stub.processes_naming(line.reports))
+
+
+def assert_concluded(line: Line, before: Mapping[Path, bytes], uninterrupted: Line) -> None:
+    """Hold a run that was cut, with these results, to one that was not."""
+    after = line.results()
+    assert {path: after[path] for path in before} == before
+    assert len(after) == len(uninterrupted.results())
+    assert line.judgement() == uninterrupted.judgement()
 
 
 def test_finished_run_resumes_without_a_single_probe(uninterrupted: Line) -> None:

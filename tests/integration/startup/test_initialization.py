@@ -160,7 +160,8 @@ def test_crash_in_concurrent_initialization_is_one_models_and_neighbours_have_re
 
 
 def test_fuser_that_runs_away_in_one_thread_is_busy_and_its_neighbours_are_ready(known: Known) -> None:
-    probe = launcher("concurrent", *known, switches=CPU_FUSION).probe(["neighbour", "runaway_fusion"], 0, floor_s=1.0)
+    together = launcher("concurrent", *known, switches=CPU_FUSION)
+    probe = together.probe(["neighbour", "runaway_fusion"], 0, threads=2, floor_s=1.0)
     outcomes = {(model_of(item.model), item.outcome) for item in probe.models}
     assert outcomes == {("runaway_fusion", Outcome.HANG), ("neighbour", Outcome.COMPLETED)}
     assert_fuser_runs_away(probe)

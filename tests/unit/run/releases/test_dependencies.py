@@ -87,6 +87,7 @@ class World:
         extras = dict(zip(torches, (list(old), list(new)), strict=True))
         tables = "".join(f'[tool.compat.environments."{name}"]\nextras = {told}\n' for name, told in extras.items())
         (folder / "pyproject.toml").write_text(f'[tool.compat.environments]\npython = "{OWN_PYTHON}"\n{tables}')
+        stub.compiled_once(folder / "envs")
         self.builder = EnvironmentBuilder(folder / "envs", progress=lambda *_: None, uv=str(uv), free_disk_bytes=0)
 
     def search(
