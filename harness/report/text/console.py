@@ -251,7 +251,7 @@ def _migration(report: RunReport, width: int) -> list[str]:
     found = report.migration
     if found is None:
         return []
-    lines = short_lines("migrate", run_migration_words(found), width)
+    lines = _labelled("migrate", run_migration_words(found), width)
     return [*lines, *([f"{'says more':<{_LABEL}}{visible(found.command)}"] if found.command else [])]
 
 

@@ -1,4 +1,4 @@
-"""The words of a migration: what one cure takes away, whose artifacts wait, how long they load; short ones for a run."""
+"""The words of a migration: what one cure takes away, whose artifacts wait, how long they load; in short, for a run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -26,7 +26,7 @@ SHORT = {
     Migrated.DIFFERS: "differs",
     Migrated.FIXED: "fixed",
     Migrated.NOT_LOADABLE: "no load",
-    Migrated.UNDECIDED: "?",
+    Migrated.UNDECIDED: "unclear",
 }
 HAS_LEFT = ("has left", "left")
 
