@@ -26,6 +26,7 @@ PLAIN_KEYS: Final = (
     "capture_warm_calls",
     "rollback",
     "explain",
+    "migrate",
     "scenarios",
     "calls",
     "repeats",

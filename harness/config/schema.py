@@ -296,6 +296,7 @@ TOP: Final = Table(
         "capture_warm_calls": Kind("a whole number >= 0", Annotated[int, Meta(ge=0, le=1000)]),
         "rollback": choice(*ROLLBACKS),
         "explain": SECONDS,
+        "migrate": FLAG,
         "scenarios": Kind(
             f"a list of scenarios out of {', '.join(SCENARIOS)}",
             tuple[Literal[(*CELL_SCENARIOS, "all")], ...],  # type: ignore[valid-type]

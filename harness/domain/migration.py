@@ -1,6 +1,6 @@
 """Leaving TorchScript: what became of each artifact on its way to an exported program and a package of AOTInductor."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -206,6 +206,42 @@ class MigratedModel:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MigrationOutcome:
+    """What ``migrate`` says of one artifact, in short: see ``MigratedModel``.
+
+    Attributes:
+        evidence: the folder of the probe that shows why it is not ready; ``program``: the ``.pt2`` that was written.
+            Both relative to the run, and empty where there is none.
+    """
+
+    model: str
+    outcome: Migrated
+    kind: str = ""
+    reason: str = ""
+    cure: str = ""
+    evidence: str = ""
+    program: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunMigration:
+    """What the artifacts of a run come to outside of TorchScript, tried beside it: it decides nothing of the run.
+
+    Attributes:
+        release: the new one, which has converted them.
+        models: in the order of the run; ``left``: those that are exported programs or packages already.
+        why_not: why none could be converted, empty where one could.
+        command: the ``migrate`` that says more of the same models; empty where there is no old release to ask.
+    """
+
+    release: str
+    models: tuple[MigrationOutcome, ...] = ()
+    left: tuple[str, ...] = ()
+    why_not: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Unlocked:
     """What one cure takes away.
 
@@ -256,5 +292,10 @@ class Migration:
     @property
     def counts(self) -> dict[Migrated, int]:
         """How many models have each outcome, those that none has left out."""
-        outcomes = [model.outcome for model in self.models]
-        return {outcome: outcomes.count(outcome) for outcome in Migrated if outcome in outcomes}
+        return counts_of(self.models)
+
+
+def counts_of(models: Sequence[MigratedModel | MigrationOutcome]) -> dict[Migrated, int]:
+    """Return how many models have each outcome, those that none has left out."""
+    outcomes = [model.outcome for model in models]
+    return {outcome: outcomes.count(outcome) for outcome in Migrated if outcome in outcomes}

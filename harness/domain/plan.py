@@ -207,6 +207,7 @@ class Settings:
     capture_warm_calls: int = WARM_CALLS
     rollback: str = "static"
     explain: float = 0.0
+    migrate: bool = False
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     calls: int = 4
     repeats: int = 2

@@ -10,6 +10,7 @@ from harness.domain.environment import Fingerprint
 from harness.domain.golden import Trust
 from harness.domain.machine import MachineCheck, MachineDuringRun
 from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
+from harness.domain.migration import RunMigration
 from harness.domain.models import ArtifactKind
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.policy import PolicyReport
@@ -219,6 +220,7 @@ class RunReport:
         causes: what the cells that need a reader have in common, the worst first; each of them belongs to one.
         common: what the release costs all timed models; None where there were too few to tell.
         rollback: whether one can roll back; None where nobody asked.
+        migration: what its artifacts come to outside of TorchScript; None where nobody asked. It decides nothing.
         explained: what searches have found about its red cells.
         timelines: who did what and when, per initialization and server group; one process of each side.
         baseline: what has changed since another run; None where nobody asked.
@@ -249,6 +251,7 @@ class RunReport:
     numerics: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
     rollback: RollbackReport | None = None
+    migration: RunMigration | None = None
     explained: tuple[Explained, ...] = ()
     timelines: tuple[Timeline, ...] = ()
     baseline: BaselineReport | None = None

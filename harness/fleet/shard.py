@@ -250,7 +250,7 @@ class _Shard:
     def _plan_of(self, ready: Sequence[_Ready], profile: str) -> Plan:
         options = options_again(self._plan, self._options, tuple(self._plan.profiles[profile]))
         plan = make_plan(options, GivenModels(models=tuple(item.declaration for item in ready)))
-        settings = replace(plan.settings, rollback="off")  # which no answer over a fleet is made of
+        settings = replace(plan.settings, rollback="off", migrate=False)  # no answer over a fleet is made of these
         if profile:
             settings = replace(settings, profile=replace(settings.profile, name=profile))
         if not any(item.declaration.timed for item in ready):
@@ -379,6 +379,7 @@ def frame_of(report: RunReport) -> RunReport:
         rerun={},
         arguments=(),
         rollback=None,
+        migration=None,
         explained=(),
         timelines=(),
         baseline=None,

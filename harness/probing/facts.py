@@ -12,6 +12,7 @@ from harness.domain.environment import Environment, Fingerprint
 from harness.domain.hang import Evidence
 from harness.domain.machine import MachineState
 from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
+from harness.domain.migration import RunMigration
 from harness.domain.models import Artifact, ArtifactKind, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
@@ -316,6 +317,17 @@ class Decided(Complete):
     """The run is judged as a whole."""
 
     judgement: Judgement
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakenOut(Decided):
+    """Its artifacts were taken out of TorchScript in the new release, where that is asked for: no decision sees it.
+
+    ``judged_by`` are the probes of the stages before.
+    """
+
+    migration: RunMigration | None
+    judged_by: tuple[ProbeResult, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -118,7 +118,8 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
     finished = Finished(report=report, folder=run_dir.path, project=options.project)
     for note in write_reports(finished, run_dir):
         progress.note(note)
-    found = (finding.evidence for cell in report.judgement.cells for finding in cell.findings)
+    found = [finding.evidence for cell in report.judgement.cells for finding in cell.findings]
+    found += [model.evidence for model in report.migration.models] if report.migration is not None else []
     probe_files.gather(run_dir.probes, {run_dir.path / path for path in found if path})
     return finished
 

@@ -47,6 +47,7 @@ from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects
 from harness.run.report.make import build_report
 from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks
+from harness.run.way_out import take_out
 from harness.startup.attribute import attribute_failures
 from harness.startup.initialize import initialize_groups, time_initialization
 from harness.startup.native import begin_builds, build_workers
@@ -83,10 +84,10 @@ def run(
         plan, sides(plan), run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today
     )
     with ready as (effects, first):
-        decided = all_stages(first, effects)
+        taken_out = take_out(all_stages(first, effects), effects)
         progress.finish()
         return build_report(
-            decided,
+            taken_out,
             effects,
             started_at=started_at.isoformat(timespec="seconds"),
             wall_ns=(begin_ns, clock.monotonic_ns()),

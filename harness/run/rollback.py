@@ -61,15 +61,15 @@ def rollback_command(
             interpreter; NAMEs of libraries may refer to it. Empty: nothing.
     """
     names = [name for name in REPEATED if not artifacts or name not in MODELS]
-    before, after = around_verb([_turned(*option) for option in kept(arguments, names) if not _names_a_side(*option)])
+    before, after = around_verb([_turned(*option) for option in kept(arguments, names) if not names_a_side(*option)])
     if artifacts:
         after += ["--artifacts", artifacts]
-    sides = [*_side("old", old, written[0]), *_side("new", new, written[1])]
+    sides = [*side_words("old", old, written[0]), *side_words("new", new, written[1])]
     asked = [*before, "compat", *sides, *after, "-k", model, "--scenario", "alone"]
     return f"{command} {shlex.join(asked)}"
 
 
-def _side(side: str, spec: EnvSpec, written: str) -> list[str]:
+def side_words(side: str, spec: EnvSpec, written: str) -> list[str]:
     """Return the words that make ``spec`` a side, under the name that the run has for it."""
     if spec.release is not None:
         return [f"--{side}", written or spec.release]
@@ -79,7 +79,7 @@ def _side(side: str, spec: EnvSpec, written: str) -> list[str]:
     return [*([f"--{side}", called] if called else []), "--env", f"{name}={spec.interpreter}"]
 
 
-def _names_a_side(name: str, value: str) -> bool:
+def names_a_side(name: str, value: str) -> bool:
     """Whether an option says which release a side is: the command says that itself."""
     return name == SET and value.partition("=")[0].strip().strip("\"'") in OTHER_SIDE
 
@@ -138,7 +138,7 @@ def _save_again(
     adopted = facts.exports[declaration.name]
     if adopted.artifact is None:
         return adopted
-    why_not = _known_end(declaration.name, facts, effects)
+    why_not = known_end(declaration.name, facts, effects)
     if why_not:
         failure = Failure(type="NotTried", message=why_not, phase="")
         return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
@@ -156,7 +156,7 @@ def _save_again(
     return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
 
 
-def _known_end(name: str, facts: Probed, effects: Effects) -> str:
+def known_end(name: str, facts: Probed, effects: Effects) -> str:
     """Return how a given file is known to end the process that loads it, in words; empty where it is not."""
     adopted, alone = (
         None if found is None else found.models[0] for found in (facts.exports[name].result, facts.alone.get(name))

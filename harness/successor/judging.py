@@ -4,7 +4,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.domain.migration import Dimension, Migrated, MigratedModel, Migration, Step
+from harness.domain.migration import (
+    Dimension,
+    Migrated,
+    MigratedModel,
+    Migration,
+    MigrationOutcome,
+    Step,
+    counts_of,
+)
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.domain.text import PACKAGES, counted, first_few, prose
@@ -34,6 +42,7 @@ STOPPED: Mapping[str, tuple[str, str]] = {
         "no requests, and nothing can be converted without an example: {}",
         "place requests beside the file, or describe them in a models.toml (docs/guide/own-models.md)",
     ),
+    "ends_process": ("as TorchScript it was not loaded once more: {}", "judge the upgrade first: compat"),
     "fails_before": ("as TorchScript it fails in the old release already: {}", "see it with compat"),
 }
 SLOWER_CURE = "stay with TorchScript for this one, or try torch._inductor's max_autotune when it is packaged"
@@ -446,8 +455,7 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
     if first.source:
         evidence.append(("source", f"{first.source}{f': {prose(first.code)}' if first.code else ''}"))
     evidence += _parts_and_cures(models)
-    proof = next((step.evidence for step in first.steps if step.reason and step.evidence), "")
-    if proof:
+    if proof := proof_of(first):
         evidence.append(("evidence", proof))
     return Cause(
         id=re.sub(r"[^\w.:+]+", "-", title.replace(": ", "-"), flags=re.ASCII).strip("-"),
@@ -459,6 +467,11 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
         evidence=tuple(evidence),
         cure=unlocked_words(models) or first.cure,
     )
+
+
+def proof_of(model: MigratedModel) -> str:
+    """Return the folder of the first probe that did not come through; empty where all did."""
+    return next((step.evidence for step in model.steps if step.reason and step.evidence), "")
 
 
 def _parts_and_cures(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str]]:
@@ -478,11 +491,11 @@ def _parts_and_cures(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str
         yield "no cure", best_refusal(left[0].cures)
 
 
-def counts_words(migration: Migration) -> str:
+def counts_words(models: Sequence[MigratedModel | MigrationOutcome]) -> str:
     """Return ``65 models: 40 ready, 12 not convertible``."""
-    counts = migration.counts
+    counts = counts_of(models)
     parts = [f"{counts[outcome]} {outcome.value}" for outcome in (Migrated.READY, *WORST_FIRST) if outcome in counts]
-    return f"{counted(len(migration.models), 'model')}{': ' if parts else ''}{', '.join(parts)}"
+    return f"{counted(len(models), 'model')}{': ' if parts else ''}{', '.join(parts)}"
 
 
 def _cut(text: str, limit: int) -> str:

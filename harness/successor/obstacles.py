@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+NO_CONVERTER = "no converter"
 RE_EXPORT = "export the Python module that it was made of: torch.export.export(module, args, dynamic_shapes=...)"
 LISTS = "build lists and dicts in one expression, or return their tensors as a tuple"
 BRANCHES = (
@@ -33,7 +34,7 @@ OBSTACLES: Sequence[Obstacle] = (
     Obstacle(
         "",
         r"NoConverter",
-        "no converter",
+        NO_CONVERTER,
         "convert in a release that has one: --new 2.6.0 or later; the archive itself stays as it is",
     ),
     Obstacle(

@@ -31,6 +31,7 @@ HELP = CommandHelp(
         ("--list", "list the models; runs nothing"),
         ('-k "dlrm or bert" --latency off', "some of them, without timing: the quickest check"),
         ("--explain", "search for the cause of each red cell, two minutes in all"),
+        ("--migrate", "and which models could leave TorchScript as well"),
         ("--resume last", "go on with an interrupted run"),
         ("--resume last --more 10min", "ten more minutes for the latencies that are undecided"),
     ),
@@ -84,6 +85,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
         const=EXPLAIN_S,
         metavar="SECONDS",
         help=f"search for the cause of red cells, the gravest first, within SECONDS in all ({EXPLAIN_S}); 0: none",
+    )
+    command.add_argument(
+        "--migrate",
+        action="store_true",
+        default=None,
+        help="say of each model, too, whether it could leave TorchScript in the new release; decides nothing",
     )
     add_policy(command)
     add_baseline(command)

@@ -20,7 +20,7 @@ def render_migration_markdown(migration: Migration) -> str:
     lines = [
         f"# Leaving TorchScript: as torch {escape(migration.old)} answers, exported in {escape(migration.new)}",
         "",
-        f"**{escape(counts_words(migration))}** (exit code {status}: {exit_words(status)})",
+        f"**{escape(counts_words(migration.models))}** (exit code {status}: {exit_words(status)})",
         "",
         f"- {escape(migration.device)}, {escape(migration.profile)}; loaded in {escape(', '.join(migration.loaders))}",
         *(f"- {escape(note)}" for note in migration.notes),

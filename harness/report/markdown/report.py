@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.decision.waivers.apply import range_words, size_words
 from harness.decision.waivers.uses import days_words
+from harness.domain.migration import Migrated
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import ModelRollback, PredictedModel, RollbackReport
 from harness.domain.report import RunReport
@@ -13,9 +14,9 @@ from harness.report.markdown.text import CELL_LIMIT, bullets, code, command_bloc
 from harness.report.text.causes import models_words
 from harness.report.text.scenarios import MARKDOWN_COLUMNS, facts_words, legend, scenario_rows
 from harness.report.text.table import (
-    COLUMNS,
     GUESSED,
     TableRow,
+    columns,
     guessed_words,
     not_measured,
     row_cells,
@@ -23,6 +24,7 @@ from harness.report.text.table import (
     timed_in,
 )
 from harness.report.text.waivers import bound_words, place_words
+from harness.report.words.migration import run_migration_words
 from harness.report.words.phrases import NO_REASON, NOT_MEASURED, scenario_words, shorten
 from harness.report.words.policy import policy_lines, shown_above
 from harness.report.words.predictions import (
@@ -101,6 +103,26 @@ def _rollback_probes(found: RollbackReport) -> str:
         )
         lines.append(table_line(escape(text, CELL_LIMIT) for text in texts))
     return folded(f"rollback of {counted(len(found.models), 'model')}", [*lines, *_more(len(found.models))])
+
+
+def migration_section(report: RunReport) -> list[str]:
+    """Return how many models could leave TorchScript, what the others stop at, folded; nothing where nobody asked."""
+    found = report.migration
+    if found is None:
+        return []
+    stopped = [model for model in found.models if model.outcome is not Migrated.READY]
+    table = [table_line(("model", "outcome", "why", "instead")), table_line(["---"] * 4)]
+    for model in stopped[:_MARKDOWN_PREDICTED_ROWS_SHOWN]:
+        texts = (model.outcome.value, model.reason, model.cure)
+        table.append(table_line((code(model.model), *(escape(text, _CAUSE_LIMIT) for text in texts))))
+    return [
+        "",
+        "## Leaving TorchScript",
+        "",
+        escape(run_migration_words(found)),
+        *(["", *command_block(found.command)] if found.command else []),
+        *([folded(f"{counted(len(stopped), 'model')} not ready", [*table, *_more(len(stopped))])] if stopped else []),
+    ]
 
 
 def static_section(report: RunReport, directory: str) -> list[str]:
@@ -227,6 +249,7 @@ def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int 
         *_since(report),
         *(["", "## Red cells"] if cells else []),
         *[_red_cell(cell) for cell in cells],
+        *migration_section(report),
         *waivers_section(report),
         *rollback_section(report, directory),
         *static_section(report, directory),
@@ -252,6 +275,7 @@ def _head(report: RunReport) -> list[str]:
         ("models", count_words(report)),
         ("static check", static_words(report)),
         ("rollback", rollback_words(report)),
+        ("migrate", run_migration_words(report.migration)),
         ("baseline", since_words(report)),
         ("machine", disturbed_words(report)),
     ]
@@ -294,7 +318,9 @@ def _table(rows: tuple[TableRow, ...]) -> list[str]:
     """Return the table, one line per model, and what ``-`` hides."""
     if not rows:
         return []
-    lines = ["", "## Models", "", table_line(COLUMNS), table_line(("---",) * 5 + ("---:",) * 3 + ("---",))]
+    heads = columns(rows)
+    marks = ("---",) * 5 + ("---:",) * 3 + ("---",) * (len(heads) - 8)
+    lines = ["", "## Models", "", table_line(heads), table_line(marks)]
     lines += [_judged_line(row_cells(row, compact=False), row.status) for row in rows]
     absent = not_measured(rows)
     lines += ["", f"`-` means not measured: {absent}."] if absent else []

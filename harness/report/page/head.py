@@ -31,7 +31,8 @@ from harness.report.page.parts import (
     tone,
 )
 from harness.report.page.rules import is_soon, waiver_tone
-from harness.report.text.table import COLUMNS, TableRow, row_cells, table_rows
+from harness.report.text.table import TableRow, columns, row_cells, table_rows
+from harness.report.words.migration import run_migration_words
 from harness.report.words.phrases import NO_REASON, NOT_MEASURED, STATUS_ORDER, percent, seconds, shorten
 from harness.report.words.predictions import rollback_words, static_words
 from harness.report.words.red_cells import run_directory
@@ -65,6 +66,7 @@ def glances(report: RunReport, rows: Sequence[TableRow]) -> tuple[Glance, ...]:
         *_golden(report),
         *_planted_defects(report),
         *_rollback(report),
+        *_migration(report),
         *_machine(report),
         *_not_measured(rows),
         *_notes(report),
@@ -105,6 +107,13 @@ def _rollback(report: RunReport) -> Iterator[Glance]:
     if found.answer is not RollbackAnswer.YES:
         words += f" {len(shut)} of {counted(len(found.models), 'model')}: {', '.join(shut)}"
     yield _glance("rollback", words + ("" if found.method == "probed" else " (read, not probed)"), tone, "rollback")
+
+
+def _migration(report: RunReport) -> Iterator[Glance]:
+    """Yield how many models could leave TorchScript: no tone, for it decides nothing."""
+    if report.migration is not None:
+        target = "migration" if report.migration.models else ""
+        yield _glance("migrate", run_migration_words(report.migration), QUIET, target)
 
 
 def _since(report: RunReport) -> Iterator[Glance]:
@@ -169,7 +178,7 @@ def _machine(report: RunReport) -> Iterator[Glance]:
 def _not_measured(rows: Sequence[TableRow]) -> Iterator[Glance]:
     """Yield the columns of the table that have nothing of any model, then those that have nothing of some."""
     texts = [row_cells(row, compact=True) for row in rows]
-    counts = {name: [row[at] for row in texts].count(NOT_MEASURED) for at, name in enumerate(COLUMNS)}
+    counts = {name: [row[at] for row in texts].count(NOT_MEASURED) for at, name in enumerate(columns(rows))}
     wholly = [name for name, count in counts.items() if count and count == len(rows)]
     partly = [name for name, count in counts.items() if 0 < count < len(rows)]
     said = [", ".join(wholly)] if wholly else []

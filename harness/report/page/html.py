@@ -18,7 +18,7 @@ from harness.report.page.matrix import matrix_view
 from harness.report.page.models import ROOMS, groups_of, model_views, room_of, row_views
 from harness.report.page.rules import baseline_view, policy_view, waivers_view
 from harness.report.page.run import calibration_lines, run_view
-from harness.report.text.table import COLUMNS, GUESSED, guessed_words, not_measured, table_rows, timed_in
+from harness.report.text.table import GUESSED, columns, guessed_words, not_measured, table_rows, timed_in
 from harness.report.words.red_cells import red_cells
 
 LIMIT_BYTES = 4_700_000
@@ -73,7 +73,7 @@ def _views(
             *fleet_figures(steady_calls(report, models), report.scenarios, [item for item, _ in slow_starts(report)]),
             *trend_figures([*earlier, outline(report)] if earlier else []),
         ),
-        "columns": COLUMNS,
+        "columns": columns(rows),
         "rows": row_views(models, found),
         "absent": not_measured(rows),
         "timed_in": timed_in(rows),

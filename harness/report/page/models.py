@@ -234,7 +234,7 @@ def _row(item: ModelExcess, causes: Sequence[str]) -> RowView:
         anchor=anchor(row.model),
         group=shorten(group, 40),
         texts=row_cells(row, compact=False)[1:-1],
-        keys=("", "", "", *("" if number is None else f"{number:.6g}" for number in numbers)),
+        keys=("", "", "", *("" if number is None else f"{number:.6g}" for number in numbers), ""),
         status=item.status_word,
         tone=row_tone(item),
         search=" ".join(text for text in (*said, shorten(prose(reason).lower(), _REASON_LIMIT)) if text),

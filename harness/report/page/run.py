@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from harness.domain.migration import Migrated, RunMigration
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import RollbackAnswer
 from harness.domain.report import RunReport
@@ -14,9 +15,11 @@ from harness.report.page.figures import Budget, Figure
 from harness.report.page.parts import BAD, GOOD, LINES_SHOWN, OPEN, Fact, TableLine, tone
 from harness.report.page.timeline_chart import PHASES, common_end, timeline_chart
 from harness.report.text.scenarios import facts_words, legend, scenario_rows
+from harness.report.words.migration import run_migration_words
 from harness.report.words.phrases import scenario_words, seconds, shorten
 from harness.report.words.red_cells import side_lines
 from harness.report.words.summary import missed_words, title_words
+from harness.successor.judging import WORST_FIRST
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +67,9 @@ class RunView:
     planted_defects_caught: tuple[TableLine, ...]
     rollback: tuple[TableLine, ...]
     can_roll_back: int
+    migration: tuple[TableLine, ...]
+    migration_words: str
+    migration_command: str
     trust: tuple[tuple[str, ...], ...]
     events: tuple[tuple[str, ...], ...]
     notes: tuple[Fact, ...]
@@ -74,6 +80,7 @@ def run_view(report: RunReport, budget: Budget) -> RunView:
     """Return what the page says of the run as a whole; ``budget`` is spent on the timelines."""
     notes = [*side_lines(report), *(("note", note) for note in report.notes)]
     shares = sorted(report.time_shares_s.items(), key=lambda item: (-item[1], item[0]))
+    found = report.migration
     whole = max(report.wall_s, sum(report.time_shares_s.values()), 1e-9)
     return RunView(
         title=prose(title_words(report)),
@@ -92,6 +99,9 @@ def run_view(report: RunReport, budget: Budget) -> RunView:
         can_roll_back=sum(item.answer is RollbackAnswer.YES for item in report.rollback.models)
         if report.rollback
         else 0,
+        migration=tuple(_migration(found)) if found is not None else (),
+        migration_words=prose(run_migration_words(found)) if found is not None and found.models else "",
+        migration_command=visible(found.command) if found is not None else "",
         trust=tuple(_trust(report))[:LINES_SHOWN],
         events=tuple(_events(report)),
         notes=tuple((label, shorten(prose(text), _TEXT_LIMIT)) for label, text in notes[:LINES_SHOWN]),
@@ -176,3 +186,11 @@ def _rollback(report: RunReport) -> Iterator[TableLine]:
     for item in sorted(shut, key=lambda model: (model.answer is not RollbackAnswer.NO, model.model))[:LINES_SHOWN]:
         texts = (visible(item.model), shorten(prose(item.reason), 400), visible(item.command))
         yield TableLine(texts=texts, status=item.answer.value, tone=BAD if item.answer is RollbackAnswer.NO else OPEN)
+
+
+def _migration(found: RunMigration) -> Iterator[TableLine]:
+    """Yield the models that could not leave TorchScript as they are, the worst outcome first."""
+    stopped = [model for model in found.models if model.outcome is not Migrated.READY]
+    for item in sorted(stopped, key=lambda model: WORST_FIRST.index(model.outcome))[:LINES_SHOWN]:
+        texts = (visible(item.model), shorten(prose(item.reason), 400), shorten(prose(item.cure), 400))
+        yield TableLine(texts=texts, status=item.outcome.value, tone=OPEN)

@@ -26,6 +26,7 @@ from harness.report.text.table import (
     text_table,
     timed_in,
 )
+from harness.report.words.migration import run_migration_words
 from harness.report.words.phrases import NO_REASON, shorten
 from harness.report.words.policy import LET_PASS, is_noted, let_pass, policy_lines, shown_above, telling_cells
 from harness.report.words.predictions import (
@@ -129,6 +130,7 @@ def _everything(report: RunReport, width: int, directory: str, paint: Paint) -> 
         [cause_line(cause, width, paint) for cause in report.causes],
         _reasons(report, width, paint),
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
+        _migration(report, width),
         *_closed_rollbacks(report, width, directory, paint),
         *_wrong_predictions(report, width, directory, paint),
         _list(policy_lines(report, shown=shown_above(report)), width),
@@ -168,6 +170,7 @@ def _what_is_needed(report: RunReport, width: int, directory: str, paint: Paint)
             _others(report, width, paint),
         ]
         below = [
+            _migration(report, width),
             _wrong_prediction(report, width, directory, paint),
             [*_lines(_short_footer(report, room.lines), width), *places],
             [_decision(report, paint)],
@@ -241,6 +244,15 @@ def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
         first, *rest = textwrap.wrap(text, width - 4, subsequent_indent="  ", max_lines=2, break_on_hyphens=False)
         lines += [first.replace(word, paint(word), 1), *rest]
     return lines
+
+
+def _migration(report: RunReport, width: int) -> list[str]:
+    """Return how many models could leave TorchScript, and the command that says more; nothing where nobody asked."""
+    found = report.migration
+    if found is None:
+        return []
+    lines = _labelled("migrate", run_migration_words(found), width)
+    return [*lines, *([f"{'says more':<{_LABEL}}{visible(found.command)}"] if found.command else [])]
 
 
 def _wrong_prediction(report: RunReport, width: int, directory: str, paint: Paint) -> list[str]:

@@ -140,7 +140,7 @@ def _foot(migration: Migration, directory: str, width: int, *, verbose: bool) ->
     yield from short_lines("results", known, width)
     if directory:
         yield f"{'reports':<10}{visible(directory)}/migration.html"
-    yield from short_lines("models", counts_words(migration), width)
+    yield from short_lines("models", counts_words(migration.models), width)
     code = int(exit_code(migration))
     yield f"exit code {code}: {exit_words(code)}"
 

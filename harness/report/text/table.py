@@ -8,6 +8,7 @@ from harness.domain.report import ModelReport, RunReport
 from harness.domain.text import counted, visible
 from harness.domain.verdict import Mitigation, RowVerdict
 from harness.report.text.grid import draw, needed
+from harness.report.words.migration import migrated_cells
 from harness.report.words.phrases import NOT_MEASURED, STATUS_ORDER, outcome_word, percent, seconds_pair, shorten, times
 
 COLUMNS = (
@@ -26,6 +27,8 @@ _NARROW_HEADS = (
     ("", "", "", "", "", "load", "first", "steady", ""),
     ("model", "export", "load", "init", "outputs", "time", "calls", "latency", "status"),
 )
+MIGRATE = "migrate"
+"""The column before the last of a run that was asked which models could leave TorchScript."""
 _RIGHT = (5, 6, 7)
 _WORKERS = {"python": "Python", "libtorch": "C++"}
 _TIMES = tuple(COLUMNS[at] for at in _RIGHT)
@@ -37,11 +40,15 @@ _NAME_FLOOR = 9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableRow:
-    """One model; ``facts`` is None where only a verdict exists, ``verdict`` where only facts exist."""
+    """One model; ``facts`` is None where only a verdict exists, ``verdict`` where only facts exist.
+
+    ``migrated`` is its outcome outside of TorchScript, in words and in short; None where nobody asked of any model.
+    """
 
     model: str
     facts: ModelReport | None
     verdict: RowVerdict | None
+    migrated: tuple[str, str] | None = None
 
     @property
     def status(self) -> Status | None:
@@ -63,7 +70,12 @@ def table_rows(report: RunReport) -> tuple[TableRow, ...]:
     """Return all models that were measured or judged, paired by name: red first, then PASS, each by name."""
     facts = {model.model: model for model in report.models}
     verdicts = {row.model: row for row in report.judgement.rows}
-    rows = [TableRow(model=name, facts=facts.get(name), verdict=verdicts.get(name)) for name in {**verdicts, **facts}]
+    migrated = migrated_cells(report.migration)
+    unknown = (NOT_MEASURED, NOT_MEASURED) if migrated else None
+    rows = [
+        TableRow(model=name, facts=facts.get(name), verdict=verdicts.get(name), migrated=migrated.get(name, unknown))
+        for name in {**verdicts, **facts}
+    ]
     rank = {status: index for index, status in enumerate(STATUS_ORDER)}
     return tuple(sorted(rows, key=lambda row: (-1 if row.status is None else rank[row.status], row.model)))
 
@@ -95,8 +107,22 @@ def _ratio(facts: ModelReport | None) -> float:
     return steady.ratio if steady is not None else 0.0
 
 
+def columns(rows: Sequence[TableRow]) -> tuple[str, ...]:
+    """Return the names of what ``row_cells`` gives of these rows."""
+    return _with(MIGRATE, COLUMNS) if rows and rows[0].migrated is not None else COLUMNS
+
+
+def _with(text: str, texts: tuple[str, ...]) -> tuple[str, ...]:
+    return (*texts[:-1], text, texts[-1])
+
+
 def row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
-    """Return the texts of ``COLUMNS``; ``compact`` shows factors for pairs of times and leaves intervals out."""
+    """Return the texts of ``columns``; ``compact`` shows factors for pairs of times and leaves intervals out."""
+    texts = _row_cells(row, compact=compact)
+    return texts if row.migrated is None else _with(row.migrated[compact], texts)
+
+
+def _row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
     facts = row.facts
     if facts is None:
         return (visible(row.model), *[NOT_MEASURED] * (len(COLUMNS) - 2), row.status_word)
@@ -148,10 +174,10 @@ def _old_new(pair_s: tuple[float, float] | None, ratio: float | None, *, compact
 def not_measured(rows: Sequence[TableRow]) -> str:
     """Return how many models each column with a ``-`` lacks: ``"outputs 2 of 6, steady latency all 6"``; or empty."""
     measured = [row_cells(row, compact=True) for row in rows]
-    columns = list(zip(COLUMNS, zip(*measured, strict=True), strict=True))[1:-1] if rows else []
+    found = list(zip(columns(rows), zip(*measured, strict=True), strict=True))[1:-1] if rows else []
     untimed = sum(row.facts is not None and not row.facts.timed for row in rows)
     said, miniatures = [], ""
-    for name, texts in columns:
+    for name, texts in found:
         count = texts.count(NOT_MEASURED)
         if count == len(rows):
             said.append(f"{name} all {count}")
@@ -181,11 +207,12 @@ def text_table(rows: Sequence[TableRow], *, width: int, paint: Callable[[str], s
     """
     wide = [row_cells(row, compact=False) for row in rows]
     compact = [row_cells(row, compact=True) for row in rows]
-    mixed = [(*small[:7], large[7], small[8]) for small, large in zip(compact, wide, strict=True)]
-    for heads, cells in (((COLUMNS,), wide), (_NARROW_HEADS, wide), (_NARROW_HEADS, mixed), (_NARROW_HEADS, compact)):
+    mixed = [(*small[:7], large[7], *small[8:]) for small, large in zip(compact, wide, strict=True)]
+    narrow = _NARROW_HEADS if columns(rows) is COLUMNS else tuple(map(_with, ("", MIGRATE), _NARROW_HEADS))
+    for heads, cells in (((columns(rows),), wide), (narrow, wide), (narrow, mixed), (narrow, compact)):
         if needed([*heads, *cells], gap=2) <= width:
             return draw([*heads, *cells], heads=len(heads), gap=2, right=_RIGHT, paint=paint)
-    lines = [*_NARROW_HEADS, *compact]
+    lines = [*narrow, *compact]
     room = max(_NAME_FLOOR, width - 1 - needed([texts[1:] for texts in lines], gap=1))
     lines = [(shorten(texts[0], room), *texts[1:]) for texts in lines]
-    return draw(lines, heads=len(_NARROW_HEADS), gap=1, right=_RIGHT, paint=paint)
+    return draw(lines, heads=len(narrow), gap=1, right=_RIGHT, paint=paint)

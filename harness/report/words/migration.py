@@ -1,15 +1,34 @@
-"""The words of a migration: what one cure takes away, whose artifacts wait, how long they still load."""
+"""The words of a migration: what one cure takes away, whose artifacts wait, how long they load; in short, for a run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.domain.migration import Horizon, Loading, Migrated, MigratedModel, Migration, Unlocked
+from harness.domain.migration import (
+    Horizon,
+    Loading,
+    Migrated,
+    MigratedModel,
+    Migration,
+    RunMigration,
+    Unlocked,
+)
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import Prediction
 from harness.domain.text import counted, joined
 from harness.report.words.phrases import seconds
 from harness.successor.deprecation import ON_LOAD
+from harness.successor.judging import counts_words
 
 LOADING_WORDS = {Prediction.LOADS: "loads in", Prediction.FAILS: "not in", Prediction.UNKNOWN: "unknown in"}
+# In the table of a run, where it is narrow.
+SHORT = {
+    Migrated.READY: "ready",
+    Migrated.NOT_CONVERTIBLE: "no",
+    Migrated.DIFFERS: "differs",
+    Migrated.FIXED: "fixed",
+    Migrated.NOT_LOADABLE: "no load",
+    Migrated.UNDECIDED: "unclear",
+}
+HAS_LEFT = ("has left", "left")
 
 
 def loading_words(what: str, found: Sequence[Loading]) -> str:
@@ -95,3 +114,21 @@ def steps_words(model: MigratedModel) -> str:
         ended = f": {step.outcome.value.replace('_', ' ')}" if step.outcome is not Outcome.COMPLETED else took
         said.append(f"{step.name}{where}{ended}")
     return ", ".join(said)
+
+
+def migrated_cells(found: RunMigration | None) -> dict[str, tuple[str, str]]:
+    """Return model -> its outcome outside of TorchScript, in words and in short; empty where nothing was converted."""
+    if found is None or found.why_not:
+        return {}
+    outcomes = {model.model: (model.outcome.value, SHORT.get(model.outcome, "no")) for model in found.models}
+    return outcomes | dict.fromkeys(found.left, HAS_LEFT)
+
+
+def run_migration_words(found: RunMigration | None) -> str:
+    """Return ``3 models: 2 ready, 1 not convertible (in torch 2.15.0; decides nothing)``; empty where nobody asked."""
+    if found is None:
+        return ""
+    left = len(found.left)
+    already = f"{counted(left, 'model')} {'has' if left == 1 else 'have'} left TorchScript already" if left else ""
+    asked = f"{counts_words(found.models)} (in {found.release}; decides nothing)" if found.models else ""
+    return joined(found.why_not or asked, already)

@@ -22,12 +22,12 @@ from harness.domain.verdict import CellVerdict, WaiverUse
 from harness.latency.judging import common_notes
 from harness.latency.machine import busy_notes
 from harness.probing.facts import (
-    Decided,
     Effects,
     Inspected,
     Probed,
     Provisioned,
     Started,
+    TakenOut,
     Timed,
     WithWorker,
     new_profile,
@@ -46,6 +46,7 @@ from harness.run.report.time_shares import time_shares
 from harness.run.report.timelines import timelines
 from harness.run.report.worker_notes import worker_notes
 from harness.run.rollback import with_commands
+from harness.run.way_out import with_command
 from harness.settings import differences
 from harness.settings.differences import Setting
 from harness.startup.measures import busy_s
@@ -98,7 +99,7 @@ FAILED_CALL = {Outcome.HANG: "hang", Outcome.CRASH: "crash", Outcome.OUT_OF_MEMO
 
 
 def build_report(
-    facts: Decided, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], command: str, rerun_prefix: str
+    facts: TakenOut, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], command: str, rerun_prefix: str
 ) -> RunReport:
     """Return the report of a judged run.
 
@@ -109,7 +110,7 @@ def build_report(
     """
     begin_ns, end_ns = wall_ns
     settings = facts.plan.settings
-    shares = time_shares(_spans(effects), begin_ns, end_ns)
+    shares = time_shares(_spans(facts, effects), begin_ns, end_ns)
     scenarios = scenario_reports(facts)
     uses = waiver_uses(facts.judgement.cells, effects.waivers, facts.pair, effects.today)
     report = RunReport(
@@ -142,11 +143,12 @@ def build_report(
         },
         policy=policy_report(facts),
         rollback=with_commands(facts.rollback, facts, command) if facts.rollback is not None else None,
+        migration=with_command(facts.migration, facts, command) if facts.migration is not None else None,
         explained=facts.explained,
         timelines=timelines(facts),
         waivers=uses,
         trust=_trust(facts, effects),
-        durations_s=durations_s(facts, effects.runner.finished),
+        durations_s=durations_s(facts, facts.judged_by),
         common=facts.common,
     )
     return with_causes(report)
@@ -201,7 +203,7 @@ def _numerics(facts: Probed) -> dict[str, tuple[str, str, str]]:
     return {name: (", ".join(a), ", ".join(b), ", ".join(c)) for name, (a, b, c) in seen.items()}
 
 
-def _model(model: ModelDeclaration, facts: Decided, effects: Effects) -> ModelReport:
+def _model(model: ModelDeclaration, facts: TakenOut, effects: Effects) -> ModelReport:
     export = facts.exports[model.name]
     alone = facts.alone.get(model.name)
     comparison = facts.comparisons.get((model.name, "alone"))
@@ -254,9 +256,11 @@ def _sides(latency: LatencyMeasurement | None, quantity: str) -> tuple[float, fl
     return (found.old, found.new) if found is not None else None
 
 
-def _spans(effects: Effects) -> list[tuple[str, int, int]]:
+def _spans(facts: TakenOut, effects: Effects) -> list[tuple[str, int, int]]:
     spans = [*effects.spans, *(("benchmark", *wall_ns) for wall_ns in effects.runner.rounds_ns)]
-    for probe in effects.runner.finished:
+    for probe in effects.runner.finished[len(facts.judged_by) :]:
+        spans += [("migrate", span.begin_ns, span.end_ns) for span in probe.spans if span.phase in CATEGORY]
+    for probe in facts.judged_by:
         for span in probe.spans:
             category = CATEGORY.get(span.phase)
             if category is not None:
@@ -305,7 +309,7 @@ def _whole_s(spans: Sequence[Span]) -> float:
 
 
 def _notes(
-    facts: Decided, effects: Effects, scenarios: Sequence[ScenarioReport], uses: Sequence[WaiverUse]
+    facts: TakenOut, effects: Effects, scenarios: Sequence[ScenarioReport], uses: Sequence[WaiverUse]
 ) -> tuple[str, ...]:
     notes = [*facts.plan.notes, *facts.loader_notes, *facts.static_notes, *_declared_tolerances(facts.plan.models)]
     artifacts = {model.name: facts.exports[model.name].artifact for model in facts.plan.models}

@@ -41,9 +41,12 @@ def test_programs_pass_with_requests_and_with_their_own_example_and_bad_ones_are
     run = compat(
         tmp_path,
         *(*SIDES["same"], "--artifacts", str(folder), "--artifacts", str(others), "--scenario", "alone"),
-        *("--until", "correctness"),
+        *("--until", "correctness", "--migrate"),
         all_planted=False,
     )
+    assert run.report.migration is not None
+    assert (run.report.migration.models, set(run.report.migration.left)) == ((), {"asked", "cut", "encoder", "ranker"})
+    assert "4 models have left TorchScript already" in run.out
     assert {model.kind for model in run.report.models} == {ArtifactKind.PROGRAM}
     assert [run.row(name).status for name in ("asked", "ranker")] == [Status.PASS, Status.PASS], run.out
     assert (run.kinds("asked"), run.kinds("ranker")) == (set(), {"guessed_inputs"})

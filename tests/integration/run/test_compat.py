@@ -10,6 +10,7 @@ import pytest
 
 from harness.cli import main
 from harness.domain.hang import HangKind
+from harness.domain.migration import Migrated
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.report import CellTrend
@@ -172,9 +173,16 @@ def by_records(project: Path, folder: Path, python: str, *words: str) -> Run:
 def test_golden_records_stand_in_for_the_old_release(
     healthy: Run, recorded: Path, tmp_path: Path, new_python: str
 ) -> None:
-    run = by_records(recorded, tmp_path, new_python)
+    run = by_records(recorded, tmp_path, new_python, "--migrate")
     assert run.code == 0, run.out
     assert run.report.old.golden
+    migration = run.report.migration
+    assert migration is not None
+    (found,) = migration.models
+    assert (found.model, found.outcome) == ("two_tower", Migrated.NOT_CONVERTIBLE), found
+    assert (found.kind, found.program) == ("several methods", "")
+    assert (run.folder / found.evidence).exists()
+    assert (migration.left, migration.why_not, migration.command) == ((), "", "")
     assert run.report.old.fingerprint is not None and run.report.old.fingerprint.torch.startswith("2.1.2")
     (row,) = run.report.judgement.rows
     assert (row.model, row.status) == ("two_tower", Status.PASS)

@@ -1,16 +1,19 @@
 """Each planted obstacle on the way out of TorchScript is named, and its twin is ready; nothing known is run again."""
 
 import json
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.gate import PROJECT, harness
+from harness.domain.outcome import Decision
+from tests.integration.gate import PROJECT, compat, finished, harness
 from tests.programs import cli
 
 pytestmark = pytest.mark.integration
+UNTIMED = ("--until", "correctness")
 PLANTED = "tests/integration/successor/migrated"
 ZOO_DEADLINE_S = 3600
 
@@ -123,6 +126,48 @@ def test_smallest_part_that_is_not_convertible_is_an_archive_with_a_reproducer(t
     assert issue.startswith("# [export] TS2EPConverter: a TorchScript program of prim::Loop is not converted")
     assert "Not ready to be posted" not in issue
     assert f"{part['reproducer']}/reproduce.py" in done.stdout
+
+
+@pytest.mark.slow
+def test_beside_an_upgrade_outcomes_are_those_of_migrate_and_decide_nothing_and_a_resumed_run_starts_nothing(
+    tmp_path: Path,
+) -> None:
+    models = ("--fixtures", PLANTED, "-k", "branch_on_data or choice_of_values")
+    run = compat(tmp_path / "runs", "--migrate", *models, "--scenario", "alone", *UNTIMED, all_planted=False)
+    assert (run.code, run.report.judgement.decision) == (0, Decision.UPGRADE_OK), run.out
+    migration = run.report.migration
+    assert migration is not None
+    outcomes = {model.model: model.outcome.value for model in migration.models}
+    assert outcomes == {"branch_on_data": "not convertible", "choice_of_values": "ready"}
+    assert "1 ready, 1 not convertible" in run.out
+    branch, choice = migration.models
+    assert "torch.where" in branch.cure
+    assert (run.folder / branch.evidence).exists()
+    assert (run.folder / choice.program).is_file()
+    assert set(run.report.durations_s) == {cell.cell for row in run.report.judgement.rows for cell in row.cells}
+    before = cli.stored_results(run.folder)
+    again = harness("compat", "--resume", str(run.folder), *UNTIMED, all_planted=False)
+    resumed = finished(again, tmp_path / "runs")
+    assert (resumed.report.migration, cli.stored_results(run.folder)) == (migration, before), again.stderr
+    said = shlex.split(migration.command)[3:]
+    done = harness(*said, "--out", str(tmp_path / "matrix"))
+    assert done.returncode == 1, done.stderr
+    assert {name: model["outcome"] for name, model in found(tmp_path / "matrix")["models"].items()} == outcomes
+
+
+@pytest.mark.slow
+def test_beside_an_upgrade_to_a_release_without_a_converter_it_is_told_once(tmp_path: Path) -> None:
+    run = compat(
+        tmp_path,
+        *("--old", "2.6.0", "--new", "2.1.2", "--migrate", "--fixtures", PLANTED, "-k", "choice_of_values"),
+        *("--scenario", "alone", *UNTIMED),
+        all_planted=False,
+    )
+    migration = run.report.migration
+    assert migration is not None
+    assert (migration.models, migration.command) == ((), "")
+    said = " ".join(run.out.split())
+    assert said.count("torch 2.1.2 has no converter: convert in a release that has one: --new 2.6.0 or later") == 1
 
 
 @pytest.mark.slow

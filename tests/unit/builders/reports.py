@@ -12,6 +12,7 @@ from harness.domain.comparison import CallComparison, OutputComparison, TensorMe
 from harness.domain.environment import Fingerprint
 from harness.domain.machine import MachineDuringRun, MachineEvent
 from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, PairSample, Quantity, RatioEstimate
+from harness.domain.migration import Migrated, MigrationOutcome, RunMigration
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.prediction import (
     ModelRollback,
@@ -835,6 +836,38 @@ def _hostile_static(name: str) -> StaticReport:
     return StaticReport(artifact=name, sides={side: replace(told, release=name) for side in ("old", "new")})
 
 
+def migrating() -> RunReport:
+    """Return a run that was asked which models could leave TorchScript: one of each outcome, one that has left."""
+    outcomes = (*(outcome for outcome in Migrated if outcome not in OF_PACKAGES), None)
+    names = [f"model_{index}" for index in range(len(outcomes))]
+    base = upgrade_ok()
+    migration = RunMigration(
+        release="torch 2.6.0",
+        models=tuple(
+            MigrationOutcome(model=name, outcome=outcome, **({} if outcome is Migrated.READY else WHY))
+            for name, outcome in zip(names, outcomes, strict=True)
+            if outcome is not None
+        ),
+        left=(names[-1],),
+        command="python -m harness migrate --old 2.1.2 --new 2.6.0 -k 'model'",
+    )
+    return replace(
+        base,
+        judgement=replace(base.judgement, rows=tuple(map(passed, names)), reason=f"{len(names)} models pass"),
+        models=with_static(tuple(map(healthy, names))),
+        migration=migration,
+        rollback=None,
+    )
+
+
+OF_PACKAGES = (Migrated.NOT_PACKAGEABLE, Migrated.FAILS_SERVED, Migrated.SLOWER)
+WHY = {
+    "kind": "prim::If",
+    "reason": "prim::If at models/m.py:12: <b>\x1b[31mValueError</b>: two shapes",
+    "cure": "torch.where(condition, a, b) for values",
+    "evidence": "probes/e5004cd2",
+}
+
 REPORTS = {
     "upgrade_ok": upgrade_ok,
     "golden": golden,
@@ -844,4 +877,5 @@ REPORTS = {
     "nothing_tested": nothing_tested,
     "hostile": hostile,
     "since": beside_another,
+    "migrating": migrating,
 }

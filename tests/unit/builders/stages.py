@@ -216,6 +216,7 @@ class Runner:
         self.libraries: dict[str, LoadedLibraries] = {}
         self.companions: dict[str, tuple[str, ...]] = {}
         self.asked: list[ProbeRequest] = []
+        self.finished: list[ProbeResult] = []
 
     def use_native(self, side: str, binary: Path, companions: tuple[str, ...] = ()) -> None:
         self.native[side], self.companions[side] = binary, companions

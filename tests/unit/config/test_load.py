@@ -184,6 +184,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("capture_mode", "strict", 'expected one of global, thread_local, relaxed, got "strict"'),
     ("capture_warm_calls", -1, "expected a whole number >= 0, got -1"),
     ("rollback", True, "expected one of static, probe, off, got true"),
+    ("migrate", "yes", 'expected true or false, got "yes"'),
     ("explain", -1, "expected a number of seconds >= 0, got -1"),
     ("policy.rollback", "block", 'expected one of warn, fail, got "block"'),
     ("scenarios", "concurrent", "expected a list of scenarios out of alone, sequential, concurrent, "),

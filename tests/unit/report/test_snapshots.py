@@ -51,10 +51,10 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
 
 # Of each format the reports that show something in it that no other does. `since` is `blocked` beside a baseline.
 ACCEPTED = {
-    "txt": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since"),
-    "80.txt": ("hostile", "since"),
+    "txt": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since", "migrating"),
+    "80.txt": ("hostile", "since", "migrating"),
     "verbose.txt": ("mitigated", "hostile", "since"),
-    "md": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since"),
+    "md": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since", "migrating"),
     "xml": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since"),
     "json": ("inconclusive", "nothing_tested", "hostile"),
     "github.txt": ("mitigated", "inconclusive", "hostile", "since"),
@@ -71,11 +71,12 @@ ACCEPTED_PARTS = {
     "red": ("since", "mitigated", "hostile", "causes"),
     "fleet": ("causes",),
     "baseline": ("since",),
-    "models": ("since", "inconclusive", "nothing_tested"),
+    "models": ("since", "inconclusive", "nothing_tested", "migrating"),
     "details": ("since", "mitigated", "inconclusive"),
     "initialization": ("hanging", "hostile"),
     "matrix": ("hanging",),
     "rollback": ("since", "upgrade_ok"),
+    "migration": ("migrating",),
     "waivers": ("hostile",),
     "environments": ("since", "golden"),
     "planted_defects": ("inconclusive", "nothing_tested", "hostile"),

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from harness.domain.models import ArtifactKind
+from harness.models.given import given_models
 from tests.unit.builders.archives import PROJECT, golden, torchscript, zipped
 
 
@@ -24,6 +26,24 @@ def test_facts_of_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     said = capsys.readouterr().out
     assert "operators aten::relu" in said
     assert "nothing was loaded or run" in said
+
+
+def test_programs_and_packages_of_a_folder_are_read_beside_its_archives(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    below = folder / "exported"
+    below.mkdir()
+    (below / "net.pt2").write_bytes(zipped({"net/archive_format": "pt2", "net/models/model.json": "{}"}))
+    (below / "net.package.pt2").write_bytes(zipped({"net/data/aotinductor/model/m.so": b"\x7fELF"}))
+    main(["inspect", str(folder), "--format", "json"])
+    told = {Path(file["path"]).name: file for file in json.loads(capsys.readouterr().out)["files"]}
+    assert told.keys() == {"net.pt", "net.pt2", "net.package.pt2"}
+    found = given_models([str(folder)])
+    assert {Path(model.given.path).name: model.kind for model in found.models if model.given is not None} == {
+        "net.pt": ArtifactKind.TORCHSCRIPT,
+        "net.pt2": ArtifactKind.PROGRAM,
+        "net.package.pt2": ArtifactKind.PACKAGE,
+    }
 
 
 def test_a_file_that_cannot_be_read_is_inconclusive_and_the_others_are_reported(

@@ -351,4 +351,4 @@ def test_models_with_one_obstacle_are_one_cause_and_others_are_not() -> None:
         "undecided: no_requests": ("m2",),
     }
     assert [cause.status for cause in causes] == [Status.FAIL, Status.FAIL, Status.INCONCLUSIVE]
-    assert counts_words(migration) == "5 models: 1 ready, 3 not convertible, 1 undecided"
+    assert counts_words(migration.models) == "5 models: 1 ready, 3 not convertible, 1 undecided"

@@ -8,6 +8,7 @@ import pytest
 
 from harness.decision.causes import with_causes
 from harness.decision.decide import decide
+from harness.domain.migration import RunMigration
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport, SideReport
 from harness.domain.verdict import PlantedDefectResult, Finding
@@ -21,6 +22,7 @@ from tests.unit.builders.reports import (
     REPORTS,
     blocked,
     inconclusive,
+    migrating,
     mitigated,
     nothing_tested,
     upgrade_ok,
@@ -28,7 +30,7 @@ from tests.unit.builders.reports import (
 
 everything = partial(render_console, verbose=True)
 
-WHOLE_LINES = re.compile(r" *(evidence|found|rerun|bisect|reports|more|artifact|shows) | {12}reports/\S+$")
+WHOLE_LINES = re.compile(r" *(evidence|found|rerun|bisect|reports|more|says more|artifact|shows) | {12}reports/\S+$")
 
 
 def undecided() -> RunReport:
@@ -394,3 +396,17 @@ def test_a_reason_that_not_all_share_is_said_of_the_one_that_has_it(reasons: tup
     models = tuple(replace(model, model=name) for name in "ab")
     told = render_console(replace(report, models=models, judgement=replace(report.judgement, rows=rows)), width=100)
     assert f"SAME_FAIL  {said}\n" in told
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_run_that_was_asked_counts_who_could_leave_torchscript_and_says_how_to_learn_more(*, verbose: bool) -> None:
+    report = migrating()
+    text = " ".join(render_console(report, verbose=verbose).split())
+    assert "migrate 6 models: 1 ready, 1 not convertible," in text
+    assert "(in torch 2.6.0; decides nothing); 1 model has left TorchScript already" in text
+    assert "says more python -m harness migrate --old 2.1.2 --new 2.6.0" in text
+    why_not = "torch 2.1.2 has no converter: convert in a release that has one"
+    none = replace(report, migration=RunMigration(release="torch 2.1.2", why_not=why_not))
+    text = " ".join(render_console(none, verbose=verbose).split())
+    assert text.count(why_not) == 1
+    assert "says more" not in text

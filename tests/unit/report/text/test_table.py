@@ -7,8 +7,8 @@ import pytest
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import Judgement, RowVerdict
-from harness.report.text.table import not_measured, row_cells, table_rows, text_table, timed_in
-from tests.unit.builders.reports import REPORTS, blocked, build, healthy, upgrade_ok
+from harness.report.text.table import COLUMNS, columns, not_measured, row_cells, table_rows, text_table, timed_in
+from tests.unit.builders.reports import REPORTS, blocked, build, healthy, hostile, migrating, upgrade_ok
 
 
 def with_statuses(*statuses: Status) -> RunReport:
@@ -121,3 +121,29 @@ def test_a_load_ratio_stands_in_for_missing_medians() -> None:
     report = upgrade_ok()
     rows = table_rows(replace(report, models=tuple(replace(model, load_s=None) for model in report.models)))
     assert row_cells(rows[0], compact=False)[5] == "x1.11"
+
+
+def test_a_run_that_was_asked_says_in_one_more_column_which_models_could_leave_torchscript() -> None:
+    rows = table_rows(migrating())
+    assert columns(rows) == (*COLUMNS[:-1], "migrate", "status")
+    said = {row.model: [row_cells(row, compact=compact)[-2] for compact in (False, True)] for row in rows}
+    assert said["model_1"] == ["not convertible", "no"]
+    assert said["model_5"] == ["ready", "ready"]
+    assert said["model_6"] == ["has left", "left"]
+    assert columns(table_rows(upgrade_ok())) == columns(()) == COLUMNS
+    migration = migrating().migration
+    assert migration is not None
+    no_converter = replace(migrating(), migration=replace(migration, why_not="torch 2.1.2 has no converter"))
+    assert columns(table_rows(no_converter)) == COLUMNS
+
+
+@pytest.mark.parametrize("width", [80, 90, 120])
+def test_that_column_fits_beside_the_longest_of_the_others(width: int) -> None:
+    report = hostile()
+    migration = migrating().migration
+    assert migration is not None
+    models = [replace(migration.models[at % 5], model=model.model) for at, model in enumerate(report.models)]
+    asked = replace(report, migration=replace(migration, models=tuple(models)))
+    lines = text_table(table_rows(asked), width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert "migrate" in " ".join(lines[:2])

@@ -1,0 +1,68 @@
+"""Could its models leave TorchScript as well? Asked beside a run that is judged already, with what it has at hand."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from harness.config.command_words import REPEATED, around_verb, kept
+from harness.domain.migration import MigrationOutcome, RunMigration
+from harness.domain.models import ArtifactKind
+from harness.probing.facts import Decided, Effects, Provisioned, TakenOut
+from harness.run.rollback import known_end, names_a_side, side_words
+from harness.successor.facts import Loader, Tried
+from harness.successor.judging import judge, proof_of
+from harness.successor.migrate import try_all
+from harness.successor.obstacles import NO_CONVERTER
+
+
+def take_out(facts: Decided, effects: Effects) -> TakenOut:
+    """Return the facts with what each artifact comes to outside of TorchScript in the new release, if one asks.
+
+    Artifacts, requests and golden outputs are those of the run. A file that is known to hang while it is loaded is not
+    loaded once more.
+    """
+    judged_by = tuple(effects.runner.finished)
+    migration = _taken_out(facts, effects) if facts.plan.settings.migrate else None
+    return TakenOut(**Decided.known(facts), migration=migration, judged_by=judged_by)
+
+
+def _taken_out(facts: Decided, effects: Effects) -> RunMigration:
+    name = effects.environments["new"].name
+    models = [model.name for model in facts.plan.models if model.kind is ArtifactKind.TORCHSCRIPT]
+    left = tuple(model.name for model in facts.plan.models if model.name not in models)
+    loader = Loader(name=facts.plan.settings.new or name, side="new")
+    ends = {model: said for model in models if (said := known_end(model, facts, effects))}
+    asked = replace(facts, exports={model: facts.exports[model] for model in models if model not in ends})
+    tried = {one.model: one for one in try_all(asked, [loader], effects, package=False)} if asked.exports else {}
+    tried |= {
+        model: Tried(model=model, release=loader.name, stopped=("ends_process", said)) for model, said in ends.items()
+    }
+    outcomes = tuple(_outcome(tried[model], effects) for model in models)
+    converted = [one for one in outcomes if tried[one.model].conversion is not None]
+    if converted and all(one.kind == NO_CONVERTER for one in converted):
+        return RunMigration(release=name, left=left, why_not=f"{name} has {NO_CONVERTER}: {converted[0].cure}")
+    return RunMigration(release=name, models=outcomes, left=left)
+
+
+def _outcome(tried: Tried, effects: Effects) -> MigrationOutcome:
+    model = judge(tried)
+    return MigrationOutcome(
+        model=model.model,
+        outcome=model.outcome,
+        kind=model.kind,
+        reason=model.reason,
+        cure=model.cure,
+        evidence=proof_of(model),
+        program=effects.shown(Path(tried.program.path)) if tried.program is not None else "",
+    )
+
+
+def with_command(found: RunMigration, facts: Provisioned, command: str) -> RunMigration:
+    """Return what was found with the ``migrate`` of the same models; ``command`` starts this program."""
+    plan = facts.plan
+    if plan.old is None or not found.models:
+        return found
+    options = [option for option in kept(plan.arguments, (*REPEATED, "-k")) if not names_a_side(*option)]
+    before, after = around_verb(options)
+    sides = [*side_words("old", plan.old, plan.settings.old), *side_words("new", plan.new, plan.settings.new)]
+    return replace(found, command=f"{command} {shlex.join([*before, 'migrate', *sides, *after])}")
