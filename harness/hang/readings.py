@@ -476,8 +476,8 @@ def _first_calls_of_a_package(process: HungProcess) -> Reading | None:
     return Reading(
         words=(
             f"{process.do(readers, 'wait')} for a free model of a package, with its read lock in hand; "
-            f"{process.named(writers)} took the model for a first call and cannot have the write lock that makes its constants "
-            "ready"
+            f"{process.named(writers)} took the model for a first call and cannot have the write lock that makes its "
+            "constants ready"
         ),
         source="https://github.com/pytorch/pytorch/pull/181941",
         threads=tuple(stack.tid for stack in (*writers, *readers)),
