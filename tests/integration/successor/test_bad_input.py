@@ -22,6 +22,8 @@ GIVEN = PROJECT / "tests" / "integration" / "models" / "given"
 MODEL = "choice_of_values"
 SIDES = ("--old", "2.6.0", "--new", "2.11.0")
 """2.11.0 unpacks packages in /tmp, and needs no environment of its own to compile them."""
+LOADING = "2.15.0"
+"""It unpacks them in the probe's folder: results may lie below /tmp, as those of tests do."""
 ELSEWHERE = "/mnt"
 """Where results lie in a namespace in which /tmp is another one."""
 AARCH64 = 0xB7
@@ -99,11 +101,11 @@ def test_a_package_for_another_machine_or_cpu_is_named_before_and_after_and_its_
     requests = "requests = [{ name = 'example', arguments = [{ shape = [4, 3] }] }]\n"
     names = ("elsewhere", "instructed", "untouched")
     (folder / "models.toml").write_text("".join(f'[[models]]\npath = "{name}.pt2"\n{requests}' for name in names))
-    read = harness("inspect", str(folder), "--new", "2.11.0")
+    read = harness("inspect", str(folder), "--new", LOADING)
     assert "compiled for aarch64, and this machine is x86_64: its library cannot be opened" in words(read.stdout)
     assert "compiled for asimd, which this CPU does not have" in words(read.stdout)
     assert "1 will load, 1 will not load, 1 unknown" in read.stdout
-    sides = ("--old", "2.11.0", "--new", "2.11.0", "--allow-same-torch", "--scenario", "alone", "--runtime", "python")
+    sides = ("--old", LOADING, "--new", LOADING, "--allow-same-torch", "--scenario", "alone", "--runtime", "python")
     run = compat(tmp_path / "runs", *sides, "--artifacts", str(folder), "--latency", "off", all_planted=False)
     elsewhere = run.row("elsewhere")
     assert elsewhere.status is Status.SAME_FAIL, run.out
