@@ -464,6 +464,27 @@ def only_want_the_gil(stacks: Iterable[ThreadStack]) -> frozenset[int]:
     return frozenset(stack.tid for stack in stacks if waits_for_gil(stack) and not _takes_gil_in_foreign_code(stack))
 
 
+_CONTAINER = r"AOTInductorModelContainer::run$"
+
+
+def _first_calls_of_a_package(process: HungProcess) -> Reading | None:
+    inside = [stack for stack in process.stacks if has(stack, _CONTAINER)]
+    writers = [stack for stack in inside if waits_for(stack) == "a read-write lock"]
+    readers = [stack for stack in inside if waits_for(stack) == "a condition variable"]
+    if not writers or not readers or any(process.runs(stack) for stack in inside):
+        return None
+    return Reading(
+        words=(
+            f"{process.do(readers, 'wait')} for a free model of a package, with its read lock in hand; "
+            f"{process.named(writers)} took the model for a first call and cannot have the write lock that makes its "
+            "constants ready"
+        ),
+        source="https://github.com/pytorch/pytorch/pull/181941",
+        threads=tuple(stack.tid for stack in (*writers, *readers)),
+        cures=("serialized first calls",),
+    )
+
+
 SIGNATURES: Final[tuple[Signature, ...]] = (
     _fuser_runs_away,
     _fuser_interprets,
@@ -478,6 +499,7 @@ SIGNATURES: Final[tuple[Signature, ...]] = (
     _allocator_lock,
     _loader_lock,
     _cuda_lazy_loading,
+    _first_calls_of_a_package,
 )
 
 

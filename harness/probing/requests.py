@@ -9,7 +9,6 @@ from typing import Any
 
 from harness.domain.environment import Fingerprint
 from harness.domain.models import Artifact, ArtifactKind, ModelDeclaration
-from harness.domain.outcome import Outcome
 from harness.domain.plan import Deadlines, LimitSettings, Plan
 from harness.domain.probe import (
     TORCH_JIT_LOAD,
@@ -18,7 +17,6 @@ from harness.domain.probe import (
     ModelResult,
     ModelRun,
     ProbeRequest,
-    ProbeResult,
     RewriteOrder,
     Script,
     ServingProfile,
@@ -276,12 +274,6 @@ def request_key(request: ProbeRequest, code: str = "") -> str:
     if limits is not None and limits.memory_is_derived:
         request = replace(request, limits=replace(limits, memory_bytes=None, memory_is_derived=False))
     return codec.digest([request, code] if code else request)[:DIGITS]
-
-
-def lacked_memory(request: ProbeRequest, found: ProbeResult) -> bool:
-    """Return whether more memory than the machine had then may give another result."""
-    derived = request.limits is not None and request.limits.memory_is_derived
-    return derived and Outcome.OUT_OF_MEMORY in found.outcomes
 
 
 def wire_request(

@@ -21,8 +21,9 @@ from harness.errors import EnvironmentUnavailable, InternalError
 from harness.probing import processes, verification
 from harness.probing.batches import Batches, BatchWorker, is_healthy, may_share
 from harness.probing.conclusion import Ending, conclude
+from harness.probing.lacking import lacked
 from harness.probing.loaded_libraries import LoadedLibraries
-from harness.probing.requests import lacked_memory, request_key, wire_request
+from harness.probing.requests import request_key, wire_request
 from harness.probing.zygote import Child, Zygote, start
 from harness.store import codec, probe_files
 from harness.store.results import ResultStore, WhyNot
@@ -183,7 +184,7 @@ class ZygoteRunner:
             key,
             fresh=not self._reuse,
             source_known=source_known,
-            lacked_memory=functools.partial(lacked_memory, request),
+            lacked=functools.partial(lacked, request),
         )
         result = self._run(request, key) if isinstance(stored, WhyNot) else stored
         probe_files.compact(self._folder / key, failed=not _completed(request, result))

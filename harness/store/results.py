@@ -24,7 +24,7 @@ class WhyNot(Enum):
     MISSING = "none is stored under its key: nothing was, or what it depends on has changed"
     DAMAGED = "it cannot be read, or another version wrote it"
     OTHER_REQUEST = "it answers another request, such as one with another schedule or with fewer runs"
-    LACKED_MEMORY = "the machine had too little memory when it was made"
+    LACKED = "the machine lacked something when it was made: memory, room, a compiler"
 
 
 class ResultStore(Generic[T]):
@@ -36,8 +36,8 @@ class ResultStore(Generic[T]):
 
     Attributes:
         reused: keys of what was reused so far.
-        strict: whether a damaged result is an error, and one that lacked memory stays: a run that is resumed does not
-            change what it has seen. Else both are made anew.
+        strict: whether a damaged result is an error, and one of a machine that lacked something stays: a run that is
+            resumed does not change what it has seen. Else both are made anew.
 
     Args:
         folder: made with the first result.
@@ -87,7 +87,7 @@ class ResultStore(Generic[T]):
         fresh: bool = False,
         source_known: bool = True,
         answers: Callable[[T], bool] | None = None,
-        lacked_memory: Callable[[T], bool] | None = None,
+        lacked: Callable[[T], bool] | None = None,
     ) -> T | WhyNot:
         """Return the result under ``key`` if it may be reused, else why not. This is decided nowhere else.
 
@@ -97,7 +97,7 @@ class ResultStore(Generic[T]):
             fresh: whether results from before are unwanted.
             source_known: whether the key names all source that the result depends on.
             answers: whether a result is one for this request, where the key does not say it all.
-            lacked_memory: whether another day's memory may give another result.
+            lacked: whether the machine lacked something, and may give another result another day.
 
         Raises:
             RunDirError: it is damaged, and the store is strict.
@@ -117,8 +117,8 @@ class ResultStore(Generic[T]):
             return WhyNot.DAMAGED
         if answers is not None and not answers(result):
             return WhyNot.OTHER_REQUEST
-        if not self.strict and not made_here and lacked_memory is not None and lacked_memory(result):
-            return WhyNot.LACKED_MEMORY
+        if not self.strict and not made_here and lacked is not None and lacked(result):
+            return WhyNot.LACKED
         self.reused.add(key)
         return result
 

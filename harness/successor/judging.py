@@ -18,6 +18,8 @@ from harness.domain.probe import ModelResult, ProbeResult
 from harness.domain.text import PACKAGES, counted, first_few, prose
 from harness.domain.verdict import Cause
 from harness.errors import ExitCode
+from harness.probing.lacking import lack
+from harness.successor.compilation import not_compiled
 from harness.successor.cures import best_refusal, unlocked_words
 from harness.successor.dimensions import differing, fixed_dimensions, taken, varies
 from harness.successor.facts import Answers, Tried
@@ -300,15 +302,14 @@ def _not_packageable(tried: Tried, model: MigratedModel) -> MigratedModel | None
         return _unclear(model, "the package", probe)
     result = probe.models[0]
     if result.outcome is not Outcome.COMPLETED:
-        kind, cure = compiler_trouble(f"{said.type}: {said.message}" if (said := result.failure) is not None else "")
-        return replace(model, kind=kind or model.kind, reason=failure_words(result, probe), cure=cure)
+        said = f"{failure.type}: {failure.message}" if (failure := result.failure) is not None else ""
+        kind, reason, cure = not_compiled(said)
+        return replace(model, kind=kind or model.kind, reason=reason or failure_words(result, probe), cure=cure)
     packaged = tried.packaged
     if packaged is None:
         return replace(model, reason="nothing was written")
     if packaged.load.load_ns is None:
-        words = failure_words(packaged.load, packaged.probe)
-        kind, cure = compiler_trouble(words)
-        return replace(model, kind=kind or model.kind, reason=f"the package does not load: {words}", cure=cure)
+        return _not_loaded(packaged, model, "the package does not load")
     otherwise = difference(packaged) or _call_failure(packaged)
     if otherwise:
         return replace(model, reason=f"the package answers otherwise: {otherwise}")
@@ -323,12 +324,22 @@ def _not_for_cpp(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     if found.probe.outcomes & UNCLEAR:
         return _unclear(model, "the package in C++", found.probe)
     if found.load.load_ns is None:
-        said = failure_words(found.load, found.probe)
-        return replace(model, kind="not loadable in C++", reason=f"the package does not load in C++: {said}")
+        return _not_loaded(found, replace(model, kind="not loadable in C++"), "the package does not load in C++")
     otherwise = difference(found) or _call_failure(found)
     if not otherwise:
         return None
     return replace(model, kind="answers otherwise in C++", reason=f"in C++ the package answers otherwise: {otherwise}")
+
+
+def _not_loaded(answers: Answers, model: MigratedModel, what: str) -> MigratedModel:
+    words = failure_words(answers.load, answers.probe)
+    lacking = lack(words)
+    reason = f"{what}: {words}"
+    return (
+        replace(model, reason=reason)
+        if lacking is None
+        else replace(model, kind=lacking.kind, reason=reason, cure=lacking.cure)
+    )
 
 
 def _fails_served(tried: Tried, model: MigratedModel) -> MigratedModel | None:
@@ -352,46 +363,6 @@ def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         return None
     reason = "answers with a list where TorchScript answers with a tuple; what is in it is the same"
     return replace(model, outcome=Migrated.DIFFERS, kind=LOOKED_AT_LAST, reason=reason, cure=TUPLE_CURE)
-
-
-# By what a failed compilation, or load of a package, says: a stable word, and what to do.
-COMPILER: Sequence[tuple[re.Pattern[str], str, str]] = (
-    (
-        re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler|No such file or directory: '?(?:g\+\+|clang)"),
-        "no compiler",
-        "install a C++ compiler, such as Debian's g++, or name one in CXX",
-    ),
-    (
-        re.compile(r"No space left on device|ENOSPC"),
-        "no space left",
-        "make room where the results lie, and in /tmp, where a package is unpacked when it is loaded",
-    ),
-    (
-        re.compile(r"temporary directory: (?:Permission denied|Read-only)"),
-        "no temporary folder",
-        "the package is unpacked in /tmp: let it be writable, and --out not lie directly below it",
-    ),
-    (
-        re.compile(r"No module named 'setuptools'"),
-        "no setuptools",
-        "the compiler needs it: install it beside that torch, as in PYTHON -m pip install 'setuptools<82'",
-    ),
-    (
-        re.compile(r"Python\.h"),
-        "no Python headers",
-        "install the headers of the Python under test, such as Debian's python3-dev",
-    ),
-    (
-        re.compile(r"LoweringException|MissingOperator|no lowering|not supported by Inductor", re.IGNORECASE),
-        "operator without lowering",
-        "write the operator in others, or register a lowering for it",
-    ),
-)
-
-
-def compiler_trouble(said: str) -> tuple[str, str]:
-    """Return (stable word, what to do) of what failed; both empty where nothing is known of it."""
-    return next(((kind, cure) for pattern, kind, cure in COMPILER if pattern.search(said)), ("", ""))
 
 
 def _steps(tried: Tried) -> Iterator[Step]:

@@ -32,6 +32,7 @@ from harness.report.words.policy import LET_PASS, is_noted, let_pass, policy_lin
 from harness.report.words.predictions import (
     back_heading,
     closed_rollbacks,
+    foreseen,
     place,
     rollback_lines,
     rollback_words,
@@ -240,7 +241,8 @@ def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
         reasons = [(row.verdict.reason if row.verdict is not None else "") or NO_REASON for row in rows]
         reason = reasons[0][max(0, reasons[0].find(WAIVED)) :]  # who answers for it comes before what was found
         whose = "" if len(set(reasons)) == 1 else f"; {_name(rows[0].model)}"
-        text = f"{word}  {names}{whose}: {prose(reason)}"
+        said = "; ".join([*foreseen(rows[0].verdict, rows[0].facts), reason])
+        text = f"{word}  {names}{whose}: {prose(said)}"
         first, *rest = textwrap.wrap(text, width - 4, subsequent_indent="  ", max_lines=2, break_on_hyphens=False)
         lines += [first.replace(word, paint(word), 1), *rest]
     return lines
@@ -357,6 +359,7 @@ def _reasons(report: RunReport, width: int, paint: Callable[[str], str]) -> list
         if row.status is Status.PASS or (row.verdict and any(is_red(cell) for cell in row.verdict.cells)):
             continue
         why = _why(row.verdict) if row.verdict is not None else [("why", NO_REASON)]
+        why += [("static", text) for text in foreseen(row.verdict, row.facts)]
         lines += [f"{paint(row.status_word)}  {_name(row.model)}", *_list(why, width, indent="  ")]
     return lines
 

@@ -15,7 +15,7 @@ from harness.domain.prediction import (
 )
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.text import counted, first_few
-from harness.domain.verdict import CellVerdict
+from harness.domain.verdict import CellVerdict, RowVerdict
 from harness.report.text.inspection import REACHES
 from harness.report.words.phrases import shorten
 from harness.report.words.story import Line
@@ -129,6 +129,16 @@ def static_lines(cell: CellVerdict, facts: ModelReport | None) -> tuple[Line, ..
     if predicted.verdict is not None and not OTHER_ANSWERS.isdisjoint(cell.kinds):
         return _lines(changed_semantics(predicted.verdict))
     return ()
+
+
+def foreseen(row: RowVerdict | None, facts: ModelReport | None) -> tuple[str, ...]:
+    """Return why the model of a row does not load, as reading it has told; the error that was raised may not say so."""
+    cells = row.cells if row is not None else ()
+    predicted = facts.static.sides.get("new") if facts is not None and facts.static is not None else None
+    loads = not any("load_error" in cell.kinds and cell.scenario == "alone" for cell in cells)
+    if loads or predicted is None or predicted.verdict is None or not predicted.agreed:
+        return ()
+    return tuple(finding.text for finding in deciding(predicted.verdict)[:NAMED])
 
 
 def reasons(predicted: PredictedModel) -> tuple[Line, ...]:

@@ -1,7 +1,8 @@
 """Packages of AOTInductor: compiled, answering in Python and C++, served together, timed; planted defects are named."""
 
 import json
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,17 @@ RACE = "without serialized loading"
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where compiled packages lie, for all tests of this module."""
-    return tmp_path_factory.mktemp("packages")
+def results() -> Iterator[Path]:
+    """Where compiled packages lie, for all tests of this module: not below /tmp, where 2.6.0 and 2.11.0 unpack them."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="packages-") as folder:
+        yield Path(folder)
 
 
-def migrated(results: Path, *arguments: str) -> tuple[Mapping[str, Any], str]:
-    sides = ("--old", "2.6.0", "--new", "2.15.0", "--fixtures", PLANTED, "--package", "--out", str(results))
-    done = harness("migrate", *sides, "-k", "choice_of_values or size_never_varied", *arguments, timeout_s=1200)
+def migrated(
+    results: Path, *arguments: str, new: str = "2.15.0", models: str = "choice_of_values or size_never_varied"
+) -> tuple[Mapping[str, Any], str]:
+    sides = ("--old", "2.6.0", "--new", new, "--fixtures", PLANTED, "--package", "--out", str(results))
+    done = harness("migrate", *sides, "-k", models, *arguments, timeout_s=1200)
     assert done.returncode in (0, 1), done.stderr
     found = json.loads((results / "migration.json").read_text())
     return {model["model"]: model for model in found["models"]}, done.stdout
@@ -65,6 +69,33 @@ def test_deadlock_of_two_loaders_is_named_with_what_cures_it(results: Path, tmp_
     assert hung, said
     assert {model["kind"] for model in models.values()} == {RACE}
     assert "verified: serialized loading (a mutex around loading)" in said
+
+
+@pytest.mark.parametrize(("release", "is_caught"), [("2.11.0", True), ("2.15.0", False)])
+def test_deadlock_of_first_calls_is_named_with_what_cures_it_and_newer_releases_come_through(
+    results: Path, tmp_path: Path, release: str, is_caught: bool
+) -> None:
+    """It is of torch itself, in 2.6.0 and 2.11.0; what is preloaded makes sure that callers meet there."""
+    built = build_library(HERE / "planted" / "late_writer.cpp", tmp_path)
+    assert built.binary is not None, built.why_not
+    preload = f"serving.env.LD_PRELOAD={built.binary}"
+    models, said = migrated(results, "--set", preload, new=release, models="choice_of_values")
+    served = {step["name"]: step["outcome"] for step in models["choice_of_values"]["steps"]}
+    assert (served["serve: shared module"] == "hang") is is_caught, said
+    assert served["serve: shared module, 4 runners"] == "completed"
+    if is_caught:
+        assert models["choice_of_values"]["outcome"] == "fails when served"
+        assert models["choice_of_values"]["kind"] == RACE or "serialized first calls" in said
+
+
+def test_operator_that_is_not_compiled_is_named_and_its_twin_is_packaged(results: Path) -> None:
+    models, said = migrated(results, new="2.6.0", models="operator_not_compiled or operators_compiled")
+    blocked, free = models["operator_not_compiled"], models["operators_compiled"]
+    assert (blocked["outcome"], blocked["kind"]) == ("not packageable", "operator aten._fft_r2c.default")
+    assert blocked["reason"] == "UnsupportedOperatorException: aten._fft_r2c.default"
+    assert "write aten._fft_r2c.default in other operators" in " ".join(said.split())
+    assert {step["name"]: step["outcome"] for step in free["steps"]}["run package in C++"] == "completed"
+    assert free["outcome"] == "ready" or free["kind"] == RACE, said
 
 
 def test_without_a_compiler_it_is_said_what_to_install(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Signatures of known hangs on stacks recorded from real processes: each fires on its own defect and on no other.
 
 ``stacks/`` has what ``forensics.investigate`` found in them (very deep stacks without their middle): torch 2.6.0 on a CPU
-and small C++ and Python programs; names that end in ``_pystack`` and ``_py_spy`` were taken with that tool, the others
+and small C++ and Python programs; names that end in ``_pystack``, ``_py_spy`` and ``_gdb`` were taken with that tool, the others
 by the process itself. ``healthy_*`` are busy, idle or deadlocked in a way that no signature knows.
 """
 
@@ -41,6 +41,7 @@ EXPECTED = {
     "loader_lock": "threadpoolctl/issues/239",
     "malloc_in_handler": "signal-safety.7",
     "static_guards": "cpp11-static-init",
+    "first_calls_of_a_package_gdb": "pytorch/pull/181941",
 }
 
 

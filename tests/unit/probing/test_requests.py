@@ -9,14 +9,11 @@ import pytest
 
 from harness.domain.environment import Fingerprint
 from harness.domain.models import ArtifactKind, InputSet
-from harness.domain.outcome import Outcome
 from harness.domain.plan import Deadlines, LimitSettings
 from harness.domain.probe import (
     CallRecord,
     Deadline,
-    ModelResult,
     ProbeRequest,
-    ProbeResult,
     Script,
     ServingProfile,
     TraceOrder,
@@ -27,7 +24,6 @@ from harness.probing.requests import (
     Requests,
     deadline_after,
     floor_deadline,
-    lacked_memory,
     reference_name,
     request_key,
     wire_request,
@@ -337,24 +333,6 @@ def test_one_that_was_written_is() -> None:
 def test_code_is() -> None:
     assert len({request_key(REQUEST), request_key(REQUEST, "a"), request_key(REQUEST, "b")}) == 3
     assert len(request_key(REQUEST)) == 16
-
-
-@pytest.mark.parametrize(
-    ("outcome", "limits", "expected"),
-    [
-        (Outcome.OUT_OF_MEMORY, AUTO, True),
-        (Outcome.OUT_OF_MEMORY, replace(AUTO, memory_is_derived=False), False),
-        (Outcome.OUT_OF_MEMORY, None, False),
-        (Outcome.COMPLETED, AUTO, False),
-    ],
-)
-def test_only_what_ran_out_of_a_derived_limit_may_end_otherwise(
-    outcome: Outcome, limits: WorkerLimits | None, expected: bool
-) -> None:
-    found = ProbeResult(
-        key="k", side="new", outcome=outcome, models=(ModelResult(model="m", outcome=outcome),), directory="/d"
-    )
-    assert lacked_memory(replace(REQUEST, limits=limits), found) is expected
 
 
 def test_request_carries_what_the_profile_pins() -> None:

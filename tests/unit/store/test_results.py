@@ -64,15 +64,17 @@ def test_a_damaged_result_is_made_anew_or_an_error_of_a_strict_store(tmp_path: P
         results.reusable("key")
 
 
-def test_a_result_that_lacked_memory_is_made_anew_once_and_stays_in_a_strict_store(tmp_path: Path) -> None:
+def test_a_result_of_a_machine_that_lacked_something_is_made_anew_once_and_stays_in_a_strict_store(
+    tmp_path: Path,
+) -> None:
     short = Answer("a", enough_memory=False)
     before(tmp_path, short)
     strict, results = ResultStore(tmp_path, Answer, strict=True), ResultStore(tmp_path, Answer)
 
     def reusable(store: ResultStore[Answer]) -> Answer | WhyNot:
-        return store.reusable("key", lacked_memory=lambda one: not one.enough_memory)
+        return store.reusable("key", lacked=lambda one: not one.enough_memory)
 
-    assert (reusable(strict), reusable(results)) == (short, WhyNot.LACKED_MEMORY)
+    assert (reusable(strict), reusable(results)) == (short, WhyNot.LACKED)
     results.save("key", short)
     assert reusable(results) == short
 

@@ -13,7 +13,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult, ProbeResult, Span
 from harness.errors import ExitCode
 from harness.successor.facts import Answers, Tried
-from harness.successor.judging import causes_of, compiler_trouble, counts_words, exit_code, judge
+from harness.successor.judging import causes_of, counts_words, exit_code, judge
 from harness.successor.obstacles import obstacle
 from harness.successor.structure import with_tuples
 from harness.tensors.outputs import Outputs
@@ -260,37 +260,67 @@ def test_a_release_that_does_not_load_the_program_is_named() -> None:
     assert found.cure.endswith("--new 2.6.0")
 
 
+FFT = """UnsupportedOperatorException: aten._fft_r2c.default
+
+While executing %fft_rfft : [num_users=1] = call_function[target=torch.ops.aten.fft_rfft.default](args = (%x,))
+Original traceback:
+None"""
+COMPILED = """CppCompileError: C++ compile error
+
+Command:
+g++ /w/cx.cpp -D TORCH_INDUCTOR_CPP_WRAPPER -shared -o /w/cx.so
+
+Output:
+/w/cx.cpp: In member function 'void torch::aot_inductor::AOTInductorModel::run_impl()':
+/w/cx.cpp:585:27: error: 'aoti_torch_cpu_segment_reduce' was not declared in this scope
+"""
+LOWERED = """InductorError: LoweringException: NotImplementedError: no rule
+  target: mylib.scan.default
+  args[0]: TensorBox(StorageBox(InputBuffer(name='arg0_1')))"""
+
+
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("said", "kind", "reason"),
     [
-        ("InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx", "no compiler"),
-        ("CppCompileError: x.cpp:1:10: fatal error: Python.h: No such file or directory", "no Python headers"),
-        ("LoweringException: aten.foo.default", "operator without lowering"),
-        ("OSError: [Errno 28] No space left on device", "no space left"),
-        ("ModuleNotFoundError: No module named 'setuptools'", "no setuptools"),
-        ("RuntimeError: else", "not packageable"),
+        (
+            "InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx",
+            "no compiler",
+            "InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx",
+        ),
+        (FFT, "operator aten._fft_r2c.default", "UnsupportedOperatorException: aten._fft_r2c.default"),
+        (
+            LOWERED,
+            "operator mylib.scan.default",
+            "InductorError: LoweringException: NotImplementedError: no rule: mylib.scan.default",
+        ),
+        (
+            COMPILED,
+            "operator segment_reduce",
+            "CppCompileError: error: 'aoti_torch_cpu_segment_reduce' was not declared in this scope",
+        ),
+        (
+            "CppCompileError: C++ compile error\n\nCommand:\ng++ x.cpp\n\nOutput:\nx.cpp:1:1: fatal error: no such thing",
+            "not packageable",
+            "CppCompileError: fatal error: no such thing",
+        ),
+        ("RuntimeError: else", "not packageable", "RuntimeError: else"),
     ],
 )
-def test_a_package_that_cannot_be_made_says_what_it_lacks(said: str, kind: str) -> None:
+def test_a_package_that_cannot_be_made_names_the_operator_or_what_is_lacking(said: str, kind: str, reason: str) -> None:
     failed = probe(result(Outcome.EXPORT_ERROR, said, "convert"))
     found = judge(replace(READY, package=failed))
-    assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, kind)
-    assert bool(found.cure) == bool(compiler_trouble(said)[0])
+    assert (found.outcome, found.kind, found.reason) == (Migrated.NOT_PACKAGEABLE, kind, reason)
+    assert bool(found.cure) == (kind != "not packageable")
 
 
-@pytest.mark.parametrize(
-    ("said", "kind"),
-    [
-        ("Failed to create temporary directory: No space left on device", "no space left"),
-        ("Failed to create temporary directory: Permission denied", "no temporary folder"),
-        ("Error generating temporary directory: Permission denied", "no temporary folder"),
-    ],
-)
-def test_a_package_that_finds_no_room_to_be_unpacked_says_so(said: str, kind: str) -> None:
-    full = answers("2.15.0", result(Outcome.LOAD_ERROR, f"RuntimeError: {said}", "load"), None)
-    found = judge(replace(READY, package=probe(result(), packaged={"bytes": 5}), packaged=full))
-    assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, kind)
-    assert "/tmp" in found.cure
+def test_a_package_that_finds_no_room_to_be_unpacked_says_so_in_either_language() -> None:
+    said = "RuntimeError: Failed to create temporary directory: No space left on device"
+    full = answers("2.15.0", result(Outcome.LOAD_ERROR, said, "load"), None)
+    made = replace(READY, package=probe(result(), packaged={"bytes": 5}), packaged=answers())
+    for tried in (replace(made, packaged=full), replace(made, in_cpp=full)):
+        found = judge(tried)
+        assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, "no space left")
+        assert "/tmp" in found.cure
 
 
 def test_a_package_that_answers_otherwise_is_no_package() -> None:

@@ -197,3 +197,30 @@ def shape_of_argument():
 @model("shape_apart", tags=("free",))
 def shape_apart():
     return asked(Wide())
+
+
+class Spectrum(nn.Module):
+    """Its transform is converted and answers, and 2.6.0 knows no way to compile it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.rfft(x).abs()
+
+
+class Moments(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.stack((x.mean(1), x.square().mean(1)), 1)
+
+
+@model("operator_not_compiled", tags=("blocked", "compiled"))
+def operator_not_compiled():
+    return of_one(Spectrum())
+
+
+@model("operators_compiled", tags=("free", "compiled"))
+def operators_compiled():
+    return of_one(Moments())
+
+
+def of_one(module):
+    x = torch.arange(32.0).reshape(4, 8)
+    return Sample(module, example=(x,), other=(x * 3 - 1,))

@@ -7,11 +7,11 @@ from dataclasses import replace
 from harness.domain.outcome import Status
 from harness.domain.prediction import PredictedLoad, PredictedModel, Prediction, RollbackAnswer, RollbackReport, Weight
 from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict, Finding
+from harness.domain.verdict import CellVerdict, Finding, RowVerdict
 from harness.report.ci.junit import render_junit
 from harness.report.markdown.report import render_markdown
 from harness.report.text.console import render_console
-from harness.report.words.predictions import rollback_words, static_lines, static_words
+from harness.report.words.predictions import foreseen, rollback_words, static_lines, static_words
 from tests.unit.builders.reports import (
     LANCZOS,
     blocked,
@@ -167,3 +167,14 @@ def test_the_policy_decides_what_a_closed_rollback_is_for_a_reader_of_junit() ->
 
     assert tags(False) == ["skipped", "skipped"]
     assert tags(True) == ["failure", "error"]
+
+
+def test_why_a_model_loads_in_neither_release_is_told_before_the_error_that_may_not_say_so() -> None:
+    def told(finding: Finding, side: PredictedModel = STOPS) -> tuple[str, ...]:
+        row = RowVerdict(model="detector", status=Status.SAME_FAIL, cells=(red(finding),))
+        return foreseen(row, replace(healthy("detector"), static=static(side)))
+
+    assert told(LOAD_ERROR) == (LANCZOS.text,)
+    assert told(VALUES) == ()
+    assert told(LOAD_ERROR, replace(STOPS, agreed=False)) == ()
+    assert foreseen(None, None) == ()

@@ -1,0 +1,55 @@
+"""What a machine lacked where a probe failed: room, a compiler. Another day it may have it. Pure."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.domain.outcome import Outcome
+from harness.domain.probe import ProbeRequest, ProbeResult
+
+
+class Lack(NamedTuple):
+    """How it shows in an error, a stable word for it, and what to do."""
+
+    said: re.Pattern[str]
+    kind: str
+    cure: str
+
+
+IS_UNPACKED = "a package is unpacked when it is loaded, by 2.6.0 and 2.11.0 in /tmp"
+LACKS: Sequence[Lack] = (
+    Lack(
+        re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler|No such file or directory: '?(?:g\+\+|clang)"),
+        "no compiler",
+        "install a C++ compiler, such as Debian's g++, or name one in CXX",
+    ),
+    Lack(
+        re.compile(r"No space left on device|ENOSPC|mz_zip error string: (?:write callback failed|file write failed)"),
+        "no space left",
+        f"make room where the results lie, and in /tmp: {IS_UNPACKED}",
+    ),
+    Lack(
+        re.compile(r"temporary directory: (?:Permission denied|Read-only)"),
+        "no temporary folder",
+        f"let /tmp be writable, and --out not lie directly below it: {IS_UNPACKED}",
+    ),
+    Lack(
+        re.compile(r"No module named 'setuptools'"),
+        "no setuptools",
+        "the compiler needs it: install it beside that torch, as in PYTHON -m pip install 'setuptools<82'",
+    ),
+)
+
+
+def lack(said: str) -> Lack | None:
+    """Return what the machine lacked by the words of an error, None where they tell of nothing such."""
+    return next((one for one in LACKS if one.said.search(said)), None)
+
+
+def lacked(request: ProbeRequest, found: ProbeResult) -> bool:
+    """Return whether the same request may end otherwise on a machine that has more."""
+    derived = request.limits is not None and request.limits.memory_is_derived
+    if derived and Outcome.OUT_OF_MEMORY in found.outcomes:
+        return True
+    failures = [found.failure, *(model.failure for model in found.models)]
+    return any(lack(f"{one.type}: {one.message}") is not None for one in failures if one is not None)
