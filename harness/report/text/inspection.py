@@ -79,7 +79,9 @@ def _operators(facts: ArchiveFacts) -> int:
 def _kind(file: InspectedFile) -> str:
     if file.facts is None:
         return "cannot be read"
-    words = FORMATS[file.facts.format][0]
+    program = file.facts.program
+    packaged = program is not None and program.container is ProgramContainer.COMPILED
+    words = ProgramContainer.COMPILED.value if packaged else FORMATS[file.facts.format][0]
     bundled = file.facts.container == ArchiveFormat.GOLDEN_BUNDLE
     return f"{FORMATS[ArchiveFormat.GOLDEN_BUNDLE][0]}: {words}" if bundled else words
 

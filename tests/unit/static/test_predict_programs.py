@@ -172,6 +172,7 @@ def test_a_package_for_another_machine_or_cpu_is_named_and_its_twin_is_not(
 def test_a_package_tells_for_what_it_was_compiled() -> None:
     package = facts(container=ProgramContainer.COMPILED, machine="aarch64", instructions=("asimd",), on="cpu")
     text = render_static(Inspection(releases={}, files=(InspectedFile(path="net.pt2", facts=package, verdicts={}),)))
+    assert "AOTInductor package" in text.splitlines()[2]
     assert "for       aarch64, asimd" in text
     assert "device    cpu" in text
 
