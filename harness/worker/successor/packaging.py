@@ -1,6 +1,7 @@
 """Verb ``package``: compile a .pt2 with AOTInductor into a package that serves without Python."""
 
 import contextlib
+import functools
 import os
 import shutil
 import tempfile
@@ -34,22 +35,30 @@ def package(request, run_dir, log):
 def keep_within_work(request):
     """Have the compiler's cache, and what is unpacked, lie where this process works; return the folder of the cache.
 
-    Another probe must not profit from it unseen, but for one thing. Whether compiler and CPU have AVX2 and its like is
-    found out by compiling a program for each: 7 to 14 s of CPU time, in 2.11.0 and 2.15.0 for every load in Python too.
-    Those lie in ``request["compiler_checks"]``, where they are once made, and no time that is reported has them.
-
-    2.6.0 unpacks a package in /tmp all the same.
+    Another probe must not profit from it unseen, but for what tells the instructions. 2.6.0 unpacks a package in /tmp
+    all the same.
     """
     work = os.getcwd()
     os.environ["TMPDIR"] = tempfile.tempdir = work  # the second for what has asked before
-    if request.get("compiler_checks"):
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = request["compiler_checks"]
-        with contextlib.suppress(Exception):  # no compiler, a folder that cannot be written: what asks next says so
-            from torch._inductor import cpu_vec_isa
-
-            cpu_vec_isa.pick_vec_isa()  # the process remembers the answer
+    _learn_instructions(request.get("compiler_checks"))
     cache = os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(work, "inductor")
     return cache
+
+
+@functools.lru_cache(maxsize=None)
+def _learn_instructions(folder):
+    """Have torch find out, where it has not yet, whether compiler and CPU have AVX2 and its like; it remembers that.
+
+    It compiles a program for each: 6 to 14 s of CPU time, which 2.11.0 and 2.15.0 spend on every first load in Python
+    too. They are kept in ``folder``, and no time that is reported has them in it.
+    """
+    if folder is None:
+        return
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    with contextlib.suppress(Exception):  # no compiler, or a folder that cannot be written: what asks next says so
+        from torch._inductor import cpu_vec_isa
+
+        cpu_vec_isa.pick_vec_isa()
 
 
 def configure():

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from harness.environments.builder import default_environment_root
 from harness.environments.native import build_library
-from tests.integration.gate import harness
+from tests.integration.gate import PROJECT, harness
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PLANTED = "tests/integration/successor/migrated"
@@ -54,6 +55,8 @@ def test_packages_answer_in_both_languages_and_are_served_in_every_way(results: 
         costs = {cost["quantity"]: cost for cost in model["costs"]}
         assert model["outcome"] != "ready" or costs["steady"]["torchscript"] > 0 < costs["steady"]["package"]
     assert "in C++" in said
+    # What tells the CPU's instructions is compiled once for the release, and not for every package.
+    assert list(default_environment_root(PROJECT).glob("native/compiler-checks-*/*/*.so"))
 
 
 @pytest.mark.parametrize("kind", ["planted", "healthy"])
