@@ -210,7 +210,8 @@ class MigrationOutcome:
     """What ``migrate`` says of one artifact, in short: see ``MigratedModel``.
 
     Attributes:
-        evidence: the folder of the probe that shows why it is not ready; ``program``: the ``.pt2`` that was written.
+        evidence: what shows why it is not ready, stacks or the folder of a probe; ``program``: the ``.pt2`` that was
+            written.
             Both relative to the run, and empty where there is none.
     """
 

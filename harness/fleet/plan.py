@@ -251,6 +251,7 @@ def settings_digest(settings: Settings) -> str:
         device="",
         jobs=0,
         explain=0.0,
+        migrate=False,
         fixtures="",
         artifacts=(),
         groups={},

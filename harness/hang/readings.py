@@ -464,14 +464,21 @@ def only_want_the_gil(stacks: Iterable[ThreadStack]) -> frozenset[int]:
     return frozenset(stack.tid for stack in stacks if waits_for_gil(stack) and not _takes_gil_in_foreign_code(stack))
 
 
-_CONTAINER = r"AOTInductorModelContainer::run$"
+def _package_called(stack: ThreadStack) -> str | None:
+    """Return the library of the package that a thread calls, None where it calls none."""
+    frames = (frame for frame in stack.frames if short(frame.function).endswith("AOTInductorModelContainer::run"))
+    return next((frame.file for frame in frames), None)
 
 
 def _first_calls_of_a_package(process: HungProcess) -> Reading | None:
-    inside = [stack for stack in process.stacks if has(stack, _CONTAINER)]
-    writers = [stack for stack in inside if waits_for(stack) == "a read-write lock"]
-    readers = [stack for stack in inside if waits_for(stack) == "a condition variable"]
-    if not writers or not readers or any(process.runs(stack) for stack in inside):
+    called = {stack: package for stack in process.stacks if (package := _package_called(stack)) is not None}
+    writers = [stack for stack in called if waits_for(stack) == "a read-write lock"]
+    readers = [
+        stack
+        for stack in called
+        if waits_for(stack) == "a condition variable" and called[stack] in {called[writer] for writer in writers}
+    ]
+    if not readers or any(process.runs(stack) for stack in called):
         return None
     return Reading(
         words=(

@@ -252,10 +252,13 @@ def _parse(text: str, source: str) -> ast.Module:
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
     """Yield every statement below ``node``: of the whole tree, which ``ast.walk`` yields, expressions are the most."""
-    for block in ("body", "handlers", "orelse", "finalbody", "cases"):
-        for statement in getattr(node, block, ()):
-            yield statement
-            yield from _statements(statement)
+    left = [node]
+    while left:
+        node = left.pop()
+        for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+            below = getattr(node, block, ())
+            yield from below
+            left += below
 
 
 def _local_names(tree: ast.Module) -> dict[str, str]:

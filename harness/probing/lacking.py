@@ -31,7 +31,7 @@ LACKS: Sequence[Lack] = (
     Lack(
         re.compile(r"temporary directory: (?:Permission denied|Read-only)"),
         "no temporary folder",
-        f"let /tmp be writable, and --out not lie directly below it: {IS_UNPACKED}",
+        f"let /tmp be writable, and --out not lie below it: {IS_UNPACKED}",
     ),
     Lack(
         re.compile(r"No module named 'setuptools'"),

@@ -197,7 +197,10 @@ class Requests:
 
 
 def _for_kinds(kinds: Sequence[ArtifactKind], deadline: Deadline) -> Deadline:
-    """Return the deadline of artifacts that Python loads: of a package its loader asks the compiler, for seconds."""
+    """Return the deadline of artifacts that Python loads: a package's loader may have to ask the compiler.
+
+    That is known before (``learn_instructions`` of the worker), but for a release that asks for something else.
+    """
     if ArtifactKind.PACKAGE not in kinds:
         return deadline
     return replace(deadline, load_s=COMPILE_S, load_cpu_s=None, total_s=deadline.total_s + COMPILE_S)

@@ -384,7 +384,9 @@ class ZygoteRunner:
 
     def _write(self, request: ProbeRequest, folder: Path) -> None:
         emptied(folder)
-        checks = self._compiler_checks and self._compiler_checks / f"compiler-checks-{request.environment[:16]}"
+        checks = (
+            self._compiler_checks and self._compiler_checks / f"compiler-checks-{codec.digest(request.environment)[:8]}"
+        )
         order = wire_request(request, self._stack_dumper, compiler_checks=checks)
         loaded = self.libraries.get(request.side)
         if request.runtime == "libtorch" and loaded is not None:

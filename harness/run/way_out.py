@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.config.command_words import REPEATED, around_verb, kept
 from harness.domain.migration import MigrationOutcome, RunMigration
 from harness.domain.models import ArtifactKind
+from harness.errors import GateError
 from harness.probing.facts import Decided, Effects, Provisioned, TakenOut
 from harness.run.rollback import known_end, names_a_side, side_words
 from harness.successor.facts import Loader, Tried
@@ -22,7 +23,12 @@ def take_out(facts: Decided, effects: Effects) -> TakenOut:
     loaded once more.
     """
     judged_by = tuple(effects.runner.finished)
-    migration = _taken_out(facts, effects) if facts.plan.settings.migrate else None
+    migration = None
+    if facts.plan.settings.migrate:
+        try:
+            migration = _taken_out(facts, effects)
+        except GateError as error:  # the run is judged all the same
+            migration = RunMigration(release=effects.environments["new"].name, why_not=f"could not be asked: {error}")
     return TakenOut(**Decided.known(facts), migration=migration, judged_by=judged_by)
 
 
@@ -31,7 +37,11 @@ def _taken_out(facts: Decided, effects: Effects) -> RunMigration:
     models = [model.name for model in facts.plan.models if model.kind is ArtifactKind.TORCHSCRIPT]
     left = tuple(model.name for model in facts.plan.models if model.name not in models)
     loader = Loader(name=facts.plan.settings.new or name, side="new")
-    ends = {model: said for model in models if (said := known_end(model, facts, effects))}
+    ends = {
+        model: said
+        for model in models
+        if facts.exports[model].artifact is not None and (said := known_end(model, facts, effects))
+    }
     asked = replace(facts, exports={model: facts.exports[model] for model in models if model not in ends})
     tried = {one.model: one for one in try_all(asked, [loader], effects, package=False)} if asked.exports else {}
     tried |= {

@@ -10,7 +10,7 @@ from harness.probing.lacking import lack
 OPERATOR = (
     re.compile(r"UnsupportedOperatorException: (?P<name>[\w.]+)"),
     re.compile(r"(?:LoweringException|MissingOperatorWith(?:out)?Decomp)\b(?s:.)*?\btarget: (?P<name>[\w.:]+)"),
-    re.compile(r"error: \W*aoti_torch_(?:cpu_|cuda_|proxy_executor_)?(?P<name>\w+)"),
+    re.compile(r"error: \W*aoti_torch_(?:cpu|cuda)_(?P<name>\w+)"),
 )
 REWRITE = "write {} in other operators, or convert in a release that compiles it; the program itself answers well"
 COMPILE_ERROR = re.compile(r"\b(?:fatal )?error: .*")

@@ -1,6 +1,7 @@
-"""Runs of ``python -m harness compat`` as processes: started, watched from outside, interrupted."""
+"""Runs of ``python -m harness``: as processes, watched from outside and interrupted; or in the process of a test."""
 
 import contextlib
+import faulthandler
 import io
 import json
 import os
@@ -128,7 +129,10 @@ def started(command: Sequence[str], environment: Mapping[str, str] | None = None
 
 
 def here(words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """Run a command of the harness in this process: what a start of Python costs, not every test need pay."""
+    """Run a command of the harness in this process: what a start of Python costs, not every test need pay.
+
+    One that does not end in time ends the process, which says where each thread was.
+    """
     out, err = io.StringIO(), io.StringIO()
     set_here = {ROOT_VARIABLE: str(default_environment_root(ROOT)), "COLUMNS": "80"}
     with (
@@ -137,7 +141,11 @@ def here(words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
-        code = main(words)
+        faulthandler.dump_traceback_later(RUN_DEADLINE_S, exit=True, file=sys.__stderr__)
+        try:
+            code = main(words)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 

@@ -238,14 +238,18 @@ def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
     lines: list[str] = []
     for word, rows in by_status.items():
         names = first_few([_name(row.model) for row in rows], OTHERS_NAMED)
-        reasons = [(row.verdict.reason if row.verdict is not None else "") or NO_REASON for row in rows]
-        reason = reasons[0][max(0, reasons[0].find(WAIVED)) :]  # who answers for it comes before what was found
+        reasons = list(map(_in_one_line, rows))
         whose = "" if len(set(reasons)) == 1 else f"; {_name(rows[0].model)}"
-        said = "; ".join([*foreseen(rows[0].verdict, rows[0].facts), reason])
-        text = f"{word}  {names}{whose}: {prose(said)}"
+        text = f"{word}  {names}{whose}: {prose(reasons[0])}"
         first, *rest = textwrap.wrap(text, width - 4, subsequent_indent="  ", max_lines=2, break_on_hyphens=False)
         lines += [first.replace(word, paint(word), 1), *rest]
     return lines
+
+
+def _in_one_line(row: TableRow) -> str:
+    """Return why a row is neither green nor red; of one that is waived, who answers for it comes first."""
+    reason = (row.verdict.reason if row.verdict is not None else "") or NO_REASON
+    return "; ".join([*foreseen(row.verdict, row.facts), reason[max(0, reason.find(WAIVED)) :]])
 
 
 def _migration(report: RunReport, width: int) -> list[str]:

@@ -127,7 +127,9 @@ def _repeat(
         groups=groups or {"rerun": tuple(asked)},
         scenarios=scenarios,
         repeats_common=of_all,
-        settings=replace(settings, latency=with_budget(settings.latency, budget), rollback="off", explain=0.0),
+        settings=replace(
+            settings, latency=with_budget(settings.latency, budget), rollback="off", explain=0.0, migrate=False
+        ),
     )
     with RunDir.create(folder / "reruns", title.replace(":", "-"), clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)

@@ -64,7 +64,7 @@ class PackageAdoption(ProgramAdoption):
     what = "a package of AOTInductor"
 
     def _load(self, where):
-        packaging.keep_within_work(self._request)
+        packaging.prepare_to_load(self._request)
         from torch._inductor import package
 
         return package.load_package(self._given["path"])

@@ -15,7 +15,8 @@ def package(request, run_dir, log):
     artifact = request["runs"][0]["artifact"]
     name = artifact["model"]
     log.mark("switches", settings.apply_process_wide(request))
-    cache = keep_within_work(request)
+    cache = keep_within_work()
+    learn_instructions(request.get("compiler_checks"))
     with log.phase(wire.LOAD, model=name):
         program = torch.export.load(artifact["path"])
     try:
@@ -32,7 +33,7 @@ def package(request, run_dir, log):
     log.emit("ready", model=name, thread=0)
 
 
-def keep_within_work(request):
+def keep_within_work():
     """Have the compiler's cache, and what is unpacked, lie where this process works; return the folder of the cache.
 
     Another probe must not profit from it unseen, but for what tells the instructions. 2.6.0 unpacks a package in /tmp
@@ -40,25 +41,47 @@ def keep_within_work(request):
     """
     work = os.getcwd()
     os.environ["TMPDIR"] = tempfile.tempdir = work  # the second for what has asked before
-    _learn_instructions(request.get("compiler_checks"))
     cache = os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(work, "inductor")
     return cache
 
 
+def prepare_to_load(request):
+    """Do what comes before a package is loaded: a release that looks at its instructions learns those first."""
+    keep_within_work()
+    from torch._inductor import codecache
+
+    if hasattr(codecache, "get_device_information"):  # since 2.11 at the latest, and not in 2.6
+        learn_instructions(request.get("compiler_checks"))
+
+
 @functools.lru_cache(maxsize=None)
-def _learn_instructions(folder):
-    """Have torch find out, where it has not yet, whether compiler and CPU have AVX2 and its like; it remembers that.
+def learn_instructions(kept):
+    """Have torch find out whether compiler and CPU have AVX2 and its like; the process remembers it.
 
-    It compiles a program for each: 6 to 14 s of CPU time, which 2.11.0 and 2.15.0 spend on every first load in Python
-    too. They are kept in ``folder``, and no time that is reported has them in it.
+    Torch compiles a program for each: 6 to 14 s of CPU time. They stay in the folder ``kept`` for later processes, and
+    no time that is reported has them in it. The folder appears when it is whole: torch takes a library there that does
+    not load for an instruction that the CPU lacks.
     """
-    if folder is None:
-        return
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-    with contextlib.suppress(Exception):  # no compiler, or a folder that cannot be written: what asks next says so
-        from torch._inductor import cpu_vec_isa
+    cache = os.environ["TORCHINDUCTOR_CACHE_DIR"]
+    drafted = None
+    with contextlib.suppress(Exception):  # a read-only folder, another process that was first, no compiler
+        if kept is not None and not os.path.isdir(kept):
+            os.makedirs(os.path.dirname(kept), exist_ok=True)
+            drafted = tempfile.mkdtemp(prefix=os.path.basename(kept) + "-", dir=os.path.dirname(kept))
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = drafted or kept or cache
+        if _instructions() and drafted is not None:
+            os.rename(drafted, kept)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
+    if drafted is not None:
+        shutil.rmtree(drafted, ignore_errors=True)
+    with contextlib.suppress(Exception):  # no compiler: what compiles says so
+        _instructions()  # at once where the answer is there
 
-        cpu_vec_isa.pick_vec_isa()
+
+def _instructions():
+    from torch._inductor import cpu_vec_isa
+
+    return cpu_vec_isa.pick_vec_isa()
 
 
 def configure():

@@ -42,7 +42,7 @@ class Package(Program):
 
     def __init__(self, run, device, request):
         super().__init__(run, device, request)
-        packaging.keep_within_work(request)
+        packaging.prepare_to_load(request)
 
     def _loaded(self, path):
         from torch._inductor import package
