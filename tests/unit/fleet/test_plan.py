@@ -49,7 +49,14 @@ def test_a_link_is_not_run(tmp_path: Path) -> None:
 def test_only_what_may_change_a_result_is_in_the_digest_of_the_settings() -> None:
     base = Settings(old="2.1.2", new="2.6.0")
     same = replace(
-        base, jobs=9, old="x", new="y", explain=60.0, groups={"a": "b"}, policy=PolicySettings(gates=("p99",))
+        base,
+        jobs=9,
+        old="x",
+        new="y",
+        explain=60.0,
+        migrate=True,
+        groups={"a": "b"},
+        policy=PolicySettings(gates=("p99",)),
     )
     other = [
         replace(base, calls=9),

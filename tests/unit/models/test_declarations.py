@@ -435,3 +435,9 @@ def test_declared_tolerance_is_a_share() -> None:
     (found,) = read("@model('a', tolerance=1e-3)\ndef f(): pass\n")
     assert found.tolerance == 1e-3
     assert "@model tolerance: expected a number > 0 and <= 0.1" in refusal("@model('a', tolerance=0)\ndef f(): pass\n")
+
+
+def test_a_long_chain_of_branches_is_read() -> None:
+    chain = "if 0:\n    pass\n" + "".join(f"elif {number}:\n    pass\n" for number in range(1, 1100))
+    (found,) = read(chain + "@model('m')\ndef m():\n    pass\n")
+    assert found.name == "m"

@@ -10,6 +10,8 @@ from harness.domain.migration import Migrated, MigrationOutcome, RunMigration
 from harness.domain.models import ArtifactKind, GivenArtifact
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
+from harness.domain.probe import ProbeResult
+from harness.errors import EnvironmentUnavailable
 from harness.run.way_out import take_out, with_command
 from harness.worker import wire
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
@@ -43,6 +45,23 @@ def test_an_artifact_that_ends_the_process_that_loads_it_is_not_loaded_once_more
     (found,) = migration.models
     assert (found.outcome, found.kind, found.program) == (Migrated.UNDECIDED, "ends_process", "")
     assert found.reason.endswith(f"not loaded once more: {outcome.value.replace('_', ' ')} in load in torch 2.6.0")
+
+
+def test_a_fixture_whose_export_hung_has_no_artifact_and_that_is_the_reason() -> None:
+    facts = known(asked("m"))
+    hung = replace(facts.exports["m"], artifact=None, outcome=Outcome.HANG, result=probed(result("m", Outcome.HANG)))
+    migration = take_out(replace(facts, exports={"m": hung}), effects()).migration
+    assert migration is not None
+    assert [(found.outcome, found.kind) for found in migration.models] == [(Migrated.UNDECIDED, "not_exported")]
+
+
+def test_an_environment_that_ends_meanwhile_leaves_the_run_its_judgement() -> None:
+    def gone(_: object) -> ProbeResult:
+        raise EnvironmentUnavailable("torch 2.6.0 did not start within 180 s")
+
+    migration = take_out(known(asked("m")), effects(Runner(gone))).migration
+    said = "could not be asked: torch 2.6.0 did not start within 180 s"
+    assert migration == RunMigration(release="torch 2.6.0", why_not=said)
 
 
 @pytest.mark.parametrize(
