@@ -248,7 +248,7 @@ def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int 
         *_policy(report),
         *_since(report),
         *(["", "## Red cells"] if cells else []),
-        *[_red_cell(cell) for cell in cells],
+        *_red_cells(cells, limit_bytes),
         *migration_section(report),
         *waivers_section(report),
         *rollback_section(report, directory),
@@ -388,6 +388,15 @@ def _since(report: RunReport) -> list[str]:
         return []
     lines = bullets(since_lines(report, listed=_CHANGES_SHOWN)[1:])
     return ["", f"## Since {escape(report.baseline.run)}", "", *(lines or ["Nothing changed."])]
+
+
+def _red_cells(cells: Sequence[RedCell], limit_bytes: int) -> Iterator[str]:
+    """Yield a section for each cell; it is empty where those before it are over the limit already."""
+    used = 0
+    for cell in cells:
+        section = _red_cell(cell) if used <= limit_bytes else ""
+        used += len(section.encode())
+        yield section
 
 
 def _red_cell(cell: RedCell) -> str:
