@@ -53,14 +53,11 @@ def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a
 
 
 @pytest.mark.usefixtures("new_python")
-def test_a_branch_on_a_constant_is_cured_and_one_on_data_by_no_rewrite_and_a_second_run_starts_nothing(
-    tmp_path: Path,
-) -> None:
+def test_a_branch_on_a_constant_is_cured_and_one_on_data_by_no_rewrite(tmp_path: Path) -> None:
     command = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--cure")
-    models = ("-k", "branch_on_constant or branch_on_data")
-    first = harness(*command, *models)
+    first = harness(*command, "-k", "branch_on_constant or branch_on_data")
     assert first.returncode == 1, first.stderr
-    migration, before = found(tmp_path), cli.stored_results(tmp_path)
+    migration = found(tmp_path)
     constant, data = (migration["models"][name] for name in ("branch_on_constant", "branch_on_data"))
     assert (constant["outcome"], constant["cured_by"], constant["cured_outcome"]) == (
         "not convertible",
@@ -77,9 +74,6 @@ def test_a_branch_on_a_constant_is_cured_and_one_on_data_by_no_rewrite_and_a_sec
     assert "the true side of the branch" in refused["retrace"]["fixed"][0]
     assert "TorchScript answers otherwise with it: other" in refused["retrace"]["reason"]
     assert "torch.jit.freeze before conversion" in first.stdout
-    again = harness(*command, *models)
-    assert (again.returncode, cli.stored_results(tmp_path)) == (1, before)
-    assert f"{migration['asked']} of {migration['asked']} results were known already" in again.stdout
 
 
 @pytest.mark.slow

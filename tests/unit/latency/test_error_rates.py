@@ -111,7 +111,7 @@ def commons(
     return found
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.003, 0.008])
+@pytest.mark.parametrize("shared", [0.0, pytest.param(0.003, marks=pytest.mark.slow), 0.008])
 @pytest.mark.parametrize("truth", [1.0, 1.04])
 @pytest.mark.parametrize("count", [12, 24])
 def test_interval_of_the_common_slowdown_covers_the_truth(count: int, truth: float, shared: float) -> None:
