@@ -1,4 +1,4 @@
-"""What a failed compilation says: which operator is not compiled, or what the machine lacked. Pure."""
+"""What a failed compilation says: which operator or name is not compiled, or what the machine lacked. Pure."""
 
 import re
 
@@ -13,6 +13,8 @@ OPERATOR = (
     re.compile(r"error: \W*aoti_torch_(?:cpu|cuda)_(?P<name>\w+)"),
 )
 REWRITE = "write {} in other operators, or convert in a release that compiles it; the program itself answers well"
+# 2.15.0 writes out buffers by their names, among variables of its own: a buffer called "inputs" is one too many.
+TAKEN_NAME = re.compile(r"error: conflicting declaration \W*auto& (?P<name>\w+)")
 COMPILE_ERROR = re.compile(r"\b(?:fatal )?error: .*")
 """A line of a C++ compiler; what comes before is its command, and in which function it was."""
 
@@ -28,6 +30,10 @@ def not_compiled(said: str) -> tuple[str, str, str]:
         return lacking.kind, "", lacking.cure
     error = COMPILE_ERROR.search(said) if "CppCompileError" in said else None
     reason = f"CppCompileError: {prose(error[0])}" if error is not None else ""
+    taken = TAKEN_NAME.search(said)
+    if taken is not None:
+        cure = f"rename the buffer or parameter {taken['name']}: the compiled code has a variable of that name"
+        return "name of a buffer", reason, cure
     found = next((match for pattern in OPERATOR if (match := pattern.search(said)) is not None), None)
     if found is None:
         return "", reason, ""

@@ -303,6 +303,11 @@ LOWERED = """InductorError: LoweringException: NotImplementedError: no rule
             "not packageable",
             "CppCompileError: fatal error: no such thing",
         ),
+        (
+            "InductorError: CppCompileError: C++ compile error\n\nOutput:\nx.cpp:9:1: error: conflicting declaration ‘auto& inputs’",
+            "name of a buffer",
+            "CppCompileError: error: conflicting declaration ‘auto& inputs’",
+        ),
         ("RuntimeError: else", "not packageable", "RuntimeError: else"),
     ],
 )
