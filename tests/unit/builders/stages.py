@@ -225,6 +225,12 @@ class Runner:
         self.asked.append(request)
         return self._answer(request)
 
+    def preload(self, side: str, modules: tuple[str, ...]) -> None:
+        pass
+
+    def release(self, side: str) -> None:
+        pass
+
     def sharing(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 

@@ -10,7 +10,6 @@ from harness.domain.migration import Migrated, MigrationOutcome, RunMigration
 from harness.domain.models import ArtifactKind, GivenArtifact
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
-from harness.domain.probe import ProbeResult
 from harness.errors import EnvironmentUnavailable
 from harness.run.way_out import take_out, with_command
 from harness.worker import wire
@@ -56,10 +55,12 @@ def test_a_fixture_whose_export_hung_has_no_artifact_and_that_is_the_reason() ->
 
 
 def test_an_environment_that_ends_meanwhile_leaves_the_run_its_judgement() -> None:
-    def gone(_: object) -> ProbeResult:
-        raise EnvironmentUnavailable("torch 2.6.0 did not start within 180 s")
+    class Gone(Runner):
+        def release(self, side: str) -> None:
+            raise EnvironmentUnavailable("torch 2.6.0 did not start within 180 s")
 
-    migration = take_out(known(asked("m")), effects(Runner(gone))).migration
+    runner = Gone(lambda request: pytest.fail(f"nobody expected {request.verb}"))
+    migration = take_out(known(asked("m")), effects(runner)).migration
     said = "could not be asked: torch 2.6.0 did not start within 180 s"
     assert migration == RunMigration(release="torch 2.6.0", why_not=said)
 
