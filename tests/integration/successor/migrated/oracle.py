@@ -20,7 +20,7 @@ from torch._export.converter import TS2EPConverter
 
 ONLY_LISTS = "only lists"
 BEST_FIRST = ("ready", ONLY_LISTS, "not packageable", "dimensions fixed", "answers otherwise", "not convertible")
-"""``ONLY_LISTS``: it answers every request, with lists where there were tuples; ``answers otherwise`` in the end."""
+"""``ONLY_LISTS``: it answers every request, with lists where there were tuples."""
 TOLERANCE = 1e-4
 """Looser than the gate's: an answer that is another one is far beyond it."""
 
@@ -126,8 +126,7 @@ def outcome_of(path, package):
         found.add(outcome_with(path, requests, example, package))
         if "ready" in found:
             break
-    best = min(found, key=BEST_FIRST.index)
-    return "answers otherwise" if best == ONLY_LISTS else best
+    return min(found, key=BEST_FIRST.index)
 
 
 if __name__ == "__main__":
