@@ -211,8 +211,7 @@ class MigrationOutcome:
 
     Attributes:
         evidence: what shows why it is not ready, stacks or the folder of a probe; ``program``: the ``.pt2`` that was
-            written.
-            Both relative to the run, and empty where there is none.
+            written. Both are relative to the run, and empty where there is none.
     """
 
     model: str
@@ -240,6 +239,11 @@ class RunMigration:
     left: tuple[str, ...] = ()
     why_not: str = ""
     command: str = ""
+
+    @property
+    def stopped(self) -> tuple[MigrationOutcome, ...]:
+        """The models that could not leave as they are, in the order of the run."""
+        return tuple(model for model in self.models if model.outcome is not Migrated.READY)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

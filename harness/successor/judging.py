@@ -334,12 +334,9 @@ def _not_for_cpp(tried: Tried, model: MigratedModel) -> MigratedModel | None:
 def _not_loaded(answers: Answers, model: MigratedModel, what: str) -> MigratedModel:
     words = failure_words(answers.load, answers.probe)
     lacking = lack(words)
-    reason = f"{what}: {words}"
-    return (
-        replace(model, reason=reason)
-        if lacking is None
-        else replace(model, kind=lacking.kind, reason=reason, cure=lacking.cure)
-    )
+    if lacking is not None:
+        model = replace(model, kind=lacking.kind, cure=lacking.cure)
+    return replace(model, reason=f"{what}: {words}")
 
 
 def _fails_served(tried: Tried, model: MigratedModel) -> MigratedModel | None:

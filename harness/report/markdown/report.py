@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from harness.decision.waivers.apply import range_words, size_words
 from harness.decision.waivers.uses import days_words
-from harness.domain.migration import Migrated
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import ModelRollback, PredictedModel, RollbackReport
 from harness.domain.report import RunReport
@@ -110,7 +109,7 @@ def migration_section(report: RunReport) -> list[str]:
     found = report.migration
     if found is None:
         return []
-    stopped = [model for model in found.models if model.outcome is not Migrated.READY]
+    stopped = found.stopped
     table = [table_line(("model", "outcome", "why", "instead")), table_line(["---"] * 4)]
     for model in stopped[:_MARKDOWN_PREDICTED_ROWS_SHOWN]:
         texts = (model.outcome.value, model.reason, model.cure)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from harness.domain.migration import Migrated, RunMigration
+from harness.domain.migration import RunMigration
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import RollbackAnswer
 from harness.domain.report import RunReport
@@ -190,7 +190,6 @@ def _rollback(report: RunReport) -> Iterator[TableLine]:
 
 def _migration(found: RunMigration) -> Iterator[TableLine]:
     """Yield the models that could not leave TorchScript as they are, the worst outcome first."""
-    stopped = [model for model in found.models if model.outcome is not Migrated.READY]
-    for item in sorted(stopped, key=lambda model: WORST_FIRST.index(model.outcome))[:LINES_SHOWN]:
+    for item in sorted(found.stopped, key=lambda model: WORST_FIRST.index(model.outcome))[:LINES_SHOWN]:
         texts = (visible(item.model), shorten(prose(item.reason), 400), shorten(prose(item.cure), 400))
         yield TableLine(texts=texts, status=item.outcome.value, tone=OPEN)
