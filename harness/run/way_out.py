@@ -42,8 +42,8 @@ def _taken_out(facts: Decided, effects: Effects) -> RunMigration:
         for model in models
         if facts.exports[model].artifact is not None and (said := known_end(model, facts, effects))
     }
-    asked = replace(facts, exports={model: facts.exports[model] for model in models if model not in ends})
-    tried = {one.model: one for one in try_all(asked, [loader], effects, package=False)} if asked.exports else {}
+    loadable = replace(facts, exports={model: facts.exports[model] for model in models if model not in ends})
+    tried = {one.model: one for one in try_all(loadable, [loader], effects, package=False)} if loadable.exports else {}
     tried |= {
         model: Tried(model=model, release=loader.name, stopped=("ends_process", said)) for model, said in ends.items()
     }

@@ -150,7 +150,7 @@ def test_beside_an_upgrade_outcomes_are_those_of_migrate_and_decide_nothing_and_
 
 
 @pytest.mark.slow
-def test_beside_an_upgrade_to_a_release_without_a_converter_it_is_told_once(tmp_path: Path) -> None:
+def test_beside_an_upgrade_to_a_release_without_a_converter_one_line_says_so(tmp_path: Path) -> None:
     run = compat(
         tmp_path,
         *("--old", "2.6.0", "--new", "2.1.2", "--migrate", "--fixtures", PLANTED, "-k", "choice_of_values"),

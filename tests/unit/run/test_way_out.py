@@ -18,7 +18,7 @@ from tests.unit.builders.stages import Runner, effects, known, planned, probed, 
 READY = RunMigration(release="torch 2.6.0", models=(MigrationOutcome(model="m", outcome=Migrated.READY),))
 
 
-def asked(*models: str, **changes: Any) -> Plan:
+def migrating(*models: str, **changes: Any) -> Plan:
     return planned(*models, settings={"migrate": True, "old": "2.1.2", "new": "2.6.0"}, **changes)
 
 
@@ -30,7 +30,7 @@ def test_where_nobody_asks_nothing_is_converted_and_the_probes_of_the_decision_a
 
 
 def test_what_has_left_is_not_converted_and_named() -> None:
-    plan = asked("m")
+    plan = migrating("m")
     program = GivenArtifact(path="/m/m.pt2", kind=ArtifactKind.PROGRAM)
     plan = replace(plan, models=(replace(plan.models[0], given=program),))
     assert take_out(known(plan), effects()).migration == RunMigration(release="torch 2.6.0", left=("m",))
@@ -38,7 +38,7 @@ def test_what_has_left_is_not_converted_and_named() -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.HANG, Outcome.OUT_OF_MEMORY])
 def test_an_artifact_that_ends_the_process_that_loads_it_is_not_loaded_once_more(outcome: Outcome) -> None:
-    facts = known(asked("m"), alone={"m": probed(result("m", outcome, phase=wire.LOAD))})
+    facts = known(migrating("m"), alone={"m": probed(result("m", outcome, phase=wire.LOAD))})
     migration = take_out(facts, effects()).migration
     assert migration is not None
     (found,) = migration.models
@@ -47,7 +47,7 @@ def test_an_artifact_that_ends_the_process_that_loads_it_is_not_loaded_once_more
 
 
 def test_a_fixture_whose_export_hung_has_no_artifact_and_that_is_the_reason() -> None:
-    facts = known(asked("m"))
+    facts = known(migrating("m"))
     hung = replace(facts.exports["m"], artifact=None, outcome=Outcome.HANG, result=probed(result("m", Outcome.HANG)))
     migration = take_out(replace(facts, exports={"m": hung}), effects()).migration
     assert migration is not None
@@ -60,7 +60,7 @@ def test_an_environment_that_ends_meanwhile_leaves_the_run_its_judgement() -> No
             raise EnvironmentUnavailable("torch 2.6.0 did not start within 180 s")
 
     runner = Gone(lambda request: pytest.fail(f"nobody expected {request.verb}"))
-    migration = take_out(known(asked("m")), effects(runner)).migration
+    migration = take_out(known(migrating("m")), effects(runner)).migration
     said = "could not be asked: torch 2.6.0 did not start within 180 s"
     assert migration == RunMigration(release="torch 2.6.0", why_not=said)
 
@@ -82,11 +82,11 @@ def test_the_command_that_says_more_is_of_the_same_models_and_releases(arguments
         side: EnvSpec(name=f"torch {release}", release=release)
         for side, release in (("old", "2.1.2"), ("new", "2.6.0"))
     }
-    facts = known(asked("m", arguments=arguments, **specs))
+    facts = known(migrating("m", arguments=arguments, **specs))
     found = with_command(READY, facts, "gate")
     assert found.command == f"gate migrate --old 2.1.2 --new 2.6.0{words}"
 
 
 def test_golden_records_leave_no_old_release_for_that_command() -> None:
-    facts = known(asked("m", golden="golden", old=None))
+    facts = known(migrating("m", golden="golden", old=None))
     assert with_command(READY, facts, "gate") == READY

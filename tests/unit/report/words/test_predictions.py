@@ -169,12 +169,12 @@ def test_the_policy_decides_what_a_closed_rollback_is_for_a_reader_of_junit() ->
     assert tags(True) == ["failure", "error"]
 
 
-def test_why_a_model_loads_in_neither_release_is_told_before_the_error_that_may_not_say_so() -> None:
-    def told(finding: Finding, side: PredictedModel = STOPS) -> tuple[str, ...]:
+def test_why_a_model_loads_in_neither_release_comes_before_the_error_that_may_not_say_so() -> None:
+    def words_of(finding: Finding, side: PredictedModel = STOPS) -> tuple[str, ...]:
         row = RowVerdict(model="detector", status=Status.SAME_FAIL, cells=(red(finding),))
         return foreseen(row, replace(healthy("detector"), static=static(side)))
 
-    assert told(LOAD_ERROR) == (LANCZOS.text,)
-    assert told(VALUES) == ()
-    assert told(LOAD_ERROR, replace(STOPS, agreed=False)) == ()
+    assert words_of(LOAD_ERROR) == (LANCZOS.text,)
+    assert words_of(VALUES) == ()
+    assert words_of(LOAD_ERROR, replace(STOPS, agreed=False)) == ()
     assert foreseen(None, None) == ()
