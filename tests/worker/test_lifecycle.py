@@ -97,7 +97,16 @@ def test_threads_of_a_script_come_to_their_end_under_every_python(
     assert len(result.memory) == (CYCLES if scenario == "reinit" else 0)
 
 
-@pytest.mark.parametrize("action", ["hang_asleep", "segfault", "raise_error", "exit_politely", "leave_grandchild"])
+@pytest.mark.parametrize(
+    "action",
+    [
+        pytest.param("hang_asleep", marks=pytest.mark.slow),
+        "segfault",
+        "raise_error",
+        "exit_politely",
+        "leave_grandchild",
+    ],
+)
 def test_misbehaviour_is_reported_alike_under_every_python(runner: ZygoteRunner, tmp_path: Path, action: str) -> None:
     expected = {
         "hang_asleep": Outcome.HANG,

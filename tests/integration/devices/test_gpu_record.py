@@ -43,6 +43,7 @@ def read(line: Line) -> tuple[dict[str, Any], str]:
     return record, path.with_suffix(".md").read_text()
 
 
+@pytest.mark.slow
 def test_time_that_is_over_ends_the_part_and_leaves_a_record_of_it(line: Line) -> None:
     done = cli.finish(start(line, "--minutes", "0.04"), within_s=60.0)
     assert done.returncode == 4, done.stderr

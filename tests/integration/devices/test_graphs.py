@@ -41,6 +41,7 @@ print(json.dumps(answers))
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 def test_distance_of_a_replay_from_the_plain_call(new_python: str) -> None:
     command = [new_python, "-c", PROGRAM, str(BOOTSTRAP), json.dumps(CASES)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -51,6 +51,7 @@ def digests(tree: Any) -> list[str]:
     return [spec["sha256"] for spec in tensors_in(tree)]
 
 
+@pytest.mark.slow
 def test_parts_answer_what_they_did_in_the_whole(old_python: str, new_python: str, tmp_path: Path) -> None:
     with judged(REDUCED, (old_python, new_python), tmp_path, MODEL, floor_s=3) as (facts, effects):
         pieces = Pieces(facts, effects)

@@ -160,12 +160,13 @@ def test_every_setting_has_a_way_and_every_way_is_checked() -> None:
             assert lines_to_paste([SETTINGS[name]])[way].splitlines()[-1].startswith(mark)
 
 
-@pytest.mark.parametrize("release", ["old_python", "new_python"])
+@pytest.mark.parametrize("release", [pytest.param("old_python", marks=pytest.mark.slow), "new_python"])
 def test_python_lines_take_effect(release: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     lines = pasted(PYTHON)
     assert run_python(request.getfixturevalue(release), tmp_path, lines) == dict.fromkeys(lines, "True")
 
 
+@pytest.mark.slow
 def test_lines_without_effect_are_reported(new_python: str, tmp_path: Path) -> None:
     lines = {
         name: "import torch"

@@ -38,6 +38,7 @@ def said(python: str, *arguments: str, script: str = "every_rule.py") -> dict[st
     return found
 
 
+@pytest.mark.slow
 def test_every_rule_keeps_the_values_in_both_releases(old_python: str, new_python: str, tmp_path: Path) -> None:
     applied = said(old_python, "make", str(tmp_path))
     fitting = {name for name, (nodes, _) in applied.items() if nodes}

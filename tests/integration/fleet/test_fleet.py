@@ -133,6 +133,7 @@ def test_two_shards_say_what_one_says_and_what_is_known_starts_nothing(
     assert (part.known, part.made, part.runs) == (3, 0, ())
 
 
+@pytest.mark.slow
 def test_what_changed_or_vanished_since_the_plan_is_labelled_and_another_configuration_refused(
     store: Path, tmp_path: Path, old_python: str, new_python: str
 ) -> None:

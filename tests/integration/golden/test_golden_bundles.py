@@ -76,6 +76,7 @@ def shifted(outputs: Outputs) -> Outputs:
     return replace(outputs, buffer=bytes(buffer))
 
 
+@pytest.mark.slow
 def test_what_cannot_be_packed_is_a_row_and_the_rest_is_packed(packed: Packed) -> None:
     assert packed.code == ExitCode.INCONCLUSIVE
     assert sorted(path.name for path in packed.bundles.iterdir()) == ["counter.gate", "plain.gate"]

@@ -86,7 +86,7 @@ def test_what_eats_memory_is_out_of_memory_and_costs_its_own_row(stand: Stand, w
     assert [item.phase for item in results[:3]] == [wire.LOAD, wire.LOAD, wire.CALL]
 
 
-@pytest.mark.parametrize("worker", replay.WORKERS)
+@pytest.mark.parametrize("worker", [pytest.param("python", marks=pytest.mark.slow), "libtorch"])
 def test_a_setstate_that_hangs_is_looked_into_while_its_process_is_limited(stand: Stand, worker: str) -> None:
     request = stand.request(stand.artifacts["hangs_at_load"], worker, deadline=BRIEF)
     results: list[ProbeResult] = []

@@ -36,7 +36,7 @@ def floats(directory: str, model: str) -> dict[str, npt.NDArray[np.float32]]:
     }
 
 
-@pytest.fixture(params=["old_python", pytest.param("new_python", marks=pytest.mark.slow)])
+@pytest.fixture(params=["old_python", "new_python"])
 def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ZygoteRunner]:
     spec = EnvSpec(name="here")
     environment = Environment(name="here", interpreter=request.getfixturevalue(request.param), spec=spec)
@@ -45,6 +45,7 @@ def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ZygoteRun
     runner.close()
 
 
+@pytest.mark.slow
 def test_they_are_exported_and_answer_with_numbers_that_a_tolerance_means_something_for(runner: ZygoteRunner) -> None:
     artifacts = replay.export(runner, SERVED)
     sizes = {name: artifact.size_bytes for name, artifact in artifacts.items()}

@@ -185,6 +185,7 @@ def test_a_symptom_that_shows_in_one_of_three_runs_is_found_by_repeats(tmp_path:
     assert runs["r1"] >= 9  # so many clean runs are needed at that rate
 
 
+@pytest.mark.slow
 def test_a_search_for_a_hang_does_not_hang(tmp_path: Path) -> None:
     line = Line(tmp_path)
     done = line.run("hangs_since_2_4", "--deadline", "1")

@@ -119,6 +119,7 @@ def helped():
 """
 
 
+@pytest.mark.slow
 def test_exports_follow_the_source_that_they_come_from_and_nothing_else(
     tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment
 ) -> None:
@@ -157,6 +158,7 @@ def test_one_torch_under_two_names_is_no_upgrade(tmp_path: Path, stub_environmen
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("old_python", "new_python")
+@pytest.mark.slow
 def test_a_file_that_loads_nowhere_is_nothing_tested_and_what_is_no_model_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "models"
     folder.mkdir()

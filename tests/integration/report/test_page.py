@@ -108,7 +108,17 @@ def governed_by_the_hostile() -> RunReport:
     return governed(" ".join(HOSTILE_NAMES))
 
 
-@pytest.mark.parametrize("report", [blocked, hostile, hanging, upgrade_ok, governed, governed_by_the_hostile])
+@pytest.mark.parametrize(
+    "report",
+    [
+        blocked,
+        hostile,
+        *(
+            pytest.param(other, marks=pytest.mark.slow)
+            for other in (hanging, upgrade_ok, governed, governed_by_the_hostile)
+        ),
+    ],
+)
 def test_nothing_sticks_out_of_the_window_with_everything_open(opened: Open, report: Callable[[], RunReport]) -> None:
     page = opened(report())
     page.evaluate("document.querySelectorAll('details').forEach(item => { item.open = true })")
@@ -397,7 +407,14 @@ def test_a_model_opens_with_the_enter_key(opened: Open) -> None:
     assert page.locator(".model").first.get_attribute("open") is not None
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (760, "dark"), (1440, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (360, "dark"),
+        pytest.param(760, "dark", marks=pytest.mark.slow),
+        pytest.param(1440, "light", marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_nothing_that_keeps_anybody_from_reading_it(opened: Open, width: int, scheme: str) -> None:
     """axe-core: roles, names, labels, headings, focusable regions and contrast, as drawn, with everything open."""
     page = opened(governed(), width=width, scheme=scheme)
@@ -443,6 +460,7 @@ def test_a_phone_reads_the_table_row_by_row_and_it_stays_a_table(opened: Open) -
     assert size >= 12
 
 
+@pytest.mark.slow
 def test_it_prints_with_the_failed_models_open(opened: Open) -> None:
     page = opened(blocked(), idle=False)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -469,7 +487,13 @@ def in_the_window(page: Page, selector: str) -> list[str]:
     return [" ".join(item.inner_text().split()) for item in page.locator(selector).all() if item.evaluate(VISIBLE)]
 
 
-@pytest.mark.parametrize("of", [of_three_causes, blocked, governed], ids=["three causes", "blocked", "governed"])
+@pytest.mark.parametrize(
+    "of",
+    [
+        pytest.param(of_three_causes, id="three causes"),
+        *(pytest.param(of, id=of.__name__, marks=pytest.mark.slow) for of in (blocked, governed)),
+    ],
+)
 def test_who_decides_need_not_scroll_at_1280_by_800(opened: Open, of: Callable[[], RunReport]) -> None:
     report = of()
     page = opened(report, width=1280)
@@ -496,6 +520,7 @@ def test_the_first_screen_of_a_hundred_red_cells_says_each_thing(opened: Open) -
     assert page.locator(".model[open] .name").inner_text() == "embedder_005"
 
 
+@pytest.mark.slow
 def test_the_first_screen_prints_on_one_sheet(opened: Open) -> None:
     for report in (of_three_causes(), blocked()):
         page = opened(report, width=688)  # A4 less its margins, in CSS pixels
@@ -506,6 +531,7 @@ def test_the_first_screen_prints_on_one_sheet(opened: Open) -> None:
         assert breaks == "page"
 
 
+@pytest.mark.slow
 def test_500_models_can_be_sorted_and_searched(opened: Open) -> None:
     """How fast that is, ``bench -- page`` measures."""
     page = opened(upgrade_ok())

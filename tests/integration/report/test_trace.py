@@ -68,6 +68,7 @@ def hostile_run() -> RunTrace:
     return RunTrace(run="r", processes=(stuck, *named))
 
 
+@pytest.mark.slow
 def test_perfetto_reads_every_phase_and_sample_and_has_no_complaint(
     chromium: Browser, perfetto: tuple[str, Path]
 ) -> None:

@@ -240,6 +240,7 @@ WHY = ("--owner", "ads@example.com", "--reason", "border pixels, agreed")
 LET_PASS = ("--set", "severity.load_error=warn", "--set", "rollback=warn")
 
 
+@pytest.mark.slow
 def test_a_red_cell_is_known_up_to_its_bound_and_red_above_it(run: Run, project: Path) -> None:
     own = ("--project", str(project))
     red = harness(*own, "gate", str(run.folder), *LET_PASS, "--format", "json")

@@ -202,6 +202,7 @@ def test_a_golden_of_the_release_under_test_is_never_green(recorded: Path, tmp_p
     assert "same torch on both sides" in run.report.judgement.reason
 
 
+@pytest.mark.slow
 def test_the_same_torch_on_both_sides_is_inconclusive_where_it_was_asked_for(old_python: str, tmp_path: Path) -> None:
     """That it is refused elsewhere is tested with stubs, in ``test_interruption.py``."""
     model = ("-k", "din and not traced", "--scenario", "alone", "--latency", "off")

@@ -35,6 +35,7 @@ def test_the_table_says_what_the_wheels_say(interpreter: Path) -> None:
     assert found.glibc in (None, table.glibc)
 
 
+@pytest.mark.slow
 def test_the_files_say_what_torch_says(old_python: str, new_python: str) -> None:
     for interpreter in (old_python, new_python):
         said = subprocess.run(

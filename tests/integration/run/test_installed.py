@@ -154,6 +154,7 @@ def test_the_console_script_says_its_own_name_and_completes_it(installed: Instal
     assert done.stdout.split() == ["off", "quick", "thorough"]
 
 
+@pytest.mark.slow
 def test_a_check_in_a_teams_own_tests_judges_between_real_releases(installed: Installed) -> None:
     kept = installed.project.parent / "kept"
     done = installed.run("pytest", "-n", "1", *STRICT, "-k", "not scores", f"--basetemp={kept}")

@@ -25,7 +25,13 @@ STORM = (signal.SIGTERM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SI
 
 
 @pytest.mark.parametrize(
-    ("numbers", "after_results"), [((signal.SIGINT,), 0), ((signal.SIGTERM,), 12), (STORM, 0), (STORM, 12)]
+    ("numbers", "after_results"),
+    [
+        ((signal.SIGINT,), 0),
+        pytest.param((signal.SIGTERM,), 12, marks=pytest.mark.slow),
+        pytest.param(STORM, 0, marks=pytest.mark.slow),
+        (STORM, 12),
+    ],
 )
 def test_interrupted_run_ends_soon_with_130_and_leaves_no_process(
     line: Line, numbers: Sequence[signal.Signals], after_results: int
@@ -106,8 +112,8 @@ def test_second_run_in_the_same_folder_is_refused(line: Line) -> None:
     ("on_import", "words"),
     [
         ("raise_error", "torch cannot be imported: RuntimeError: planted"),
-        ("exit_at_once", "ended before torch was imported (exit code 3)"),
-        ("hang_busy_holding_gil", "importing torch took more than 2 s"),
+        pytest.param("exit_at_once", "ended before torch was imported (exit code 3)", marks=pytest.mark.slow),
+        pytest.param("hang_busy_holding_gil", "importing torch took more than 2 s", marks=pytest.mark.slow),
     ],
 )
 def test_torch_that_cannot_be_imported_ends_the_run_with_3_and_one_line(

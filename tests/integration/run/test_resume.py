@@ -59,6 +59,7 @@ def test_resumed_run_repeats_nothing_and_concludes_the_same(
     assert_concluded(line, before, uninterrupted)
 
 
+@pytest.mark.slow
 def test_run_killed_at_random_moments_repeats_nothing_and_concludes_the_same(line: Line, uninterrupted: Line) -> None:
     draw = random.Random(20261121)
     moments = sorted(draw.randrange(PROBES) for _ in range(2))  # nox -s bench -- faults draws hundreds

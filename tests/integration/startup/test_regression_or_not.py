@@ -146,7 +146,13 @@ def all_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
     yield from gate_of((), tmp_path_factory.mktemp("alone"), ALONE)
 
 
-@pytest.mark.parametrize(("case", "right"), WRONG, ids=[case.name for case, _ in WRONG])
+@pytest.mark.parametrize(
+    ("case", "right"),
+    [
+        pytest.param(case, right, id=case.name, marks=pytest.mark.slow if place else ())
+        for place, (case, right) in enumerate(WRONG)
+    ],
+)
 def test_first_round_of_the_old_release_does_not_decide(quick: Gate, case: Case, right: Status) -> None:
     found = cell(quick.judged(case), case.sick.name, case.scenario)
     assert found.status is right, found

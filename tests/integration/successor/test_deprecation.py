@@ -29,9 +29,8 @@ def printed(interpreter: str) -> dict[str, str]:
     return {name: text for name, _, text in parts}
 
 
-@pytest.mark.parametrize(
-    "release", ["2.6.0", pytest.param("2.11.0", marks=pytest.mark.slow), pytest.param("2.15.0", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["2.6.0", "2.11.0", "2.15.0"])
 def test_a_release_warns_of_what_the_tables_say_and_of_nothing_else(release: str) -> None:
     builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda name, text: None, uv=find_uv())
     found = printed(builder.build(EnvSpec(name=release, release=release, python="3.11")).interpreter)

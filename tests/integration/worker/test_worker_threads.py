@@ -86,7 +86,12 @@ class Tasks:
 
 
 @pytest.mark.parametrize(
-    ("worker", "through"), [("libtorch", "thread"), ("libtorch", "inter_op"), ("python", "thread")]
+    ("worker", "through"),
+    [
+        ("libtorch", "thread"),
+        pytest.param("libtorch", "inter_op", marks=pytest.mark.slow),
+        pytest.param("python", "thread", marks=pytest.mark.slow),
+    ],
 )
 def test_threads_keep_to_the_intra_op_pool_and_spend_no_cpu_elsewhere(
     bench: Bench, tmp_path: Path, worker: str, through: str
@@ -179,7 +184,7 @@ def test_served_answer_that_differs_from_the_recorded_one_is_marked(bench: Bench
 # our own failures
 
 
-@pytest.mark.parametrize("worker", replay.WORKERS)
+@pytest.mark.parametrize("worker", ["libtorch", pytest.param("python", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("threads", "words"),
     [

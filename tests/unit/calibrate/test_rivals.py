@@ -63,6 +63,7 @@ def test_each_rule_on_blocks_flags_a_large_and_clear_slowdown() -> None:
     assert not any(rule(calm) for rule in BLOCK_RULES.values())
 
 
+@pytest.mark.slow
 def test_mann_whitney_is_one_sided() -> None:
     pytest.importorskip("scipy")
     slow, fast = [1.0 + 0.01 * index for index in range(20)], [0.5 + 0.01 * index for index in range(20)]

@@ -37,6 +37,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_no_damage_ends_as_a_bug_or_without_the_name_of_the_file(project: Path) -> None:
     readers = {pattern: commands[:2] for pattern, commands in stored.READERS.items()}
     assert not stored.wrong_endings(project, readers, 40, seed=1)

@@ -59,6 +59,7 @@ def wheels(folder: Path, *releases: str) -> Path:
         pytest.param(("2.1.2", "2.6.0"), None, id="both do", marks=pytest.mark.slow),  # it installs
     ],
 )
+@pytest.mark.slow
 def test_pip_installs_nothing_before_it_knows_that_every_release_exists(
     tmp_path: Path, asked: tuple[str, ...], says: str | None
 ) -> None:

@@ -247,6 +247,7 @@ def is_gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_exception_ends_the_compiler_with_its_group(stub: Stub, libtorch: LibTorch, tmp_path: Path) -> None:
     child = tmp_path / "child"
     stub.be(f"sleep 60 & echo $! > '{child}'; wait")

@@ -248,6 +248,7 @@ def initialize(folder: Path, seconds: float) -> dict[str, HangProof | None]:
     return alarms({str(index): ending for index, ending in endings.items()})
 
 
+@pytest.mark.slow
 def test_on_busy_cpus_two_hundred_slow_initializations_raise_no_alarm_and_deadlocks_are_found(tmp_path: Path) -> None:
     sick = dict.fromkeys(("abba", "inherited_gil", "loads_while_serving"))
     with watching.hogs(2), ThreadPoolExecutor(1) as beside:

@@ -36,7 +36,7 @@ def test_more_looks_ask_for_more_each_and_no_more_than_bonferroni() -> None:
     assert level_per_look(len(POCOCK) + 5) == 0.05 / (len(POCOCK) + 5)
 
 
-@pytest.mark.parametrize("looks", [(3, 4, 6, 8), (4, 6, 9, 14, 20)])
+@pytest.mark.parametrize("looks", [(3, 4, 6, 8), pytest.param((4, 6, 9, 14, 20), marks=pytest.mark.slow)])
 def test_looking_again_and_again_errs_about_as_often_as_looking_once(looks: tuple[int, ...]) -> None:
     """Simulated at length: 5.4 and 5.6 %. With 0.05 at every look the second schedule would err in 12 % and more."""
     rng, runs = random.Random(7), 8000

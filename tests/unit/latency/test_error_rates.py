@@ -52,16 +52,19 @@ def test_ten_percent_are_found_beside_healthy_models_that_pass() -> None:
     assert share(found, Status.FAIL) >= 0.98
 
 
+@pytest.mark.slow
 def test_five_percent_are_found_by_the_thorough_budget_against_a_limit_of_three() -> None:
     found = statuses({**models(6, 1.0), **models(3, 1.05, "slow")}, THOROUGH, 25, "slow")
     assert share(found, Status.FAIL) >= 0.93
 
 
+@pytest.mark.slow
 def test_slowdown_exactly_at_the_limit_seldom_fails() -> None:
     found = statuses({**models(9, 1.0), **models(3, 1.05, "edge")}, QUICK, 30, "edge")
     assert share(found, Status.FAIL) <= 0.05
 
 
+@pytest.mark.slow
 def test_run_that_goes_on_decides_more_and_errs_no_more_often() -> None:
     """Up to sixty rounds in place of sixteen; at the limit as on identical code."""
     truths = {**models(8, 1.0), **models(4, 1.05, "edge"), **models(2, 1.03, "near")}
@@ -111,9 +114,11 @@ def commons(
     return found
 
 
-@pytest.mark.parametrize("shared", [0.0, pytest.param(0.003, marks=pytest.mark.slow), 0.008])
+@pytest.mark.parametrize(
+    "shared", [0.0, pytest.param(0.003, marks=pytest.mark.slow), pytest.param(0.008, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("truth", [1.0, 1.04])
-@pytest.mark.parametrize("count", [12, 24])
+@pytest.mark.parametrize("count", [12, pytest.param(24, marks=pytest.mark.slow)])
 def test_interval_of_the_common_slowdown_covers_the_truth(count: int, truth: float, shared: float) -> None:
     """Also where all models of a round are off together, which many models in one round are no evidence against.
 
@@ -134,6 +139,7 @@ def test_common_slowdown_is_a_finding_and_no_slowdown_is_none() -> None:
     assert healthy == [None] * 30
 
 
+@pytest.mark.slow
 def test_model_with_its_own_eight_percent_inside_a_common_four_is_named_as_its_own() -> None:
     found = commons({**models(11, 1.04), "own": 1.04 * 1.08}, 40)
     named = sum(item["own"].own is not None and item["own"].own.low > 1.02 for _, item in found)

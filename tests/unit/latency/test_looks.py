@@ -28,7 +28,10 @@ def test_planned_looks_have_pococks_level_and_the_further_ones_share_a_reserve()
     assert level_at(7, ()) == POCOCK[0]
 
 
-@pytest.mark.parametrize("looks", [QUICK, (3,), (4, 6, 9, 14, 20)])
+@pytest.mark.parametrize(
+    "looks",
+    [QUICK, pytest.param((3,), marks=pytest.mark.slow), pytest.param((4, 6, 9, 14, 20), marks=pytest.mark.slow)],
+)
 def test_run_that_goes_on_and_on_errs_no_more_often_than_planned_and_reserved(looks: tuple[int, ...]) -> None:
     """Identical code, an interval that excludes "no change" at any look; Student's t makes Pocock's 5 % up to 6 %."""
     chance, runs = random.Random(48), 1500

@@ -68,7 +68,13 @@ def test_failing_process_names_the_model_and_the_round_goes_on(
 
 
 @pytest.mark.parametrize(
-    "action", ["hang_asleep", "hang_busy_holding_gil", "hang_stopped", "leave_grandchild_and_hang"]
+    "action",
+    [
+        "hang_asleep",
+        pytest.param("hang_busy_holding_gil", marks=pytest.mark.slow),
+        "hang_stopped",
+        pytest.param("leave_grandchild_and_hang", marks=pytest.mark.slow),
+    ],
 )
 def test_silent_process_names_the_model_and_leaves_its_stacks(
     tmp_path: Path, stub_environment: Environment, action: str

@@ -62,6 +62,7 @@ def test_no_link_in_place_of_a_stream_is_followed(link: object, tmp_path: Path) 
     assert foreign.stat().st_size == 8 << 20
 
 
+@pytest.mark.slow
 def test_a_model_that_prints_without_end_is_a_hang_that_says_so(tmp_path: Path, stub_environment: Environment) -> None:
     runner = ZygoteRunner({"old": stub_environment}, tmp_path / "probes", watchdog)
     artifact = stub.write_artifact(tmp_path / "artifacts", "loud", calls={"1": "print_without_end"})

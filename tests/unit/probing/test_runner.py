@@ -68,10 +68,13 @@ HANGS = (
     "hang_while_forking",
     "leave_grandchild_and_hang",
 )
+COMMON_HANGS = ("hang_asleep", "hang_busy_holding_gil", "hang_stopped")
 NAMED_BY_STACKS = HANGS[:4]  # asleep or busy, with the GIL or without it
 
 
-@pytest.mark.parametrize("action", HANGS)
+@pytest.mark.parametrize(
+    "action", [pytest.param(hang, marks=() if hang in COMMON_HANGS else pytest.mark.slow) for hang in HANGS]
+)
 def test_hanging_call_is_a_hang_of_that_call_and_its_stack_names_the_function(probe: Probe, action: str) -> None:
     result = probe(stub.BRIEF, calls={"1": action})
     (model,) = result.models
@@ -128,6 +131,7 @@ def test_an_answer_that_is_too_large_to_be_compared_is_an_error_of_its_model(
     assert probe_files.read(Path(result.directory), f"{wire.OUTPUTS}/{wire.TENSORS_INDEX}") == b""
 
 
+@pytest.mark.slow
 def test_the_largest_answer_that_is_compared_is_compared(runner: ZygoteRunner, artifacts: Path) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model", answer=[7] * 200_000)], stub.PATIENT)
     result = runner(replace(request, runs=(replace(request.runs[0], schedule=(("example", 1),)),)))
@@ -219,7 +223,11 @@ def test_model_that_closes_the_event_log_is_ours_and_not_a_regression(probe: Pro
 
 
 @pytest.mark.parametrize(
-    "action", ["hang_stopped", "segfault", "leave_grandchild", "scribble_on_pipes", "close_everything"]
+    "action",
+    [
+        pytest.param("hang_stopped", marks=pytest.mark.slow),
+        *("segfault", "leave_grandchild", "scribble_on_pipes", "close_everything"),
+    ],
 )
 def test_neighbours_of_a_bad_probe_are_unaffected(runner: ZygoteRunner, artifacts: Path, action: str) -> None:
     def run(index: int) -> Outcome:
@@ -281,6 +289,7 @@ def test_grandchild_ends_with_the_probe_that_left_it(probe: Probe, tmp_path: Pat
     assert stub.eventually(lambda: not stub.is_alive(int(note.read_text())))
 
 
+@pytest.mark.slow
 def test_grandchild_of_a_hung_probe_ends_with_it(probe: Probe, tmp_path: Path) -> None:
     note = tmp_path / "grandchild"
     result = probe(stub.BRIEF, calls={"1": "leave_grandchild_and_hang"}, note=str(note))
@@ -396,6 +405,7 @@ def test_neighbours_survive_the_death_of_their_zygote(runner: ZygoteRunner, arti
         assert list(pool.map(run, range(4))) == [Outcome.COMPLETED] * 4
 
 
+@pytest.mark.slow
 def test_zygote_that_does_not_answer_is_replaced(
     tmp_path: Path, artifacts: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

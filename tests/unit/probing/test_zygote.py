@@ -75,6 +75,7 @@ def test_noisy_import_is_no_obstacle(tmp_path: Path, on_import: str) -> None:
     assert stub.eventually(lambda: not stub.processes_naming(tmp_path / "zygote"))
 
 
+@pytest.mark.slow
 def test_process_left_by_the_import_in_another_session_holds_nothing_up(tmp_path: Path) -> None:
     """A fork without exec inherits every descriptor: the pipe for answers never reaches its end."""
     environment = stub.make_environment(tmp_path / "env", on_import="leave_grandchild_in_own_session")

@@ -113,6 +113,7 @@ def between(releases: tuple[str, ...]) -> list[str]:
     return [release for release in releases if release not in (RELEASES[0], RELEASES[-1])]
 
 
+@pytest.mark.slow
 def test_no_more_is_built_than_halving_needs_and_the_reason_is_reported(tmp_path: Path) -> None:
     found = World(tmp_path, "2.4.0").search()
     assert (found.conclusion.ending, found.conclusion.first_bad) == (Ending.FOUND, "2.4.0")
@@ -123,6 +124,7 @@ def test_no_more_is_built_than_halving_needs_and_the_reason_is_reported(tmp_path
     assert "planted" in reasons["2.4.0"] and reasons["2.3.0"] == ""
 
 
+@pytest.mark.slow
 def test_with_builds_to_spare_the_likely_next_one_is_built_ahead_though_it_may_be_for_nothing(tmp_path: Path) -> None:
     """After 2.5.0 more releases would be left if it were good: so 2.8.0 is begun before 2.5.0 says that it is bad.
 
@@ -152,7 +154,7 @@ def test_a_release_that_cannot_be_installed_is_untestable_and_asked_about_again_
     assert {item.release for item in again.asked if not item.remembered} == {"2.0.0", "2.11.0", "2.5.0"}
 
 
-@pytest.mark.parametrize("since", ["2.0.0", "2.12.0"])
+@pytest.mark.parametrize("since", ["2.0.0", pytest.param("2.12.0", marks=pytest.mark.slow)])
 def test_wrong_ends_end_the_search_before_anything_between_is_built(tmp_path: Path, since: str) -> None:
     world = World(tmp_path, since)
     found = world.search()

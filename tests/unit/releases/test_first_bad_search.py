@@ -88,6 +88,7 @@ def test_bar_of_the_issue_at_most_5_environments_for_20_releases() -> None:
 
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.slow
 def test_untestable_releases_are_never_taken_for_bad_and_the_bar_of_builds_holds(count: int, ahead: bool) -> None:
     """All positions among 20 with one untestable one anywhere, or some pairs: builds that could not be tested count."""
     one_of = 0

@@ -389,6 +389,7 @@ def digests() -> str:
     return "\n".join(f"{name} {hashlib.sha256(text).hexdigest()}" for name, text in made.items())
 
 
+@pytest.mark.slow
 def test_every_format_is_the_same_in_another_process() -> None:
     """Sets and hashes have another order in each process that draws its own seed."""
     program = "from tests.unit.report.test_every_format import digests; print(digests())"

@@ -116,6 +116,7 @@ def test_flaky_pair_is_never_broken_up(seed: int) -> None:
     assert found.whole.fails == 3 or found.whole.runs == RUNS_MEASURED
 
 
+@pytest.mark.slow
 def test_flaky_pair_is_mostly_named_exactly_with_its_rate() -> None:
     found = [attribute(EIGHT, 4, Simulated(needs("B", "G"), rate=0.3, seed=seed), budget=ENOUGH) for seed in range(200)]
     assert sum(one.reproduced is False for one in found) <= 16  # 4 % expected

@@ -136,6 +136,7 @@ def test_a_signal_that_wakes_nobody_ends_the_wait_all_the_same(name: str) -> Non
         release.set()
 
 
+@pytest.mark.slow
 def test_tests_that_interrupt_pass_behind_nohup_and_in_the_background() -> None:
     """As with ``nohup pytest`` or ``pytest &`` in a script. An ignored SIGINT would interrupt nobody, for ever."""
     asked = f"{Path(__file__)}::test_a_signal_that_wakes_nobody_ends_the_wait_all_the_same"

@@ -135,7 +135,12 @@ def test_a_program_is_bad_where_the_recorded_failure_shows(tmp_path: Path, what:
 
 @pytest.mark.parametrize(
     ("what", "body"),
-    [("hang", DIES), ("crash", "time.sleep(60)"), ("values", "raise ValueError('x')"), ("crash", "return 1 / 0")],
+    [
+        ("hang", DIES),
+        pytest.param("crash", "time.sleep(60)", marks=pytest.mark.slow),
+        ("values", "raise ValueError('x')"),
+        ("crash", "return 1 / 0"),
+    ],
 )
 def test_another_failure_than_the_recorded_one_is_untestable_unless_any_is_asked_for(
     tmp_path: Path, what: str, body: str
@@ -337,6 +342,7 @@ def test_seconds_without_a_reference_prove_nothing(tmp_path: Path) -> None:
     assert told.endswith("(exit code 125)")
 
 
+@pytest.mark.slow
 def test_a_call_is_slow_or_fast_by_what_it_takes_of_the_reference(tmp_path: Path) -> None:
     slow = "time.sleep(0.002); return 2 * x"  # the reference of the stub does next to nothing
     told = program("latency", latency={"reference": "yardstick", "good": 1.0, "bad": 8.0})

@@ -161,6 +161,7 @@ def test_every_answer_ends_in_a_folder(numbers: World) -> None:
     assert with_reproducer(found, numbers.facts(), numbers.effects()) == found
 
 
+@pytest.mark.slow
 def test_the_same_facts_make_the_same_folder(numbers: World) -> None:
     folders = []
     for _ in range(2):
@@ -225,6 +226,7 @@ def hanging(body: str, folder: Path) -> tuple[World, Reproducer]:
     return world, made
 
 
+@pytest.mark.slow
 def test_a_program_without_files_is_kept_where_it_shows_it(tmp_path: Path) -> None:
     world, made = hanging("time.sleep(60)", tmp_path)
     assert "def forward(x: int) -> int:\n  return torch.gone(x)" in world.text(made, "snippet.py")
@@ -313,6 +315,7 @@ def slow_world(folder: Path, steady: RatioEstimate, *, call_s: tuple[float, floa
 
 
 @pytest.mark.usefixtures("few_blocks")
+@pytest.mark.slow
 def test_a_slow_release_is_told_by_a_reference_in_the_same_process(tmp_path: Path) -> None:
     # Far enough apart for a machine whose speed doubles between the two: the calls sleep, the reference computes.
     world, facts = slow_world(tmp_path, ratio(15, 17), call_s=(0.002, 0.032))
@@ -330,6 +333,7 @@ SLOW_TO_PREPARE = "global manual_seed; manual_seed = lambda seed: time.sleep(0.0
     [((0.002, 0.002), SLOW_TO_PREPARE), ((0.002, 0.004), "pass")],
     ids=["only the arguments take longer to make", "another slowdown than that of the run"],
 )
+@pytest.mark.slow
 def test_a_gap_that_is_not_the_runs_makes_no_reproducer(tmp_path: Path, call_s: tuple[float, float], load: str) -> None:
     world, facts = slow_world(tmp_path, ratio(1.04, 1.06), call_s=call_s, load=load)
     made = reproduce_whole("m", facts, world.effects(), symptom=Symptom.LATENCY)

@@ -148,6 +148,7 @@ def _passed(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
     return tuple(replace(cell, status=Status.PASS) for cell in cells)
 
 
+@pytest.mark.slow
 def test_of_thousands_of_slow_models_the_worst_are_reported_and_the_rest_counted() -> None:
     report = blocked()
     row, facts = slow()

@@ -387,6 +387,7 @@ def test_the_limits_of_a_model_are_those_of_its_rules() -> None:
     assert "limit +10.0 %" not in other and "limit +" in other
 
 
+@pytest.mark.slow
 def test_a_page_of_cells_with_much_to_say_says_less_of_each_and_that_it_does() -> None:
     few, many = render_html(crowded(3)), render_html(crowded(500))
     assert len(many.encode()) < 5_000_000

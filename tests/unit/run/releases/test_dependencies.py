@@ -141,6 +141,7 @@ def test_torch_itself_takes_one_environment_to_tell(tmp_path: Path) -> None:
     assert found.checks == ()
 
 
+@pytest.mark.slow
 def test_a_change_that_needs_the_new_torch_too_is_reported_as_such(tmp_path: Path) -> None:
     found = World(tmp_path, "torch==2.1.0", "zlib==2.0").search()
     assert found.conclusion.first_bad == "zlib 1.0 -> 2.0"
@@ -150,6 +151,7 @@ def test_a_change_that_needs_the_new_torch_too_is_reported_as_such(tmp_path: Pat
     )
 
 
+@pytest.mark.slow
 def test_a_version_that_the_installer_refuses_leaves_several_with_its_reason(tmp_path: Path) -> None:
     found = World(tmp_path, "numpy==2.0", missing=["numpy==1.5"]).search("numpy", "1.0", "1.5", "2.0")
     assert (found.conclusion.ending, found.conclusion.one_of) == (Ending.ONE_OF, ("numpy 1.5", "numpy 2.0"))
@@ -157,6 +159,7 @@ def test_a_version_that_the_installer_refuses_leaves_several_with_its_reason(tmp
     assert "no version of numpy==1.5" in refused.reason
 
 
+@pytest.mark.slow
 def test_the_versions_of_one_are_searched_with_the_new_torch(tmp_path: Path) -> None:
     found = World(tmp_path, "numpy==2.0").search("numpy", "1.0", "1.5", "2.0")
     assert (found.conclusion.first_bad, found.conclusion.last_good) == ("numpy 2.0", "numpy 1.5")
@@ -172,11 +175,13 @@ def test_one_that_is_not_to_blame_is_acquitted_in_one_environment(tmp_path: Path
     assert found.built == ("numpy 1.0",)
 
 
+@pytest.mark.slow
 def test_two_environments_of_one_torch_are_told_apart_by_what_is_beside_it(tmp_path: Path) -> None:
     found = World(tmp_path, "ops==2.0", torches=("2.1.0", "2.1.0+cpu")).search()  # builds of one release
     assert found.conclusion.first_bad == "ops 1.0 -> 2.0"
 
 
+@pytest.mark.slow
 def test_ready_made_interpreters_are_ends_too_and_torch_goes_on_as_releases(tmp_path: Path) -> None:
     world = World(tmp_path, "torch==2.1.0")
     built = [
@@ -189,6 +194,7 @@ def test_ready_made_interpreters_are_ends_too_and_torch_goes_on_as_releases(tmp_
     assert found.command.endswith("bisect --model m --old 2.0.0 --new 2.1.0 --over releases")
 
 
+@pytest.mark.slow
 def test_where_all_is_well_nothing_is_built_between(tmp_path: Path) -> None:
     found = World(tmp_path).search()
     assert found.conclusion.ending is Ending.NOT_BAD
