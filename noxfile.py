@@ -148,9 +148,9 @@ def tests(session: nox.Session) -> None:
         environments = beside.submit(session.run, "python", "-m", "harness", "env", silent=True)
         session.run(*PARALLEL, "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
     environments.result()
-    real = ("integration and not slow and not timed", "tests/integration")
-    session.run(*PARALLEL, "-m", *real, *session.posargs)
-    session.run("pytest", "-m", "integration and timed and not slow", "tests/integration", *session.posargs)
+    real = ("--keep-zygotes", "tests/integration", *session.posargs)
+    session.run(*PARALLEL, "-m", "integration and not slow and not timed", *real)
+    session.run("pytest", "-m", "integration and timed and not slow", *real)
 
 
 @nox.session(python=["3.11", "3.12", "3.13"])

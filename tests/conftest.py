@@ -44,6 +44,15 @@ LONG = (
 """Files that take longest, and those longest first: what begins late keeps one core alone at the end."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what makes the tests of real torch shorter."""
+    parser.addoption(
+        "--keep-zygotes",
+        action="store_true",
+        help="tests on real torch: runs that need the same import of torch share one process that has it",
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files of ``LONG``, then those with the most tests; a file stays together."""
     places = {f"tests/{name}": place for place, name in enumerate(LONG)}

@@ -17,6 +17,7 @@ from harness.environments.installer import find_uv
 from harness.environments.interpreters import find_pythons
 from harness.environments.pythons import choose_python
 from harness.probing.runner import ZygoteRunner
+from tests.programs import kept_zygotes
 from tests.worker.transcripts import replay
 
 PROJECT = Path(__file__).parents[2]
@@ -41,6 +42,16 @@ def chromium() -> Iterator[Browser]:
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])  # root has no sandbox
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _zygotes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """With ``--keep-zygotes``, runs that need the same import of torch share it."""
+    if not request.config.getoption("--keep-zygotes"):
+        yield
+        return
+    with kept_zygotes.kept(tmp_path_factory.mktemp("zygotes"), default_environment_root(PROJECT)):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,22 +1,17 @@
-"""Runs the gate as a user would: a process, its exit code, its output and its report."""
+"""Runs the gate as a user would, in this process: its exit code, its output and its report."""
 
-import os
+import contextlib
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain.report import RunReport
 from harness.domain.verdict import RowVerdict
-from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.report.json.report import load_report
-from tests.programs import cli
+from tests.programs import cli, one_defect
 
 PROJECT = Path(__file__).resolve().parents[2]
-ONE_DEFECT = PROJECT / "tests" / "programs" / "one_defect.py"
 DEADLINE_S = 400
-STARTS_NOTHING = {"gate", "golden", "report", "waivers"}
-"""Verbs whose commands run in this process."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +34,13 @@ class Run:
 def harness(
     *arguments: str, timeout_s: float = DEADLINE_S, all_planted: bool = True
 ) -> "subprocess.CompletedProcess[str]":
-    """Run ``python -m harness`` in the project, with its environments whichever project is named.
+    """Run a command of the harness in the project, with its environments whichever project is named.
 
     Args:
         all_planted: whether a run plants all defects, as every run does; with one of them it is some seconds shorter.
     """
-    if arguments[0] in STARTS_NOTHING:
-        return cli.here(arguments)
-    command = [sys.executable, *(("-m", "harness") if all_planted else (str(ONE_DEFECT),)), *arguments]
-    env = {**os.environ, ROOT_VARIABLE: str(default_environment_root(PROJECT))}
-    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=timeout_s, check=False, env=env)
+    with contextlib.nullcontext() if all_planted else one_defect.planted():
+        return cli.here(arguments, within_s=timeout_s)
 
 
 def compat(reports: Path, *arguments: str, timeout_s: float = DEADLINE_S, all_planted: bool = True) -> Run:

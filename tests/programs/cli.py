@@ -128,7 +128,7 @@ def started(command: Sequence[str], environment: Mapping[str, str] | None = None
     )
 
 
-def here(words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+def here(words: Sequence[str], within_s: float = RUN_DEADLINE_S) -> "subprocess.CompletedProcess[str]":
     """Run a command of the harness in this process: what a start of Python costs, not every test need pay.
 
     One that does not end in time ends the process, which says where each thread was.
@@ -141,7 +141,7 @@ def here(words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
-        faulthandler.dump_traceback_later(RUN_DEADLINE_S, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(within_s, exit=True, file=sys.__stderr__)
         try:
             code = main(words)
         finally:

@@ -1,7 +1,9 @@
 """``python -m harness`` whose runs plant one defect and its twin: for tests of something else, which all would slow down."""
 
+import contextlib
 import sys
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -10,6 +12,12 @@ from harness.run import plan
 
 PLANTED = ("planted_values", "planted_healthy")
 
+
+def planted() -> contextlib.AbstractContextManager[object]:
+    """Let runs of this process plant nothing else meanwhile."""
+    return mock.patch.object(plan, "_is_planted", lambda declaration, *_: declaration.name in PLANTED)
+
+
 if __name__ == "__main__":
-    plan._is_planted = lambda declaration, *_: declaration.name in PLANTED
-    sys.exit(main())
+    with planted():
+        sys.exit(main())
