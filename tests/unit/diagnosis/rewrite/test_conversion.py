@@ -18,7 +18,7 @@ from harness.models.artifacts import PROVENANCE
 from harness.successor.cures import REWRITES
 from harness.successor.facts import Loader, RewrittenArchives, Served, Tried
 from harness.successor.judging import judge
-from tests.unit.builders.stages import Runner, artifact, effects, facts_of, probed, result
+from tests.unit.builders.stages import Runner, effects, facts_of, probed, result
 from tests.unit.successor.test_judging import READY, refused
 from tests.unit.successor.test_serving_judging import CRASHED, PACKAGED, measured, served
 
