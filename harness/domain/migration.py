@@ -89,11 +89,15 @@ class ConversionCure:
 
     Attributes:
         name: of the rewrite; ``what``: what it does, ``needs``: what must hold for requests that were not recorded.
-        outcome: what the rewritten archive comes to on the same way; None where it has not got that far.
+        outcome: what the rewritten archive comes to on the same way; None where it has not got that far. A cure may
+            fail when served, or be slower.
         reason: why it is no cure, or what it comes to; empty where it is ready.
+        advice: what to do about that outcome of a cure; empty where it is ready or nothing is known.
         fixed: what it has fixed as all requests have it: sides of branches, turns of loops, arguments.
         archive: the rewritten one, ``program``: what was converted of it, relative to the folder of the results; both
             only of a cure.
+        steps: what was tried on a cure, in order.
+        costs: of its package, where it was timed: beside the artifact as it is, not beside the rewritten archive.
     """
 
     name: str
@@ -101,9 +105,12 @@ class ConversionCure:
     needs: str = ""
     outcome: Migrated | None = None
     reason: str = ""
+    advice: str = ""
     fixed: tuple[str, ...] = ()
     archive: str = ""
     program: str = ""
+    steps: tuple[Step, ...] = ()
+    costs: tuple[Cost, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

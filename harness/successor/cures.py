@@ -1,12 +1,16 @@
 """Which rewrites are tried on what is not convertible, what counts as a cure, and how cures are told. Pure."""
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import median
 
-from harness.domain.migration import ConversionCure, Migrated, MigratedModel
+from harness.domain.measurement import signed_percent
+from harness.domain.migration import ConversionCure, Cost, Migrated, MigratedModel
 from harness.domain.outcome import Outcome
 from harness.domain.text import counted
 from harness.successor.facts import Tried
+from harness.successor.serving_judging import BUSY, warm_call
 from harness.worker import wire
 
 # Of the worker's rewrites of a whole archive, the most faithful first: what each fixes, the next ones do as well.
@@ -19,6 +23,15 @@ WORDS = {
 }
 LISTS = "tuple becomes list"
 NO_CURE = ("no converter", "load_error", "several methods", "state")
+# What cured models come to, as a verb for several.
+BECOMES: Mapping[Migrated, str] = {
+    Migrated.READY: "become ready",
+    Migrated.DIFFERS: "become convertible, with lists for tuples",
+    Migrated.FAILS_SERVED: "become convertible, with failures when served",
+    Migrated.SLOWER: "become convertible, with slower calls",
+    Migrated.UNDECIDED: "become convertible, and the machine was too busy to serve them",
+}
+SERVED_BADLY = (Migrated.FAILS_SERVED, Migrated.SLOWER)
 
 
 def is_curable(tried: Tried, model: MigratedModel) -> bool:
@@ -30,28 +43,56 @@ def is_curable(tried: Tried, model: MigratedModel) -> bool:
 
 
 def answers_everything(model: MigratedModel) -> bool:
-    """Whether the program answers every request as TorchScript does; lists for tuples are no other answer."""
-    return model.outcome is Migrated.READY or (model.outcome is Migrated.DIFFERS and model.kind == LISTS)
+    """Whether the program and its package answer every request as TorchScript does; lists for tuples do too.
+
+    How the package is served beside others, and how fast it is, takes nothing from that.
+    """
+    if model.outcome in (Migrated.READY, *SERVED_BADLY):
+        return True
+    return (model.outcome, model.kind) in ((Migrated.DIFFERS, LISTS), (Migrated.UNDECIDED, BUSY))
 
 
 def unlocked_words(models: Sequence[MigratedModel]) -> str:
     """Return ``freeze ... (7 of 12 models become ready)`` for each cure of these models; empty where none is cured."""
-    groups = Counter((model.cured_by, becomes(model)) for model in models if model.cured_by)
-    of_all = f" of {counted(len(models), 'model')}" if len(models) > 1 else ""
-    parts = [
-        f"{WORDS.get(name, name)} ({count if of_all else 'it'}{of_all} {words if count > 1 else _one(words)})"
-        for (name, words), count in groups.most_common()
-    ]
+    names = Counter(model.cured_by for model in models if model.cured_by)
+    parts = [f"{WORDS.get(name, name)} ({_unlocked_by(name, models)})" for name, _ in names.most_common()]
     return f"verified: {'; '.join(parts)}" if parts else ""
+
+
+def _unlocked_by(name: str, models: Sequence[MigratedModel]) -> str:
+    """Return ``7 of 12 models become ready; 1 becomes convertible, with lists for tuples`` of what a rewrite cures."""
+    groups = Counter(becomes(model) for model in models if model.cured_by == name).most_common()
+    told = [(str(count), words if count > 1 else words.replace("become", "becomes", 1)) for words, count in groups]
+    (count, words), *others = told
+    first = f"{count} of {counted(len(models), 'model')}" if len(models) > 1 else "it"
+    return "; ".join(" ".join(part) for part in ((first, words), *others))
 
 
 def becomes(model: MigratedModel) -> str:
     """Return what a cured model comes to, as a verb for several."""
-    return "become ready" if model.cured_outcome is Migrated.READY else "become convertible, with lists for tuples"
+    return BECOMES[model.cured_outcome] if model.cured_outcome is not None else ""
 
 
-def _one(words: str) -> str:
-    return words.replace("become", "becomes", 1)
+def price_words(models: Sequence[MigratedModel]) -> str:
+    """Return what a warm call of what was cured takes beside TorchScript as it is; empty where none was timed."""
+    cured = [model.cures[-1].costs for model in models if model.cured_by]
+    timed = [cost for costs in cured if (cost := warm_call(costs)) is not None]
+    ratios = [cost.ratio for cost in timed if cost.ratio is not None]
+    if not ratios:
+        return ""
+    takes = f"cured, a warm call takes {signed_percent(median(ratios))} %"
+    if len(ratios) == 1:
+        takes += f"{_interval(timed[0])} beside TorchScript"
+    else:
+        takes += f" beside TorchScript in the middle, {signed_percent(min(ratios))} to {signed_percent(max(ratios))} %"
+    return takes if len(timed) == len(cured) else f"{takes} ({len(timed)} of {len(cured)} were timed)"
+
+
+def _interval(cost: Cost) -> str:
+    """Return `` [-0.3, +4.5]``; empty where a ratio has no interval, as one of a single pair of processes."""
+    if cost.low is None or cost.high is None or not math.isfinite(cost.high):
+        return ""
+    return f" [{signed_percent(cost.low)}, {signed_percent(cost.high)}]"
 
 
 def best_refusal(cures: Sequence[ConversionCure]) -> str:

@@ -21,6 +21,14 @@ class Loader:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RewrittenArchives:
+    """Archives that are converted in place of their artifacts: ``archives`` by model, of the one ``rewrite``."""
+
+    rewrite: str
+    archives: Mapping[str, Artifact]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answers:
     """A program or package in one release.
 

@@ -15,16 +15,17 @@ from harness.domain.migration import (
 )
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
-from harness.domain.text import PACKAGES, counted, first_few, prose
+from harness.domain.text import PACKAGES, counted, first_few, joined, prose
 from harness.domain.verdict import Cause
 from harness.errors import ExitCode
 from harness.probing.lacking import lack
 from harness.successor.compilation import not_compiled
-from harness.successor.cures import best_refusal, unlocked_words
+from harness.successor.cures import SERVED_BADLY, best_refusal, price_words, unlocked_words
 from harness.successor.dimensions import differing, fixed_dimensions, taken, varies
 from harness.successor.facts import Answers, Tried
 from harness.successor.obstacles import obstacle
 from harness.successor.serving_judging import (
+    BUSY,
     costs_of,
     failure_when_served,
     serving_steps,
@@ -346,7 +347,7 @@ def _fails_served(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     unclear = unclear_when_served(tried)
     if not unclear:
         return None
-    return replace(model, outcome=Migrated.UNDECIDED, kind="busy", reason=unclear, cure="run it again")
+    return replace(model, outcome=Migrated.UNDECIDED, kind=BUSY, reason=unclear, cure="run it again")
 
 
 def _slower(tried: Tried, model: MigratedModel) -> MigratedModel | None:
@@ -443,7 +444,12 @@ def proof_of(model: MigratedModel) -> str:
 
 
 def _parts_and_cures(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str]]:
-    """Yield what is known beyond the outcome: the smallest part, and what the rewrites came to."""
+    """Yield what is known beyond the outcome: what the rewrites came to and cost, and the smallest part."""
+    if price := price_words(models):
+        yield "price", price
+    served = next((model for model in models if model.cured_outcome in SERVED_BADLY), None)
+    if served is not None:
+        yield "then", f"{served.model}, cured: {joined(served.cures[-1].reason, served.cures[-1].advice)}"
     part = next((model.part for model in models if model.part is not None), None)
     if part is not None and part.nodes:
         source = PACKAGES.sub("", part.source)

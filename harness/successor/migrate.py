@@ -12,8 +12,8 @@ from harness.domain.probe import ProbeResult
 from harness.probing.facts import Answered, Effects, Export
 from harness.successor.answers import ask, in_torchscript
 from harness.successor.dimensions import best_example
-from harness.successor.facts import Answers, Loader, Tried
-from harness.successor.serving import Serving
+from harness.successor.facts import Answers, Loader, RewrittenArchives, Tried
+from harness.successor.serving import LABEL, Serving
 from harness.system import pool
 from harness.tensors.decode import DecodeError
 from harness.tensors.recorded import read_inputs
@@ -26,21 +26,28 @@ CONVERTING, RUNNING = "successor.converting", "successor.programs"
 
 
 def try_all(
-    facts: Answered, loaders: Sequence[Loader], effects: Effects, *, package: bool, in_cpp: bool = False
+    facts: Answered,
+    loaders: Sequence[Loader],
+    effects: Effects,
+    *,
+    package: bool,
+    in_cpp: bool = False,
+    rewritten: RewrittenArchives | None = None,
 ) -> list[Tried]:
     """Return what was tried on each model of ``facts``, in order; each release ends its processes.
 
     Args:
-        facts: with the golden outputs.
+        facts: with the golden outputs, and the artifacts that people serve: answers and times are beside those.
         loaders: where programs are run; the first one converts, and packages.
         package: whether packages of AOTInductor are made as well.
         in_cpp: whether these are loaded, served and timed in C++ too: the first release has its worker.
+        rewritten: what is converted in place of the artifacts, and then the only models that are tried; by default
+            they themselves are converted.
     """
-    way = _Way(facts, loaders, effects)
+    way = _Way(facts, loaders, effects, rewritten)
+    exports = [export for name, export in facts.exports.items() if rewritten is None or name in rewritten.archives]
     effects.runner.preload(loaders[0].side, (CONVERTING, RUNNING))
-    tried = way.each(
-        "convert", way.convert, [_begun(export, facts, loaders[0].name) for export in facts.exports.values()]
-    )
+    tried = way.each("convert", way.convert, [_begun(export, facts, loaders[0].name) for export in exports])
     for loader in loaders:
         if loader is not loaders[0]:
             effects.runner.preload(loader.side, (RUNNING,))
@@ -84,6 +91,7 @@ class _Way:
     facts: Answered
     loaders: Sequence[Loader]
     effects: Effects
+    rewritten: RewrittenArchives | None = None
 
     def each(
         self, verb: str, step: Callable[[Tried], Tried], tried: Sequence[Tried], loader: Loader | None = None
@@ -98,11 +106,15 @@ class _Way:
 
         return pool.each(done, tried, jobs=self.facts.plan.settings.jobs)
 
+    def archive(self, model: str) -> Artifact:
+        """Return what is converted: the artifact, or what it was rewritten to."""
+        return self.facts.artifact(model) if self.rewritten is None else self.rewritten.archives[model]
+
     def convert(self, one: Tried) -> Tried:
         if one.stopped[0] or not one.requests or one.reset is not None:
             return one
-        artifact = self.facts.artifact(one.model)
-        probe = self.effects.runner(self.facts.requests.convert(self.loaders[0].side, artifact, one.example))
+        archive = self.archive(one.model)
+        probe = self.effects.runner(self.facts.requests.convert(self.loaders[0].side, archive, one.example))
         made = self.made(one, probe, ArtifactKind.PROGRAM)
         return replace(one, conversion=probe, evidence=self.effects.evidence(probe.directory), program=made)
 
@@ -140,7 +152,8 @@ class _Way:
             for one in tried
             if one.compiled is not None and one.in_cpp is not None and answers_well(one.in_cpp)
         }
-        serving = Serving(packages, self.facts, self.effects, self.loaders[0].side)
+        label = LABEL if self.rewritten is None else f"{LABEL} cured by {self.rewritten.rewrite}"
+        serving = Serving(packages, self.facts, self.effects, self.loaders[0].side, label)
         return serving.timed(serving.served(tried))
 
     def made(self, one: Tried, probe: ProbeResult, kind: ArtifactKind) -> Artifact | None:
@@ -152,8 +165,9 @@ class _Way:
             return None
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        before = self.facts.artifact(one.model)
-        return replace(before, path=str(path), kind=kind, digest=digest, size_bytes=path.stat().st_size)
+        return replace(
+            self.archive(one.model), path=str(path), kind=kind, digest=digest, size_bytes=path.stat().st_size
+        )
 
 
 def answers_well(answers: Answers) -> bool:

@@ -71,12 +71,20 @@ def without_cpp(facts: Answered, effects: Effects, side: str) -> str:
 
 @dataclass(frozen=True)
 class Serving:
-    """Packages in one release: ``packages`` by model, of those that answer well in C++; ``side``: of the release."""
+    """Packages in one release.
+
+    Attributes:
+        packages: by model, of those that answer well in C++.
+        facts: with the artifacts as TorchScript, beside which they are timed.
+        side: of the release.
+        label: what the progress calls them; rounds of the benchmark are kept under it.
+    """
 
     packages: Mapping[str, Artifact]
     facts: Answered
     effects: Effects
     side: str
+    label: str = LABEL
 
     def served(self, tried: Sequence[Tried]) -> list[Tried]:
         """Return every model with how its package came through each way of serving, its server group beside it."""
@@ -91,7 +99,7 @@ class Serving:
         work = [(way, group) for way in WAYS for group in groups]
         if not work:
             return list(tried)
-        self.effects.progress.stage(f"packages served by {threads_of(facts)} threads in C++", len(work))
+        self.effects.progress.stage(f"{self.label} served by {threads_of(facts)} threads in C++", len(work))
 
         def serve(item: tuple[tuple[str, bool], str]) -> Mapping[str, Served]:
             (scenario, widely), group = item
@@ -168,7 +176,7 @@ class Serving:
             self.effects,
             profile=self.facts.plan.settings.profile,
             arms=dict.fromkeys((OLD, NEW, CONTROL), self.side),
-            label=LABEL,
+            label=self.label,
             runtime="libtorch",
             time=time_for(contestants, self.facts, self.effects),
         )

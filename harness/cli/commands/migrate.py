@@ -39,7 +39,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--manifest", metavar="FILE", help="a fleet.toml: whose the artifacts are")
     add_running(command, "--device", "--jobs", "--profile", "--deadline")
     command.add_argument("--package", action="store_true", help="compile each with AOTInductor too: minutes")
-    command.add_argument("--cure", action="store_true", help="try rewrites on what is not convertible, and verify them")
+    command.add_argument(
+        "--cure",
+        action="store_true",
+        help="try rewrites on what is not convertible, and verify them; their price needs --package",
+    )
     command.add_argument(
         "--explain",
         dest="parts",

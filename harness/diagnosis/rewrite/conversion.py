@@ -18,7 +18,7 @@ from harness.probing.alone import deadline_of
 from harness.probing.facts import Answered, Effects
 from harness.probing.verification import legible_outputs
 from harness.successor.cures import REWRITES, answers_everything, is_curable
-from harness.successor.facts import Answers, Loader, Tried
+from harness.successor.facts import Answers, Loader, RewrittenArchives, Tried
 from harness.successor.judging import difference, judge
 from harness.successor.migrate import try_all
 from harness.successor.words import failure_words
@@ -36,6 +36,7 @@ def try_cures(
     effects: Effects,
     *,
     package: bool,
+    in_cpp: bool = False,
 ) -> list[MigratedModel]:
     """Return the models, with the rewrites that were tried on those not convertible, in order.
 
@@ -43,6 +44,7 @@ def try_cures(
         facts: with the fingerprint of the side ``old``, that of the golden outputs.
         loaders: releases in which programs have to load; the first one converts.
         package: whether packages are made of what is cured as well.
+        in_cpp: whether these are loaded, served and timed in C++ too, as those of any artifact.
     """
     examples = {one.model: one.example for one in tried}
     left = [model.model for one, model in zip(tried, models, strict=True) if is_curable(one, model)]
@@ -53,7 +55,14 @@ def try_cures(
         effects.progress.stage(f"cure by {rewrite}", len(left))
         made = dict(_each(left, rewrite, examples, facts, effects))
         archives = {name: artifact for name, (_, artifact) in made.items() if artifact is not None}
-        verified = _converted(archives, facts, loaders, effects, package=package)
+        verified = _converted(
+            RewrittenArchives(rewrite=rewrite, archives=archives),
+            facts,
+            loaders,
+            effects,
+            package=package,
+            in_cpp=in_cpp,
+        )
         for name in left:
             found[name].append(_judged(made[name][0], archives.get(name), verified.get(name), effects))
         left = [name for name in left if not found[name][-1].archive]
@@ -97,13 +106,18 @@ def _rewritten(
 
 
 def _converted(
-    archives: Mapping[str, Artifact], facts: Answered, loaders: Sequence[Loader], effects: Effects, *, package: bool
+    rewritten: RewrittenArchives,
+    facts: Answered,
+    loaders: Sequence[Loader],
+    effects: Effects,
+    *,
+    package: bool,
+    in_cpp: bool,
 ) -> dict[str, tuple[Tried, MigratedModel]]:
     """Return what the rewritten archives come to on the way of any artifact; the golden outputs stay the same."""
-    if not archives:
+    if not rewritten.archives:
         return {}
-    exports = {name: replace(facts.exports[name], artifact=artifact) for name, artifact in archives.items()}
-    tried = try_all(replace(facts, exports=exports), loaders, effects, package=package)
+    tried = try_all(facts, loaders, effects, package=package, in_cpp=in_cpp, rewritten=rewritten)
     return {one.model: (one, judge(one)) for one in tried}
 
 
@@ -118,7 +132,14 @@ def _judged(
         return cure
     kept = keep_rewritten(archive, effects.folder(FOLDER) / f"{model.model}-{cure.name}-{archive.digest[:8]}")
     program = Path(tried.conversion.directory) / (model.model + wire.PROGRAM)
-    return replace(cure, archive=effects.shown(kept), program=effects.shown(program))
+    return replace(
+        cure,
+        advice=model.cure,
+        archive=effects.shown(kept),
+        program=effects.shown(program),
+        steps=model.steps,
+        costs=model.costs,
+    )
 
 
 def _with_cures(model: MigratedModel, cures: Sequence[ConversionCure]) -> MigratedModel:

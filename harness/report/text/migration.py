@@ -12,6 +12,7 @@ from harness.report.words.migration import horizon_facts, outcomes_words, unlock
 from harness.report.words.phrases import exit_words, seconds, shorten, size
 from harness.successor.judging import counts_words, exit_code
 from harness.successor.readiness import by_owner, unlocked
+from harness.successor.serving_judging import warm_call
 
 LEAST_WIDTH = 80
 MOST_LINES = 60
@@ -108,7 +109,7 @@ def _served_cell(model: MigratedModel) -> str:
 
 def _steady_cell(model: MigratedModel) -> str:
     """Return the warm call of the package beside that of TorchScript, ``-`` where it was not timed."""
-    steady = next((cost for cost in model.costs if cost.quantity == "steady"), None)
+    steady = warm_call(model.costs)
     return "-" if steady is None or steady.ratio is None else f"{signed_percent(steady.ratio)} %"
 
 

@@ -168,7 +168,7 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
         if asked.explain:
             models = with_parts(tried, models, both, effects)
         if asked.cure:
-            models = try_cures(tried, models, both, ways, effects, package=asked.package)
+            models = try_cures(tried, models, both, ways, effects, package=asked.package, in_cpp=not no_cpp)
         progress.stage("read what was written", len(tried))
         owners, idle = _owners(plan.models, asked.said)
         models = [

@@ -59,6 +59,27 @@ def test_packages_answer_in_both_languages_and_are_served_in_every_way(results: 
     assert list(default_environment_root(PROJECT).glob("native/compiler-checks-*/*/*.so"))
 
 
+def test_what_is_cured_is_served_and_its_price_is_beside_the_archive_that_people_serve(results: Path) -> None:
+    models, said = migrated(results, "--cure", models="branch_on_constant")
+    model = models["branch_on_constant"]
+    (cure,) = model["cures"]
+    assert (model["outcome"], model["cured_by"], model["cured_outcome"]) == (
+        "not convertible",
+        "freeze",
+        cure["outcome"],
+    )
+    steps = {step["name"]: step for step in cure["steps"]}
+    assert steps["run package"]["outcome"] == steps["run package in C++"]["outcome"] == "completed"
+    assert WAYS <= set(steps)
+    assert model["costs"] == []
+    if cure["outcome"] == "fails when served":
+        assert "serialized loading" in cure["advice"], cure
+        return
+    costs = {cost["quantity"]: cost for cost in cure["costs"]}
+    assert cure["outcome"] in ("ready", "slower") and costs["steady"]["torchscript"] > 0 < costs["steady"]["package"]
+    assert "price cured, a warm call takes" in " ".join(said.split())
+
+
 @pytest.mark.parametrize("kind", ["planted", "healthy"])
 def test_deadlock_of_two_loaders_is_named_with_what_cures_it(results: Path, tmp_path: Path, kind: str) -> None:
     built = build_library(HERE / "planted" / "two_loaders.cpp", tmp_path)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from harness.domain.migration import (
     ConversionCure,
+    Cost,
     Dimension,
     Horizon,
     Loading,
@@ -69,6 +70,22 @@ def cured(name: str = "tagger", *, lists: bool = False) -> MigratedModel:
             ),
         ),
     )
+
+
+def priced(name: str = "tagger", ratio: float | None = None, outcome: Migrated = Migrated.READY) -> MigratedModel:
+    """Return a cured model whose package was served, and timed where ``ratio`` says what a warm call takes."""
+    model = cured(name)
+    *refused, cure = model.cures
+    if outcome is Migrated.FAILS_SERVED:
+        reason = "same file N times: crash in load signal SIGABRT in 2 of 5 rounds"
+        cure = replace(cure, reason=reason, advice="verified: serialized loading (a mutex around loading)")
+    if ratio is not None:
+        low, high = ratio - 0.05, ratio + 0.05
+        steady = Cost(
+            quantity="steady", unit="s", torchscript=1e-3, package=ratio * 1e-3, ratio=ratio, low=low, high=high
+        )
+        cure = replace(cure, costs=(steady, Cost(quantity="peak_rss", unit="bytes", torchscript=9e7, package=8e7)))
+    return replace(model, cured_outcome=outcome, cures=(*refused, replace(cure, outcome=outcome)))
 
 
 def uncured(name: str = "router") -> MigratedModel:
@@ -167,6 +184,12 @@ def migration(*models: MigratedModel, notes: tuple[str, ...] = (), packaged: boo
 
 MIXED = migration(ready(), blocked(), FIXED, LOST, UNASKED)
 CURED = migration(ready(), cured(), cured("tagger_b"), uncured())
+PRICED = migration(
+    ready(),
+    *(priced(name, ratio) for name, ratio in (("tagger", 0.88), ("tagger_b", 1.012), ("tagger_c", None))),
+    priced("tagger_d", outcome=Migrated.FAILS_SERVED),
+    packaged=True,
+)
 
 
 OWNED = migration(

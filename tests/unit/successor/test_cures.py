@@ -1,5 +1,6 @@
 """What counts as a cure of a conversion, and how cures, their absence and the smallest part are told."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,10 +8,19 @@ import pytest
 from harness.domain.migration import ConversionCure, Migrated
 from harness.domain.models import InputSet
 from harness.domain.outcome import Outcome
-from harness.successor.cures import REWRITES, WORDS, answers_everything, best_refusal, is_curable, unlocked_words
+from harness.successor.cures import (
+    REWRITES,
+    WORDS,
+    answers_everything,
+    best_refusal,
+    is_curable,
+    price_words,
+    unlocked_words,
+)
 from harness.successor.facts import Tried
 from harness.successor.judging import causes_of, judge
-from tests.unit.builders.migrations import FIXED, LOST, blocked, cured, ready, uncured
+from harness.successor.serving_judging import BUSY
+from tests.unit.builders.migrations import FIXED, LOST, UNASKED, blocked, cured, priced, ready, uncured
 from tests.unit.successor.test_judging import READY, SETS, refused, result
 
 METHODS = replace(READY, input_sets=(SETS[0], InputSet(name="other", method="score")))
@@ -45,19 +55,66 @@ def test_what_does_not_load_as_torchscript_is_no_matter_of_conversion() -> None:
 def test_a_cure_answers_every_request_and_lists_for_tuples_are_no_other_answer() -> None:
     lists = replace(ready(), outcome=Migrated.DIFFERS, kind="tuple becomes list")
     assert [answers_everything(model) for model in (ready(), lists)] == [True, True]
-    others = (replace(lists, kind="answers otherwise"), FIXED, LOST, blocked())
+    others = (replace(lists, kind="answers otherwise"), FIXED, LOST, blocked(), UNASKED)
     assert not any(map(answers_everything, others))
+
+
+def test_how_a_package_is_served_and_how_fast_it_is_takes_nothing_from_a_cure() -> None:
+    for outcome in (Migrated.FAILS_SERVED, Migrated.SLOWER):
+        assert answers_everything(replace(ready(), outcome=outcome))
+    assert answers_everything(replace(ready(), outcome=Migrated.UNDECIDED, kind=BUSY))
+    assert not answers_everything(replace(ready(), outcome=Migrated.NOT_PACKAGEABLE))
 
 
 def test_words_say_how_many_models_each_rewrite_unlocks() -> None:
     models = [cured("a"), cured("b"), cured("c", lists=True), uncured()]
     way = WORDS["as-requested"]
-    assert unlocked_words(models) == (
-        f"verified: {way} (2 of 4 models become ready); "
-        f"{way} (1 of 4 models becomes convertible, with lists for tuples)"
+    told = "2 of 4 models become ready; 1 becomes convertible, with lists for tuples"
+    assert unlocked_words(models) == f"verified: {way} ({told})"
+    frozen = replace(cured("d"), cured_by="freeze")
+    assert unlocked_words([frozen, cured("a"), cured("b")]) == (
+        f"verified: {way} (2 of 3 models become ready); {WORDS['freeze']} (1 of 3 models becomes ready)"
     )
     assert unlocked_words([cured()]) == f"verified: {way} (it becomes ready)"
     assert unlocked_words([uncured(), blocked()]) == ""
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (Migrated.FAILS_SERVED, "becomes convertible, with failures when served"),
+        (Migrated.SLOWER, "becomes convertible, with slower calls"),
+        (Migrated.UNDECIDED, "becomes convertible, and the machine was too busy to serve them"),
+    ],
+)
+def test_words_say_how_what_was_cured_is_served(outcome: Migrated, words: str) -> None:
+    assert unlocked_words([priced(outcome=outcome)]) == f"verified: {WORDS['as-requested']} (it {words})"
+
+
+def test_price_is_that_of_a_warm_call_with_its_interval_or_of_several_the_middle_and_the_ends() -> None:
+    cheap, dear, middle = priced("a", 0.88), priced("b", 1.3), priced("c", 1.01)
+    assert price_words([cheap]) == "cured, a warm call takes -12.0 % [-17.0, -7.0] beside TorchScript"
+    both = "cured, a warm call takes +1.0 % beside TorchScript in the middle, -12.0 to +30.0 %"
+    assert price_words([dear, cheap, middle]) == both
+    assert price_words([dear, cheap, cured(), middle, uncured()]) == f"{both} (3 of 4 were timed)"
+
+
+def test_without_times_there_is_no_price_and_without_an_interval_none_is_told() -> None:
+    assert price_words([cured(), uncured(), blocked()]) == ""
+    single = priced(ratio=1.2)
+    steady = replace(single.cures[-1].costs[0], low=0.0, high=math.inf)
+    single = replace(single, cures=(replace(single.cures[-1], costs=(steady,)),))
+    assert price_words([single]) == "cured, a warm call takes +20.0 % beside TorchScript"
+
+
+def test_a_cause_tells_the_price_of_its_cure_and_what_to_do_where_it_fails_when_served() -> None:
+    (cause,) = causes_of([priced("a", 1.01), priced("b", 0.9)])
+    assert dict(cause.evidence)["price"].startswith("cured, a warm call takes -4.5 % beside TorchScript in the middle")
+    assert "then" not in dict(cause.evidence)
+    failing = priced(outcome=Migrated.FAILS_SERVED)
+    (cause,) = causes_of([failing])
+    cure = failing.cures[-1]
+    assert dict(cause.evidence)["then"] == f"tagger, cured: {cure.reason}; {cure.advice}"
 
 
 def test_of_several_refusals_that_of_the_rewrite_that_got_furthest_is_told() -> None:
@@ -80,4 +137,4 @@ def test_a_cause_tells_its_cure_what_to_do_for_others_and_the_smallest_part() ->
     assert evidence["script"] == "reproducers/1-router_prim_If/reproduce.py"
     (without,) = causes_of([blocked()])
     assert without.cure == "torch.where(condition, a, b) for values"
-    assert not {"others", "no cure", "smallest", "script"} & set(dict(without.evidence))
+    assert not {"others", "no cure", "smallest", "script", "price", "then"} & set(dict(without.evidence))

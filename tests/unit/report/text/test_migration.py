@@ -1,7 +1,7 @@
 """What ``migrate`` says on a terminal: what stands in the way once, in at most 60 lines, and the exit code last."""
 
 from harness.report.text.migration import render_migration
-from tests.unit.builders.migrations import CONVERTED, MIXED, OWNED, many, migration, of_teams, ready
+from tests.unit.builders.migrations import CONVERTED, MIXED, OWNED, PRICED, many, migration, of_teams, ready
 
 
 def test_each_obstacle_is_told_with_its_line_and_what_to_write() -> None:
@@ -43,6 +43,16 @@ def test_packages_have_a_column_and_their_size() -> None:
     assert "package" in head
     assert "54.0 s" in text
     assert "2.38 MiB" in text
+
+
+def test_what_a_cure_costs_stands_beside_what_it_unlocks() -> None:
+    text = " ".join(render_migration(PRICED, width=120).split())
+    assert (
+        "price cured, a warm call takes -5.4 % beside TorchScript in the middle, -12.0 to +1.2 % (2 of 4 were" in text
+    )
+    assert "(3 of 4 models become ready; 1 becomes convertible, with failures when served)" in text
+    assert "then tagger_d, cured: same file N times: crash in load signal SIGABRT in 2 of 5 rounds; verified:" in text
+    assert "cured 4 of 4 models not convertible; 3 become ready" in text
 
 
 def test_nothing_tested_is_said() -> None:

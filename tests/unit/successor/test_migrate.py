@@ -1,0 +1,78 @@
+"""The way out of TorchScript, step by step, without torch: what is converted, and beside what it is timed."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.domain.measurement import LatencyMeasurement
+from harness.domain.models import Artifact, ArtifactKind
+from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.successor import migrate, serving
+from harness.successor.facts import Loader, RewrittenArchives
+from harness.successor.migrate import ENDINGS, try_all
+from tests.unit.builders.stages import Runner, artifact, effects, facts_of, probed, result
+from tests.unit.successor.test_judging import request
+
+HERE = (Loader(name="2.15.0", side="new"),)
+MADE = {"convert": ArtifactKind.PROGRAM, "package": ArtifactKind.PACKAGE}
+
+
+class Contests:
+    """Stands for the paired benchmark: what it was asked for, label by label."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, Mapping[str, tuple[Artifact, Artifact]]] = {}
+
+    def __call__(
+        self, contestants: Mapping[str, tuple[Artifact, Artifact]], *_: Any, label: str, **__: Any
+    ) -> Mapping[str, LatencyMeasurement]:
+        self.asked[label] = contestants
+        return {name: LatencyMeasurement(model=name, samples=()) for name in contestants}
+
+
+@pytest.fixture
+def contests(monkeypatch: pytest.MonkeyPatch) -> Contests:
+    """Requests that need no file, and no time that is measured."""
+    entries = [(item.name, "forward", request(4, 3)) for item in artifact().input_sets]
+    monkeypatch.setattr(migrate, "read_inputs", lambda folder: SimpleNamespace(entries=entries))
+    monkeypatch.setattr(serving, "contest", found := Contests())
+    return found
+
+
+def writing(folder: Path) -> Runner:
+    """Return a runner in which everything completes, and conversion and packaging write their file."""
+
+    def answer(asked: ProbeRequest) -> ProbeResult:
+        name = asked.runs[0].artifact.model
+        if asked.verb in MADE:
+            (folder / f"{name}{ENDINGS[MADE[asked.verb]]}").write_text(asked.runs[0].artifact.path)
+        return probed(*(result(run.artifact.model, load_ns=1) for run in asked.runs), directory=str(folder))
+
+    return Runner(answer)
+
+
+def test_what_was_rewritten_is_converted_and_timed_beside_what_people_serve(tmp_path: Path, contests: Contests) -> None:
+    runner, facts = writing(tmp_path), facts_of("m", "n")
+    rewritten = RewrittenArchives(rewrite="freeze", archives={"m": replace(facts.artifact("m"), path="/cures/m.pt")})
+    (found,) = try_all(facts, HERE, effects(runner), package=True, in_cpp=True, rewritten=rewritten)
+    assert [asked.runs[0].artifact.path for asked in runner.asked if asked.verb == "convert"] == ["/cures/m.pt"]
+    (timed,) = contests.asked.values()
+    (old, new), ending = timed["m"], ENDINGS[ArtifactKind.PACKAGE]
+    assert (old.path, new.path) == ("/a/m.pt", str(tmp_path / f"m{ending}"))
+    assert found.timed is not None
+    assert {way.scenario for way in found.served} == {scenario for scenario, _ in serving.WAYS}
+    assert {run.artifact.path for asked in runner.asked if asked.runtime == "libtorch" for run in asked.runs} == {
+        new.path
+    }
+
+
+def test_rounds_of_each_rewrite_are_kept_apart(tmp_path: Path, contests: Contests) -> None:
+    facts = facts_of("m")
+    cures = [RewrittenArchives(rewrite=name, archives={"m": facts.artifact("m")}) for name in ("freeze", "retrace")]
+    for rewritten in (None, *cures):
+        try_all(facts, HERE, effects(writing(tmp_path)), package=True, in_cpp=True, rewritten=rewritten)
+    assert list(contests.asked) == ["packages", "packages cured by freeze", "packages cured by retrace"]
