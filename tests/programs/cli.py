@@ -141,6 +141,7 @@ def here(words: Sequence[str], within_s: float = RUN_DEADLINE_S) -> "subprocess.
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
+        assert sys.__stderr__ is not None
         faulthandler.dump_traceback_later(within_s, exit=True, file=sys.__stderr__)
         try:
             code = main(words)

@@ -232,6 +232,7 @@ def test_cpu_time_that_is_used_up_is_named(stand: Stand) -> None:
 
 
 def test_the_zygote_itself_is_not_limited(stand: Stand) -> None:
-    (pid,) = stub.processes_naming(stand.folder)
-    seen = limits_of(pid)
+    stand.probe(stand.artifacts["healthy"], "python")  # so that there is one
+    (zygote,) = stand.runner._zygotes.values()
+    seen = limits_of(zygote._process.pid)
     assert (seen["Seccomp"], seen["NoNewPrivs"], seen["Max data size"]) == ("0", "0", "unlimited")
