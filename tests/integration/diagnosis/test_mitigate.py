@@ -56,6 +56,7 @@ def cures_by_name(found: CureSearch) -> Mapping[str, Cure]:
     return {one.name: one for one in found.cures}
 
 
+@pytest.mark.slow
 def test_settings_that_cure_are_found_and_no_others(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

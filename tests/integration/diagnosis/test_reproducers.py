@@ -95,6 +95,7 @@ def test_reproducers_tell_the_releases_apart_and_git_bisect_finds_the_commit(
     assert first_bad([old_python, old_python, str(new)], hangs, tmp_path / "two", "--deadline", "1") == "commit 2"
 
 
+@pytest.mark.slow
 def test_values_of_every_kind_are_made_anew_and_compared(old_python: str, new_python: str, tmp_path: Path) -> None:
     assert exercised(old_python, tmp_path) == "exercised\n"
     assert exercised(new_python, tmp_path) == "exercised\n"

@@ -60,6 +60,7 @@ def test_what_is_never_reached_is_pruned_and_the_rest_answers_as_before(old_pyth
     assert found["outside"] == "it is in no branch"
 
 
+@pytest.mark.slow
 def test_breaks_are_cured_and_wrong_rewrites_are_not_offered(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -426,6 +426,7 @@ ZOO = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_requests_are_inferred_for_models_of_every_kind(place: Place) -> None:
     declarations = [model for model in read_fixtures(PROJECT / "fixtures" / "zoo") if model.name in ZOO]
     artifacts = replay.export(place.runner, tuple(declarations))

@@ -173,6 +173,7 @@ def test_the_static_check_knows_its_operators(stand: Stand, tmp_path: Path) -> N
     assert verdicts["new"].prediction is Prediction.LOADS
 
 
+@pytest.mark.slow
 def test_a_library_that_cannot_be_loaded_is_named_with_its_environment(stand: Stand, tmp_path: Path) -> None:
     broken = tmp_path / "libbroken.so"
     broken.write_bytes(b"no library")

@@ -27,6 +27,7 @@ def folder(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_programs_pass_with_requests_and_with_their_own_example_and_bad_ones_are_rows(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -207,6 +207,7 @@ def test_ends_are_verified_first_and_nothing_is_asked_between_wrong_ones(
     assert set(answers(found)) <= {"r0", "r5"}
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     line = Line(tmp_path)
     process = cli.started([sys.executable, "-m", "harness", *line.words("other_since_2_3")])

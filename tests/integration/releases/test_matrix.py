@@ -73,6 +73,7 @@ def stub_words(folder: Path, *releases: Environment, more: tuple[str, ...] = ())
     return [*project, "matrix", "--releases", *names, *ready, *models, *where, *more]
 
 
+@pytest.mark.slow
 def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_costs_its_own_pairs_only(
     tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment
 ) -> None:

@@ -122,6 +122,7 @@ def test_nothing_sticks_out_of_the_window(opened: Open) -> None:
             assert found == [], width
 
 
-@pytest.mark.parametrize("width", [pytest.param(360, marks=pytest.mark.slow), 1440])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [360, 1440])
 def test_axe_finds_nothing_that_keeps_anybody_from_reading_it(opened: Open, width: int) -> None:
     assert axe_of(opened(of_teams(MANY), width=width)) == []

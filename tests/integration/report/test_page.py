@@ -128,6 +128,7 @@ def test_nothing_sticks_out_of_the_window_with_everything_open(opened: Open, rep
         assert page.evaluate(STICKS_OUT) == [], width
 
 
+@pytest.mark.slow
 def test_at_every_width_each_column_is_in_sight_and_sorts(opened: Open) -> None:
     page = opened(blocked())
     columns = page.locator("#table thead th").count()
@@ -199,6 +200,7 @@ def test_the_link_of_a_model_opens_it_in_a_new_window(opened: Open) -> None:
     assert page.locator(f"{link} .body").is_visible()
 
 
+@pytest.mark.slow
 def test_an_address_with_a_cell_id_opens_that_stage(opened: Open) -> None:
     report = hostile()
     page = opened(report)
@@ -294,6 +296,7 @@ def test_an_address_leads_to_a_stage_that_is_not_there_yet_and_marks_it(opened: 
     assert page.evaluate(WAITING) == number - 2
 
 
+@pytest.mark.slow
 def test_when_nothing_else_is_to_be_done_everything_becomes_part_of_the_page(opened: Open) -> None:
     report = fleet(40, red_every=4)
     page = opened(report)
@@ -440,6 +443,7 @@ def test_dark_is_dark_and_light_is_light(opened: Open) -> None:
     assert opened(upgrade_ok(), scheme="light").evaluate(brightness) > 200
 
 
+@pytest.mark.slow
 def test_rows_that_are_drawn_each_for_itself_stand_in_the_columns_of_one_table(opened: Open) -> None:
     page = opened(blocked())
     assert page.get_by_role("table", name="Every model").get_by_role("row").count() == len(models(page)) + 1

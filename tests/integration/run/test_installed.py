@@ -172,6 +172,7 @@ def test_a_check_in_a_teams_own_tests_judges_between_real_releases(installed: In
     assert (installed.project / rerun).samefile(installed.bin / "python")
 
 
+@pytest.mark.slow
 def test_an_interrupted_check_leaves_no_process(installed: Installed) -> None:
     base = installed.project.parent / "interrupted"
     process = installed.start("pytest", "-n", "1", *STRICT, "-k", "scores", f"--basetemp={base}")

@@ -46,6 +46,7 @@ def stand(new_python: str, new_workers: ZygoteRunner, tmp_path_factory: pytest.T
     return Stand(new_workers, artifact, replace(artifact, path=str(frozen), digest="frozen"))
 
 
+@pytest.mark.slow
 def test_a_module_is_frozen_and_optimized_alike_by_both_workers(stand: Stand) -> None:
     for switches in ({"freeze": True}, {"optimize_for_inference": True}, {"freeze": False}):
         told = {worker: stand.run(worker, switches) for worker in replay.WORKERS}

@@ -167,6 +167,7 @@ def test_fuser_that_runs_away_in_one_thread_is_busy_and_its_neighbours_are_ready
     assert_fuser_runs_away(probe)
 
 
+@pytest.mark.slow
 def test_fuser_that_runs_away_in_a_shared_module_holds_up_the_other_threads(known: Known) -> None:
     probe = launcher("shared", *known, switches=CPU_FUSION).probe(["runaway_fusion"], 0, floor_s=1.0)
     assert Outcome.HANG in {item.outcome for item in probe.models}

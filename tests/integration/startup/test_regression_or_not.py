@@ -146,13 +146,8 @@ def all_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
     yield from gate_of((), tmp_path_factory.mktemp("alone"), ALONE)
 
 
-@pytest.mark.parametrize(
-    ("case", "right"),
-    [
-        pytest.param(case, right, id=case.name, marks=pytest.mark.slow if place else ())
-        for place, (case, right) in enumerate(WRONG)
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "right"), WRONG, ids=[case.name for case, _ in WRONG])
 def test_first_round_of_the_old_release_does_not_decide(quick: Gate, case: Case, right: Status) -> None:
     found = cell(quick.judged(case), case.sick.name, case.scenario)
     assert found.status is right, found
@@ -168,6 +163,7 @@ def test_no_failure_of_both_releases_fails_and_none_of_the_new_one_is_excused(ev
     assert found.status in right or (found.status is Status.PASS and case.others and not found.failed_rounds), found
 
 
+@pytest.mark.slow
 def test_model_that_crashes_alone_in_half_of_the_processes_of_both_releases_is_no_regression(quick: Gate) -> None:
     found = cell(quick.judged_alone(IN_BOTH), IN_BOTH.name, "alone")
     assert found.status is Status.SAME_FAIL, found

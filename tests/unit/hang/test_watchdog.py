@@ -316,6 +316,7 @@ def test_late_call_is_slow_while_others_get_on_up_to_a_cap(watched: Watched) -> 
 # Starved.
 
 
+@pytest.mark.slow
 def test_process_without_a_cpu_is_starved_and_not_busy_and_may_finish_once_it_has_one(tmp_path: Path) -> None:
     """Both share one CPU with twelve others, all of which have the right of way."""
     cpu = watching.one_cpu()

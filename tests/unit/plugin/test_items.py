@@ -138,6 +138,7 @@ def test_every_cell_is_an_item_beside_the_projects_own_tests(project: pytest.Pyt
     assert {item.get("name") for item in bad.iter("property")} == {"cell", "rerun"}
 
 
+@pytest.mark.slow
 def test_workers_of_xdist_share_the_one_run(project: pytest.Pytester) -> None:
     project.makepyfile(
         test_team="""

@@ -105,6 +105,7 @@ def test_a_damaged_memory_is_asked_again(tmp_path: Path) -> None:
     assert index(tmp_path, uv).releases("2.1.2", "2.6.0").releases == ("2.1.2", "2.6.0")
 
 
+@pytest.mark.slow
 def test_pip_without_an_index_is_an_error_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
