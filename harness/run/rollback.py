@@ -6,7 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.archive.limits import CannotRead
-from harness.config.command_words import LIBRARY, MODELS, REPEATED, around_verb, kept
+from harness.config.command_words import (
+    LIBRARY,
+    MODELS,
+    OTHER_SIDE,
+    REPEATED,
+    around_verb,
+    kept,
+    names_a_side,
+    side_options,
+)
 from harness.correctness.compare import compare_alone
 from harness.decision.alone import judge_one, why_not_made
 from harness.domain.environment import EnvSpec
@@ -31,14 +40,11 @@ from harness.probing.facts import (
     RollbackProbe,
     new_profile,
 )
+from harness.probing.known_ends import TOO_DEAR, known_end
 from harness.probing.old_answers import take_old_answers
 from harness.probing.requests import Requests, deadline_after
 from harness.static import judging
 from harness.system import pool
-from harness.worker import wire
-
-OTHER_SIDE = {"old": "new", "new": "old"}
-SET = "--set"
 
 
 def rollback_command(
@@ -64,24 +70,9 @@ def rollback_command(
     before, after = around_verb([_turned(*option) for option in kept(arguments, names) if not names_a_side(*option)])
     if artifacts:
         after += ["--artifacts", artifacts]
-    sides = [*side_words("old", old, written[0]), *side_words("new", new, written[1])]
+    sides = [*side_options("old", old, written[0]), *side_options("new", new, written[1])]
     asked = [*before, "compat", *sides, *after, "-k", model, "--scenario", "alone"]
     return f"{command} {shlex.join(asked)}"
-
-
-def side_words(side: str, spec: EnvSpec, written: str) -> list[str]:
-    """Return the words that make ``spec`` a side, under the name that the run has for it."""
-    if spec.release is not None:
-        return [f"--{side}", written or spec.release]
-    by_side = spec.name in OTHER_SIDE
-    name = side if by_side else spec.name
-    called = written if by_side else spec.name
-    return [*([f"--{side}", called] if called else []), "--env", f"{name}={spec.interpreter}"]
-
-
-def names_a_side(name: str, value: str) -> bool:
-    """Whether an option says which release a side is: the command says that itself."""
-    return name == SET and value.partition("=")[0].strip().strip("\"'") in OTHER_SIDE
 
 
 def _turned(name: str, value: str) -> tuple[str, str]:
@@ -92,8 +83,6 @@ def _turned(name: str, value: str) -> tuple[str, str]:
     return name, value
 
 
-# A file that ended its process so while it was loaded is not loaded once more, only to be saved again.
-TOO_DEAR = (Outcome.HANG, Outcome.OUT_OF_MEMORY)
 NOT_SAVED_AGAIN = "only TorchScript archives are saved again by the new release"
 NO_OLD_RELEASE = "golden outputs stand in for the old release, and cannot say what it loads"
 
@@ -154,18 +143,6 @@ def _save_again(
         failure = Failure(type="Unreadable", message=getattr(error, "text", str(error)), phase="save")
         return Export(declaration=declaration, outcome=Outcome.EXPORT_ERROR, failure=failure, result=result)
     return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
-
-
-def known_end(name: str, facts: Probed, effects: Effects) -> str:
-    """Return how a given file is known to end the process that loads it, in words; empty where it is not."""
-    adopted, alone = (
-        None if found is None else found.models[0] for found in (facts.exports[name].result, facts.alone.get(name))
-    )
-    if adopted is not None and adopted.outcome in TOO_DEAR:
-        return f"{adopted.outcome.value.replace('_', ' ')} when {effects.environments['old'].name} took it over"
-    if alone is not None and alone.outcome in TOO_DEAR and alone.phase == wire.LOAD:
-        return f"{alone.outcome.value.replace('_', ' ')} in load in {effects.environments['new'].name}"
-    return ""
 
 
 def probe_rollbacks(inspected: Inspected, facts: Probed, effects: Effects) -> Inspected:

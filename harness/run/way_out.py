@@ -4,12 +4,12 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from harness.config.command_words import REPEATED, around_verb, kept
+from harness.config.command_words import REPEATED, around_verb, kept, names_a_side, side_options
 from harness.domain.migration import MigrationOutcome, RunMigration
 from harness.domain.models import ArtifactKind
 from harness.errors import GateError
 from harness.probing.facts import Decided, Effects, Provisioned, TakenOut
-from harness.run.rollback import known_end, names_a_side, side_words
+from harness.probing.known_ends import known_end
 from harness.successor.facts import Loader, Tried
 from harness.successor.judging import judge, proof_of
 from harness.successor.migrate import try_all
@@ -74,5 +74,5 @@ def with_command(found: RunMigration, facts: Provisioned, command: str) -> RunMi
         return found
     options = [option for option in kept(plan.arguments, (*REPEATED, "-k")) if not names_a_side(*option)]
     before, after = around_verb(options)
-    sides = [*side_words("old", plan.old, plan.settings.old), *side_words("new", plan.new, plan.settings.new)]
+    sides = [*side_options("old", plan.old, plan.settings.old), *side_options("new", plan.new, plan.settings.new)]
     return replace(found, command=f"{command} {shlex.join([*before, 'migrate', *sides, *after])}")

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Plain torch: what loading an archive and calling each of some operators prints, on stderr below ``== NAME``."""
 
 import io

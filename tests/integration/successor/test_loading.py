@@ -56,7 +56,7 @@ def test_programs_and_packages_of_five_releases_load_where_it_is_predicted_and_n
         assert len(list((tmp_path / release).glob("*.pt2"))) >= LEAST
         assert (tmp_path / release / "plain.package.pt2").exists()
     files = sorted(str(path) for path in tmp_path.glob("*/*.pt2"))
-    met = set()
+    met: set[str] = set()
     for release, environment in environments.items():
         said = dict(run(environment, "load", *files))
         assert sorted(said) == files

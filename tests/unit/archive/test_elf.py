@@ -15,7 +15,7 @@ LIBRARY = library(0x3E, taken=("aoti_torch_clone", "memcpy"), offered=("run",))
 def test_a_library_tells_its_machine_what_it_takes_and_what_it_offers() -> None:
     found = read_library(BytesSource(LIBRARY), LIMITS)
     assert found is not None
-    assert (found.machine, found.takes, found.offers) == ("x86_64", {"aoti_torch_clone", "memcpy"}, {"run"})
+    assert (found.machine, set(found.takes), set(found.offers)) == ("x86_64", {"aoti_torch_clone", "memcpy"}, {"run"})
 
 
 def test_what_is_no_library_is_none() -> None:

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """With torch alone: ``write FOLDER`` what this release writes, ``load FOLDER FILE...`` it; one line of JSON for each file.
 
 Programs of many kinds are written, and packages of AOTInductor. A kind that this release cannot write is left out.
