@@ -3,12 +3,12 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from statistics import median
 
 from harness.domain.measurement import signed_percent
 from harness.domain.migration import ConversionCure, Cost, Migrated, MigratedModel
 from harness.domain.outcome import Outcome
-from harness.domain.text import counted
+from harness.domain.text import counted, first_few
+from harness.probing.lacking import LACKS
 from harness.successor.facts import Tried
 from harness.successor.serving_judging import BUSY, warm_call
 from harness.worker import wire
@@ -27,11 +27,13 @@ NO_CURE = ("no converter", "load_error", "several methods", "state")
 BECOMES: Mapping[Migrated, str] = {
     Migrated.READY: "become ready",
     Migrated.DIFFERS: "become convertible, with lists for tuples",
-    Migrated.FAILS_SERVED: "become convertible, with failures when served",
+    Migrated.FAILS_SERVED: "become convertible, and fail when served",
     Migrated.SLOWER: "become convertible, with slower calls",
-    Migrated.UNDECIDED: "become convertible, and the machine was too busy to serve them",
+    Migrated.UNDECIDED: "become convertible; how that is served could not be judged",
 }
 SERVED_BADLY = (Migrated.FAILS_SERVED, Migrated.SLOWER)
+LACKING = tuple(one.kind for one in LACKS)
+NAMED = 3
 
 
 def is_curable(tried: Tried, model: MigratedModel) -> bool:
@@ -43,9 +45,9 @@ def is_curable(tried: Tried, model: MigratedModel) -> bool:
 
 
 def answers_everything(model: MigratedModel) -> bool:
-    """Whether the program and its package answer every request as TorchScript does; lists for tuples do too.
+    """Whether program and package, by themselves, answer every request as TorchScript does; lists for tuples do too.
 
-    How the package is served beside others, and how fast it is, takes nothing from that.
+    What becomes of the package beside others, and how fast it is, is told as what the cure comes to.
     """
     if model.outcome in (Migrated.READY, *SERVED_BADLY):
         return True
@@ -62,10 +64,14 @@ def unlocked_words(models: Sequence[MigratedModel]) -> str:
 def _unlocked_by(name: str, models: Sequence[MigratedModel]) -> str:
     """Return ``7 of 12 models become ready; 1 becomes convertible, with lists for tuples`` of what a rewrite cures."""
     groups = Counter(becomes(model) for model in models if model.cured_by == name).most_common()
-    told = [(str(count), words if count > 1 else words.replace("become", "becomes", 1)) for words, count in groups]
+    told = [(str(count), words if count > 1 else _one(words)) for words, count in groups]
     (count, words), *others = told
     first = f"{count} of {counted(len(models), 'model')}" if len(models) > 1 else "it"
     return "; ".join(" ".join(part) for part in ((first, words), *others))
+
+
+def _one(words: str) -> str:
+    return words.replace("become ", "becomes ", 1).replace("and fail ", "and fails ", 1)
 
 
 def becomes(model: MigratedModel) -> str:
@@ -74,25 +80,48 @@ def becomes(model: MigratedModel) -> str:
 
 
 def price_words(models: Sequence[MigratedModel]) -> str:
-    """Return what a warm call of what was cured takes beside TorchScript as it is; empty where none was timed."""
-    cured = [model.cures[-1].costs for model in models if model.cured_by]
-    timed = [cost for costs in cured if (cost := warm_call(costs)) is not None]
-    ratios = [cost.ratio for cost in timed if cost.ratio is not None]
-    if not ratios:
+    """Return what a warm call of what was cured takes beside TorchScript as it is; empty where none was timed.
+
+    Of several models, those are named whose interval leaves 1 out; a middle of the others would be one of noise.
+    """
+    cured = [model for model in models if model.cured_by]
+    steady = [(model.model, cost) for model in cured if (cost := warm_call(model.cures[-1].costs)) is not None]
+    timed = [(name, cost) for name, cost in steady if cost.ratio is not None]
+    if not timed:
         return ""
-    takes = f"cured, a warm call takes {signed_percent(median(ratios))} %"
-    if len(ratios) == 1:
-        takes += f"{_interval(timed[0])} beside TorchScript"
-    else:
-        takes += f" beside TorchScript in the middle, {signed_percent(min(ratios))} to {signed_percent(max(ratios))} %"
-    return takes if len(timed) == len(cured) else f"{takes} ({len(timed)} of {len(cured)} were timed)"
+    told = _price_of_one(timed[0][1]) if len(timed) == 1 else _price_of_several(timed)
+    return told if len(timed) == len(cured) else f"{told} ({len(timed)} of {len(cured)} were timed)"
 
 
-def _interval(cost: Cost) -> str:
-    """Return `` [-0.3, +4.5]``; empty where a ratio has no interval, as one of a single pair of processes."""
+def _price_of_one(cost: Cost) -> str:
+    return f"cured, a warm call takes {_change(cost)} beside TorchScript"
+
+
+def _price_of_several(timed: Sequence[tuple[str, Cost]]) -> str:
+    certain = [f"{name} {_change(cost)}" for name, cost in timed if _differs(cost)]
+    if not certain:
+        return f"cured, a warm call of none of {len(timed)} certainly differs from that of TorchScript"
+    others = len(timed) - len(certain)
+    unclear = f"; of {counted(others, 'other')} no difference is certain" if others else ""
+    return f"cured, a warm call takes beside TorchScript: {first_few(certain, NAMED)}{unclear}"
+
+
+def _change(cost: Cost) -> str:
+    """Return ``+2.1 % [-0.3, +4.5]``; a ratio of a single pair of processes has no interval."""
+    assert cost.ratio is not None
+    change = f"{signed_percent(cost.ratio)} %"
     if cost.low is None or cost.high is None or not math.isfinite(cost.high):
-        return ""
-    return f" [{signed_percent(cost.low)}, {signed_percent(cost.high)}]"
+        return change
+    return f"{change} [{signed_percent(cost.low)}, {signed_percent(cost.high)}]"
+
+
+def _differs(cost: Cost) -> bool:
+    return cost.low is not None and cost.high is not None and not cost.low <= 1 <= cost.high
+
+
+def says_nothing_of_the_rewrite(model: MigratedModel) -> bool:
+    """Whether the machine kept a rewrite from being judged: one that fixes more must not be preferred for that."""
+    return model.outcome is Migrated.UNDECIDED or model.kind in LACKING
 
 
 def best_refusal(cures: Sequence[ConversionCure]) -> str:

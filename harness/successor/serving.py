@@ -141,12 +141,13 @@ class Serving:
         found: dict[str, Served] = {}
         for number in range(ROUNDS):
             run = replace(run, rounds=(*run.rounds, launcher.round(members, number)))
-            found = {name: self._one(name, run, runners) for name in members}
+            newest = replace(run, rounds=run.rounds[-1:])  # answers of the others were compared when they were
+            found = {name: self._one(name, run, newest, runners) for name in members}
             if any(served.fails for served in found.values()):
                 break
         return found
 
-    def _one(self, model: str, run: GroupRun, runners: int) -> Served:
+    def _one(self, model: str, run: GroupRun, newest: GroupRun, runners: int) -> Served:
         result = scenario_result(run, model)
         draws = any(f"draws:{model}" in probe.data for probe in run.probes)
         return Served(
@@ -157,7 +158,7 @@ class Serving:
             rounds=result.rounds,
             failed_rounds=result.failed_rounds,
             served_otherwise=result.served_otherwise,
-            comparison=None if draws else otherwise_when_served(model, result, self.facts),
+            comparison=None if draws else otherwise_when_served(model, scenario_result(newest, model), self.facts),
             evidence=self.effects.evidence(result.directory),
         )
 
@@ -191,5 +192,5 @@ class Serving:
         )
 
     def _is_timed(self, one: Tried) -> bool:
-        well = all(served.result.outcome is Outcome.COMPLETED for served in one.served)
+        well = all(served.is_no_choice or served.result.outcome is Outcome.COMPLETED for served in one.served)
         return self.facts.plan.is_timed and self.facts.exports[one.model].declaration.timed and well

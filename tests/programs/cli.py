@@ -1,5 +1,6 @@
 """Runs of ``python -m harness``: as processes, watched from outside and interrupted; or in the process of a test."""
 
+import _thread
 import contextlib
 import faulthandler
 import io
@@ -8,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ from tests.programs import stub
 ROOT = Path(__file__).parents[2]
 HARNESS = ("-m", "harness")
 RUN_DEADLINE_S = 240.0
+UNDONE_S = 60.0
+"""What an interrupted run may take to end what it has started."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,8 @@ def started(command: Sequence[str], environment: Mapping[str, str] | None = None
 def here(words: Sequence[str], within_s: float = RUN_DEADLINE_S) -> "subprocess.CompletedProcess[str]":
     """Run a command of the harness in this process: what a start of Python costs, not every test need pay.
 
-    One that does not end in time ends the process, which says where each thread was.
+    One that does not end in time is interrupted, as by Ctrl-C, and ends with 130; if that has no effect, the process ends
+    and says where each thread was.
     """
     out, err = io.StringIO(), io.StringIO()
     set_here = {ROOT_VARIABLE: str(default_environment_root(ROOT)), "COLUMNS": "80"}
@@ -142,10 +147,15 @@ def here(words: Sequence[str], within_s: float = RUN_DEADLINE_S) -> "subprocess.
         contextlib.redirect_stderr(err),
     ):
         assert sys.__stderr__ is not None
-        faulthandler.dump_traceback_later(within_s, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(within_s + UNDONE_S, exit=True, file=sys.__stderr__)
+        overdue = threading.Timer(within_s, _thread.interrupt_main)
+        overdue.start()
         try:
             code = main(words)
+        except SystemExit as ended:  # argparse's
+            code = int(ended.code or 0)
         finally:
+            overdue.cancel()
             faulthandler.cancel_dump_traceback_later()
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 

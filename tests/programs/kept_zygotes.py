@@ -7,21 +7,19 @@ none, so that there each run starts its own.
 import contextlib
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from unittest import mock
 
 from harness.probing import processes, runner
 from harness.probing.zygote import Zygote
-from harness.system.processes import REAP_DEADLINE_S
 from harness.worker import wire
 
 Key = tuple[str, tuple[tuple[str, str], ...], bytes]
 
 
 class KeptZygote(Zygote):
-    """One that a run gives back instead of ending it, without a child."""
+    """One that a run without a child of it gives back instead of ending it."""
 
     def __init__(self, key: Key, run_dir: Path, name: str, give_back: Callable[["KeptZygote"], bool]) -> None:
         interpreter, env, _ = key
@@ -29,38 +27,31 @@ class KeptZygote(Zygote):
         self.key = key
         self._give_back = give_back
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it takes orders and has no child: not one that lives, nor one that it was told to fork."""
+        with self._lock:
+            return self.alive and self._ready.is_set() and not self._children
+
     def close(self) -> bool:
-        """End all children, and the zygote too unless it is kept."""
-        return (self._ends_children() and self._give_back(self)) or self.end()
+        """Give it back if it is idle; else end it with its children, as every other zygote is."""
+        return (self.is_idle and self._give_back(self)) or self.end()
 
     def end(self) -> bool:
         """End the zygote."""
         return super().close()
 
-    def _ends_children(self) -> bool:
-        """Whether all that it had forked, or was about to, is reaped, and it takes orders still."""
-        limit = time.monotonic() + REAP_DEADLINE_S
-        while self.alive and time.monotonic() < limit:
-            with self._lock:
-                children = list(self._children.values())
-            if not children:
-                return self._ready.is_set()
-            for child in children:
-                child.kill()
-            time.sleep(0.005)
-        return False
-
 
 class Shelf:
     """Idle zygotes, at most ``most`` of them, by interpreter, environment variables and order; the oldest one leaves."""
 
-    def __init__(self, folder: Path, environments: Path, most: int = 6) -> None:
+    def __init__(self, folder: Path, environments: Path, most: int = 4) -> None:
         self._folder = folder
         self._environments = environments
         self._most = most
+        self._made: list[KeptZygote] = []
         self._idle: list[KeptZygote] = []
         self._lock = threading.Lock()
-        self._made = 0
 
     def take(self, interpreter: str, run_dir: Path, env: Mapping[str, str], *, name: str = "") -> Zygote:
         """Return an idle one that was started alike, or start one, in a folder that outlives that of the run."""
@@ -73,26 +64,25 @@ class Shelf:
             if found is not None:
                 self._idle.remove(found)
                 return found
-            self._made += 1
-            folder = self._folder / f"zygote-{self._made}"
-        folder.mkdir(parents=True)
-        shutil.copy(run_dir / wire.REQUEST, folder)
-        return KeptZygote(key, folder, name, self._keep)
+            folder = self._folder / f"zygote-{len(self._made)}"
+            folder.mkdir(parents=True)
+            shutil.copy(run_dir / wire.REQUEST, folder)
+            self._made.append(KeptZygote(key, folder, name, self._keep))
+            return self._made[-1]
 
     def _keep(self, zygote: KeptZygote) -> bool:
         with self._lock:
+            assert zygote not in self._idle, f"{zygote.key[0]} was given back twice"
             self._idle.append(zygote)
             oldest = self._idle.pop(0) if len(self._idle) > self._most else None
-        if oldest is not None:
-            oldest.end()
+        assert oldest is None or oldest.end(), "it could not be ended"
         return True
 
     def close(self) -> None:
-        """End them all."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for zygote in idle:
-            zygote.end()
+        """End them all; a run that has not closed its zygotes fails the session."""
+        lent = [zygote.key[0] for zygote in self._made if zygote.alive and zygote not in self._idle]
+        ended = [zygote.end() for zygote in self._made]
+        assert (lent, all(ended)) == ([], True), f"not closed: {lent}; ended: {ended}"
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from harness.models.artifacts import keep_rewritten
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Answered, Effects
 from harness.probing.verification import legible_outputs
-from harness.successor.cures import REWRITES, answers_everything, is_curable
+from harness.successor.cures import REWRITES, answers_everything, is_curable, says_nothing_of_the_rewrite
 from harness.successor.facts import Answers, Loader, RewrittenArchives, Tried
 from harness.successor.judging import difference, judge
 from harness.successor.migrate import try_all
@@ -65,7 +65,8 @@ def try_cures(
         )
         for name in left:
             found[name].append(_judged(made[name][0], archives.get(name), verified.get(name), effects))
-        left = [name for name in left if not found[name][-1].archive]
+        done = {name for name, (_, model) in verified.items() if says_nothing_of_the_rewrite(model)}
+        left = [name for name in left if not found[name][-1].archive and name not in done]
     effects.runner.release("old")
     return [_with_cures(model, found.get(model.model, ())) for model in models]
 

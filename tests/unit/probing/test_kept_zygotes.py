@@ -43,14 +43,14 @@ def test_the_next_run_takes_the_zygote_that_the_last_has_given_back(
     assert list(stub.processes_naming(zygotes)) == [pid]
 
 
-def test_a_run_that_is_closed_leaves_no_child_in_what_it_gives_back(
+def test_one_that_has_a_child_when_its_run_is_closed_ends_as_every_other(
     zygotes: Path, tmp_path: Path, artifacts: Path, stub_environment: Environment
 ) -> None:
     runner = ZygoteRunner({"old": stub_environment}, tmp_path / "cut", watchdog)
     hangs = stub.write_artifact(artifacts, "hangs", calls={"1": "hang_asleep"})
 
     def ask() -> None:
-        with pytest.raises(InternalError, match="closed in the middle"):
+        with pytest.raises(InternalError, match="closed"):
             runner(stub.run_request([hangs], stub.PATIENT))
 
     asking = threading.Thread(target=ask)
@@ -58,8 +58,20 @@ def test_a_run_that_is_closed_leaves_no_child_in_what_it_gives_back(
     assert stub.eventually(lambda: len(stub.processes_naming(zygotes)) == 2)
     runner.close()
     asking.join()
-    assert len(stub.processes_naming(zygotes)) == 1
+    assert stub.eventually(lambda: not stub.processes_naming(zygotes))
     assert probed(stub_environment, tmp_path / "next", artifacts, "well") == {Outcome.COMPLETED}
+
+
+def test_a_run_that_does_not_close_its_zygotes_is_found(
+    tmp_path: Path, artifacts: Path, stub_environment: Environment
+) -> None:
+    with (
+        pytest.raises(AssertionError, match="not closed"),
+        kept(tmp_path / "zygotes", Path(stub_environment.interpreter).parents[2]),
+    ):
+        runner = ZygoteRunner({"old": stub_environment}, tmp_path / "forgotten", watchdog)
+        runner(stub.run_request([stub.write_artifact(artifacts, "well")], stub.BRIEF))
+    assert stub.eventually(lambda: not stub.processes_naming(tmp_path / "zygotes"))
 
 
 def test_other_variables_need_another_zygote(

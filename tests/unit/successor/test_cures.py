@@ -15,6 +15,7 @@ from harness.successor.cures import (
     best_refusal,
     is_curable,
     price_words,
+    says_nothing_of_the_rewrite,
     unlocked_words,
 )
 from harness.successor.facts import Tried
@@ -82,21 +83,37 @@ def test_words_say_how_many_models_each_rewrite_unlocks() -> None:
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        (Migrated.FAILS_SERVED, "becomes convertible, with failures when served"),
+        (Migrated.FAILS_SERVED, "becomes convertible, and fails when served"),
         (Migrated.SLOWER, "becomes convertible, with slower calls"),
-        (Migrated.UNDECIDED, "becomes convertible, and the machine was too busy to serve them"),
+        (Migrated.UNDECIDED, "becomes convertible; how that is served could not be judged"),
     ],
 )
 def test_words_say_how_what_was_cured_is_served(outcome: Migrated, words: str) -> None:
     assert unlocked_words([priced(outcome=outcome)]) == f"verified: {WORDS['as-requested']} (it {words})"
 
 
-def test_price_is_that_of_a_warm_call_with_its_interval_or_of_several_the_middle_and_the_ends() -> None:
-    cheap, dear, middle = priced("a", 0.88), priced("b", 1.3), priced("c", 1.01)
+def test_price_is_that_of_a_warm_call_and_of_several_those_are_named_that_certainly_differ() -> None:
+    cheap, dear, like = priced("a", 0.88), priced("b", 1.3), priced("c", 1.01)
     assert price_words([cheap]) == "cured, a warm call takes -12.0 % [-17.0, -7.0] beside TorchScript"
-    both = "cured, a warm call takes +1.0 % beside TorchScript in the middle, -12.0 to +30.0 %"
-    assert price_words([dear, cheap, middle]) == both
-    assert price_words([dear, cheap, cured(), middle, uncured()]) == f"{both} (3 of 4 were timed)"
+    both = "cured, a warm call takes beside TorchScript: b +30.0 % [+25.0, +35.0], a -12.0 % [-17.0, -7.0]"
+    assert price_words([dear, cheap]) == both
+    assert price_words([dear, like, cheap]) == f"{both}; of 1 other no difference is certain"
+    assert price_words([dear, cheap, cured(), uncured()]) == f"{both} (2 of 3 were timed)"
+
+
+def test_of_several_prices_that_may_be_noise_none_is_told() -> None:
+    wide = priced("a", 0.835)
+    steady = replace(wide.cures[-1].costs[0], low=0.539, high=1.293)
+    wide = replace(wide, cures=(replace(wide.cures[-1], costs=(steady,)),))
+    told = "cured, a warm call of none of 2 certainly differs from that of TorchScript"
+    assert price_words([wide, priced("b", 1.02)]) == told
+
+
+def test_what_the_machine_lacked_says_nothing_of_a_rewrite() -> None:
+    unpackaged = replace(ready(), outcome=Migrated.NOT_PACKAGEABLE, kind="not packageable")
+    assert not says_nothing_of_the_rewrite(unpackaged)
+    assert says_nothing_of_the_rewrite(replace(unpackaged, kind="no compiler"))
+    assert says_nothing_of_the_rewrite(replace(ready(), outcome=Migrated.UNDECIDED, kind="starved"))
 
 
 def test_without_times_there_is_no_price_and_without_an_interval_none_is_told() -> None:
@@ -109,7 +126,7 @@ def test_without_times_there_is_no_price_and_without_an_interval_none_is_told() 
 
 def test_a_cause_tells_the_price_of_its_cure_and_what_to_do_where_it_fails_when_served() -> None:
     (cause,) = causes_of([priced("a", 1.01), priced("b", 0.9)])
-    assert dict(cause.evidence)["price"].startswith("cured, a warm call takes -4.5 % beside TorchScript in the middle")
+    assert dict(cause.evidence)["price"].startswith("cured, a warm call takes beside TorchScript: b -10.0 %")
     assert "then" not in dict(cause.evidence)
     failing = priced(outcome=Migrated.FAILS_SERVED)
     (cause,) = causes_of([failing])

@@ -10,7 +10,8 @@ import pytest
 
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import Artifact, ArtifactKind
-from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.domain.outcome import Outcome
+from harness.domain.probe import Failure, ProbeRequest, ProbeResult
 from harness.successor import migrate, serving
 from harness.successor.facts import Loader, RewrittenArchives
 from harness.successor.migrate import ENDINGS, try_all
@@ -68,6 +69,25 @@ def test_what_was_rewritten_is_converted_and_timed_beside_what_people_serve(tmp_
     assert {run.artifact.path for asked in runner.asked if asked.runtime == "libtorch" for run in asked.runs} == {
         new.path
     }
+
+
+def test_what_a_release_has_no_choice_of_does_not_keep_a_package_from_being_timed(
+    tmp_path: Path, contests: Contests
+) -> None:
+    """The loader of 2.6.0 takes no number of runners."""
+    well, no_choice = (
+        writing(tmp_path),
+        Failure(type="Unsupported", message="one runner for each package", phase="load"),
+    )
+
+    def answer(asked: ProbeRequest) -> ProbeResult:
+        if asked.runtime == "libtorch" and asked.profile.runners > 1:
+            return probed(result("m", Outcome.LOAD_ERROR, phase="load", failure=no_choice), directory=str(tmp_path))
+        return well(asked)
+
+    (found,) = try_all(facts_of("m"), HERE, effects(Runner(answer)), package=True, in_cpp=True)
+    assert [way.is_no_choice for way in found.served].count(True) == 1
+    assert found.timed is not None
 
 
 def test_rounds_of_each_rewrite_are_kept_apart(tmp_path: Path, contests: Contests) -> None:

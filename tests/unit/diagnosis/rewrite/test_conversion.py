@@ -126,6 +126,13 @@ def test_a_rewrite_of_which_no_package_can_be_made_is_no_cure(cured: Cured) -> N
     assert (found.cures[0].outcome, found.cures[0].costs) == (Migrated.NOT_PACKAGEABLE, ())
 
 
+def test_a_busy_machine_makes_no_other_rewrite_the_cure(cured: Cured) -> None:
+    starved = replace(READY, package=probed(result("ranker", Outcome.STARVED)))
+    found, asked = cured({FREEZE: starved, RETRACE: PACKAGED})
+    assert (found.cured_by, list(asked.rewritten)) == ("", [FREEZE])
+    assert "could not be judged" in found.cures[0].reason
+
+
 def test_where_no_rewrite_holds_all_say_why(cured: Cured) -> None:
     found, asked = cured({})
     assert (found.cured_by, found.cured_outcome, asked.rewritten) == ("", None, {})

@@ -47,10 +47,8 @@ def test_packages_have_a_column_and_their_size() -> None:
 
 def test_what_a_cure_costs_stands_beside_what_it_unlocks() -> None:
     text = " ".join(render_migration(PRICED, width=120).split())
-    assert (
-        "price cured, a warm call takes -5.4 % beside TorchScript in the middle, -12.0 to +1.2 % (2 of 4 were" in text
-    )
-    assert "(3 of 4 models become ready; 1 becomes convertible, with failures when served)" in text
+    assert "price cured, a warm call takes beside TorchScript: tagger -12.0 % [-17.0, -7.0]; of 1 other no" in text
+    assert "(3 of 4 models become ready; 1 becomes convertible, and fails when served)" in text
     assert "then tagger_d, cured: same file N times: crash in load signal SIGABRT in 2 of 5 rounds; verified:" in text
     assert "cured 4 of 4 models not convertible; 3 become ready" in text
 
