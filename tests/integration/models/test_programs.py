@@ -59,7 +59,6 @@ def test_programs_pass_with_requests_and_with_their_own_example_and_bad_ones_are
     assert run.row("cut").status is Status.SAME_FAIL, run.row("cut")
 
 
-@pytest.mark.slow
 def test_a_release_that_does_not_load_it_blocks_with_the_reason_that_was_predicted(
     folder: Path, old_python: str, tmp_path: Path
 ) -> None:

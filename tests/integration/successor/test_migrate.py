@@ -102,7 +102,6 @@ def test_each_planted_obstacle_is_cured_by_its_rewrite_and_what_callers_would_se
 
 
 @pytest.mark.usefixtures("new_python")
-@pytest.mark.slow
 def test_smallest_part_that_is_not_convertible_is_an_archive_with_a_reproducer(tmp_path: Path) -> None:
     done = harness(
         *("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--explain"),
