@@ -313,7 +313,15 @@ def test_openmp_threads_are_not_inherited_and_one_thread_needs_none(
 
 
 def test_forked_processes_of_a_parent_that_called_nothing_answer(known: Known) -> None:
-    assert launcher("prefork_cold", *known).probe(["fork_join"], 0).outcomes == {Outcome.COMPLETED}
+    """But for a race of 2.6.0 itself, seen once: two pool threads of a forked process renew one pool at a time."""
+    for number in range(3):
+        probe = launcher("prefork_cold", *known).probe(["fork_join"], number)
+        if probe.outcomes == {Outcome.COMPLETED}:
+            return
+        assert probe.evidence is not None
+        functions = {frame.function for stack in probe.evidence.stacks for frame in stack.frames}
+        assert {"at::set_num_threads(int)", "std::terminate()"} <= functions, probe
+    pytest.fail("no forked process answered in three rounds")
 
 
 def test_crash_of_a_forked_process_ends_the_server_and_names_model_and_stack(known: Known) -> None:
