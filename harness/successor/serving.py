@@ -8,6 +8,7 @@ from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.environments.native import LibTorch, build_worker
+from harness.errors import ConfigError
 from harness.latency.benchmark import contest, time_for
 from harness.latency.judging import tolerated
 from harness.probing.facts import Answered, Effects, GroupRun, WithWorker
@@ -163,13 +164,21 @@ class Serving:
         )
 
     def timed(self, tried: Sequence[Tried]) -> list[Tried]:
-        """Return every model with the times of its package beside those of the artifact as TorchScript."""
+        """Return every model with the times of its package beside those of the artifact as TorchScript.
+
+        Where the configured time is too little for a single round, a note says so: what was compiled is judged without.
+        """
         contestants = {
             one.model: (self.facts.artifact(one.model), self.packages[one.model])
             for one in tried
             if one.model in self.packages and self._is_timed(one)
         }
         if not contestants:
+            return list(tried)
+        try:
+            time = time_for(contestants, self.facts, self.effects)
+        except ConfigError as error:
+            self.effects.progress.note(f"{self.label} were not timed: {error.message}")
             return list(tried)
         measurements = contest(
             contestants,
@@ -179,7 +188,7 @@ class Serving:
             arms=dict.fromkeys((OLD, NEW, CONTROL), self.side),
             label=self.label,
             runtime="libtorch",
-            time=time_for(contestants, self.facts, self.effects),
+            time=time,
         )
         return [self._with_times(one, measurements.get(one.model)) for one in tried]
 

@@ -12,6 +12,7 @@ from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import Artifact, ArtifactKind
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeRequest, ProbeResult
+from harness.errors import ConfigError
 from harness.successor import migrate, serving
 from harness.successor.facts import Loader, RewrittenArchives
 from harness.successor.migrate import ENDINGS, try_all
@@ -88,6 +89,21 @@ def test_what_a_release_has_no_choice_of_does_not_keep_a_package_from_being_time
     (found,) = try_all(facts_of("m"), HERE, effects(Runner(answer)), package=True, in_cpp=True)
     assert [way.is_no_choice for way in found.served].count(True) == 1
     assert found.timed is not None
+
+
+def test_too_little_time_for_the_benchmark_loses_nothing_of_what_was_compiled(
+    tmp_path: Path, contests: Contests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise ConfigError("latency.total_s of 1 s is too little", "go on with: --resume")
+
+    monkeypatch.setattr(serving, "time_for", refuse)
+    notes: list[str] = []
+    around = effects(writing(tmp_path))
+    monkeypatch.setattr(around.progress, "note", notes.append)
+    (found,) = try_all(facts_of("m"), HERE, around, package=True, in_cpp=True)
+    assert (found.timed, contests.asked) == (None, {})
+    assert notes == ["packages were not timed: latency.total_s of 1 s is too little"]
 
 
 def test_rounds_of_each_rewrite_are_kept_apart(tmp_path: Path, contests: Contests) -> None:
