@@ -7,7 +7,8 @@ from harness.config.policy import model_budget
 from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
-from harness.environments.native import LibTorch, build_worker
+from harness.domain.plan import Plan
+from harness.environments.native import LibTorch, NativeBuild, build_worker
 from harness.errors import ConfigError
 from harness.latency.benchmark import contest, time_for
 from harness.latency.judging import tolerated
@@ -19,6 +20,7 @@ from harness.startup.launch import Launcher, threads_of
 from harness.successor.answers import otherwise_when_served
 from harness.successor.facts import Served, Tried
 from harness.system import pool
+from harness.system.pool import Background
 
 # (initialization, whether each package answers as many calls at once as there are threads). A package loads what it
 # needs at its first call, so that all threads call a cold one is what differs most from one call after another.
@@ -44,25 +46,29 @@ CURES = tuple(
 )
 
 
-def without_cpp(facts: Answered, effects: Effects, side: str) -> str:
-    """Build the C++ worker of a release and hand it to the runner; return why there is none, empty where there is."""
-    plan = facts.plan
+def why_no_cpp(plan: Plan, effects: Effects, side: str) -> str:
+    """Return why packages are not loaded in C++ in a release, empty where its worker may be built."""
     if plan.settings.runtime == "python":
         return 'runtime = "python" was asked for'
     if not plan.runs_on.cpp:
         return f"the C++ worker does not run on {plan.device}"
     if effects.environments[side].spec.libraries:
         return "operator libraries are loaded in Python alone"
+    return ""
+
+
+def worker_in_the_making(plan: Plan, effects: Effects, side: str) -> Background[NativeBuild]:
+    """Return the C++ worker of a release, compiled while artifacts are exported: it takes one core most of a minute."""
     if side not in effects.runner.libtorch:  # an earlier run has asked what it is
         effects.runner.fingerprint(side, plan.settings.profile, plan.runs_on)
+    libtorch, folder = LibTorch.from_mark(effects.runner.libtorch[side]), effects.native_folder
+    return Background(lambda cancelled: build_worker(libtorch, folder, cuda=plan.runs_on.nvidia, cancelled=cancelled))
+
+
+def take_worker(building: Background[NativeBuild], effects: Effects, side: str) -> str:
+    """Wait for the C++ worker and hand it to the runner; return why there is none, empty where there is."""
     effects.progress.stage("C++ worker", 1)
-    libtorch = LibTorch.from_mark(effects.runner.libtorch[side])
-    built = build_worker(
-        libtorch,
-        effects.native_folder,
-        cuda=plan.runs_on.nvidia,
-        tick=lambda: effects.progress.tick("compiling"),
-    )
+    built = building.result(lambda: effects.progress.tick("compiling"))
     if built.binary is None:
         return built.why_not
     effects.runner.use_native(side, built.binary)

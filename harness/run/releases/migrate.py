@@ -1,5 +1,6 @@
 """Can artifacts leave TorchScript: they are converted in one release, and what comes of it is run in others."""
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +38,7 @@ from harness.successor.facts import Loader, Tried
 from harness.successor.horizon import horizon
 from harness.successor.judging import causes_of, judge
 from harness.successor.migrate import try_all
-from harness.successor.serving import without_cpp
+from harness.successor.serving import take_worker, why_no_cpp, worker_in_the_making
 from harness.system import clock
 from harness.system.progress import Progress
 
@@ -158,10 +159,14 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
     with ready as effects:
         releases, notes = ask_releases(plan, environments, keys, effects, fresh=asked.fresh)
         by_name = {release.name: release for release in releases}
-        row = _row(plan, by_name[asked.old], releases, effects)
-        answered = row.facts
         ways = [Loader(name=name, side=by_name[name].key) for name in loaders]
-        no_cpp = without_cpp(answered, effects, ways[0].side) if asked.package else "no package was asked for"
+        no_cpp = why_no_cpp(plan, effects, ways[0].side) if asked.package else "no package was asked for"
+        with contextlib.ExitStack() as stack:
+            making = None if no_cpp else stack.enter_context(worker_in_the_making(plan, effects, ways[0].side))
+            row = _row(plan, by_name[asked.old], releases, effects)
+            if making is not None:
+                no_cpp = take_worker(making, effects, ways[0].side)
+        answered = row.facts
         tried = try_all(answered, ways, effects, package=asked.package, in_cpp=not no_cpp)
         models = list(map(judge, tried))
         both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
