@@ -85,8 +85,7 @@ def price_words(models: Sequence[MigratedModel]) -> str:
     Of several models, those are named whose interval leaves 1 out; a middle of the others would be one of noise.
     """
     cured = [model for model in models if model.cured_by]
-    steady = [(model.model, cost) for model in cured if (cost := warm_call(model.cures[-1].costs)) is not None]
-    timed = [(name, cost) for name, cost in steady if cost.ratio is not None]
+    timed = [(model.model, cost) for model in cured if (cost := warm_call(model.cures[-1].costs)) is not None]
     if not timed:
         return ""
     told = _price_of_one(timed[0][1]) if len(timed) == 1 else _price_of_several(timed)

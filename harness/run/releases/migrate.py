@@ -161,8 +161,7 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
         by_name = {release.name: release for release in releases}
         ways = [Loader(name=name, side=by_name[name].key) for name in loaders]
         no_cpp = why_no_cpp(plan, effects, ways[0].side) if asked.package else "no package was asked for"
-        with contextlib.ExitStack() as stack:
-            making = None if no_cpp else stack.enter_context(worker_in_the_making(plan, effects, ways[0].side))
+        with contextlib.nullcontext() if no_cpp else worker_in_the_making(plan, effects, ways[0].side) as making:
             row = _row(plan, by_name[asked.old], releases, effects)
             if making is not None:
                 no_cpp = take_worker(making, effects, ways[0].side)
