@@ -327,6 +327,7 @@ class ProbeResult:
         data: marks the worker left, by name: ``exported``, ``fingerprint``, ``switches``, ``numerics``.
         switches: per switch name: ``{"requested", "read_back", "supported"}``.
         max_rss_bytes: peak resident memory of the process, where the kernel told.
+        memory_limit_bytes: private writable memory that it was allowed, None without a limit.
         exit_detail: ``"signal SIGSEGV"``, ``"exit code 1"`` or empty.
         stacks: text of the worker's own stack dump, before a kill or at a crash, possibly empty.
         evidence: what was found in a process that hung or crashed.
@@ -345,6 +346,7 @@ class ProbeResult:
     data: Mapping[str, Any] = field(default_factory=dict)
     spans: Sequence[Span] = ()
     max_rss_bytes: int | None = None
+    memory_limit_bytes: int | None = None
     exit_detail: str = ""
     stacks: str = ""
     failure: Failure | None = None

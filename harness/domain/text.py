@@ -17,6 +17,11 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
+def slug(text: str) -> str:
+    """Return ``text`` as one word, as for an address: of ``"a value: prim::If"`` ``a-value-prim::If``."""
+    return re.sub(r"[^\w.:+]+", "-", text.replace(": ", "-"), flags=re.ASCII).strip("-")
+
+
 def first_few(texts: Sequence[str], most: int, joint: str = ", ") -> str:
     """Return the texts joined; of more than ``most`` the first, and how many more: ``"a, b and 3 more"``.
 

@@ -11,6 +11,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
 from harness.probing import events, processes
 from harness.probing.events import EventLog, OpenPhase
+from harness.probing.lacking import KILLED
 from harness.worker import wire
 
 
@@ -66,8 +67,7 @@ def conclude(
     elif done:
         outcome, blamed = Outcome.COMPLETED, ()
     elif ended.startswith("signal "):
-        killed = ended == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
-        no_memory = killed or (ended == "signal SIGABRT" and _gave_up_for_memory(folder))
+        no_memory = ended == KILLED or (ended == "signal SIGABRT" and _gave_up_for_memory(folder))
         outcome = Outcome.OUT_OF_MEMORY if no_memory else Outcome.CRASH
         evidence = crash_evidence(folder, ended.removeprefix("signal "))
         evidence = dataclasses.replace(evidence, at_work=events.at_work(event_log))
@@ -91,6 +91,7 @@ def conclude(
         data=event_log.marks,
         spans=event_log.all_spans(ending.end_ns),
         max_rss_bytes=max_rss_bytes,
+        memory_limit_bytes=request.limits.memory_bytes if request.limits is not None else None,
         exit_detail=exit_detail,
         stacks=ending.stacks[-20000:],
         failure=event_log.failures.get(""),

@@ -16,6 +16,8 @@ class Lack(NamedTuple):
     cure: str
 
 
+KILLED = "signal SIGKILL"
+"""How a process ends, where not we ended it, when the kernel is short of memory."""
 IS_UNPACKED = "a package is unpacked when it is loaded, by 2.6.0 and 2.11.0 in /tmp"
 LACKS: Sequence[Lack] = (
     Lack(
@@ -47,9 +49,22 @@ def lack(said: str) -> Lack | None:
 
 
 def lacked(request: ProbeRequest, found: ProbeResult) -> bool:
-    """Return whether the same request may end otherwise on a machine that has more."""
-    derived = request.limits is not None and request.limits.memory_is_derived
-    if derived and Outcome.OUT_OF_MEMORY in found.outcomes:
+    """Return whether the same request may end otherwise today, for the machine has more or others use less of it."""
+    if Outcome.OUT_OF_MEMORY in found.outcomes and _may_have_more_memory(request, found):
         return True
     failures = [found.failure, *(model.failure for model in found.models)]
     return any(lack(f"{one.type}: {one.message}") is not None for one in failures if one is not None)
+
+
+def _may_have_more_memory(request: ProbeRequest, found: ProbeResult) -> bool:
+    """Whether more memory may be had than when a process ran out of it.
+
+    What reaches a limit that is no higher today reaches it again: two loaders of packages in a race take whatever there
+    is (docs/guide/migrate.md, "Packages, served"). A GPU, and a machine whose kernel had to end the process, were
+    shared with others.
+    """
+    if request.limits is None or not request.limits.memory_is_derived:
+        return False
+    then, now = found.memory_limit_bytes, request.limits.memory_bytes
+    shared = not request.device.is_cpu or found.exit_detail == KILLED
+    return shared or then is None or now is None or now > then

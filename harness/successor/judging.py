@@ -15,7 +15,7 @@ from harness.domain.migration import (
 )
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
-from harness.domain.text import PACKAGES, counted, first_few, joined, prose
+from harness.domain.text import PACKAGES, counted, first_few, joined, prose, slug
 from harness.domain.verdict import Cause
 from harness.errors import ExitCode
 from harness.probing.lacking import lack
@@ -408,13 +408,20 @@ def _running(name: str, answers: Answers) -> Step:
 
 
 def causes_of(models: Sequence[MigratedModel]) -> tuple[Cause, ...]:
-    """Return the models that are not ready, grouped by what stands in their way, the worst outcome first."""
+    """Return the models that are not ready, grouped by what stands in their way.
+
+    What stops most of them comes first; of as many, the outcome that is looked for first; what is undecided comes last.
+    """
     groups: dict[tuple[Migrated, str], list[MigratedModel]] = {}
     for model in models:
         if model.outcome is not Migrated.READY:
             groups.setdefault((model.outcome, model.kind), []).append(model)
-    order = sorted(groups, key=lambda key: (WORST_FIRST.index(key[0]), -len(groups[key]), key[1]))
-    return tuple(_cause(outcome, kind, groups[outcome, kind]) for outcome, kind in order)
+
+    def rank(group: tuple[Migrated, str]) -> tuple[bool, int, int, str]:
+        outcome, kind = group
+        return outcome is Migrated.UNDECIDED, -len(groups[group]), WORST_FIRST.index(outcome), kind
+
+    return tuple(_cause(*group, groups[group]) for group in sorted(groups, key=rank))
 
 
 def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cause:
@@ -427,7 +434,7 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
     if proof := proof_of(first):
         evidence.append(("evidence", proof))
     return Cause(
-        id=re.sub(r"[^\w.:+]+", "-", title.replace(": ", "-"), flags=re.ASCII).strip("-"),
+        id=slug(title),
         kind=outcome.value,
         status=Status.INCONCLUSIVE if outcome is Migrated.UNDECIDED else Status.FAIL,
         title=_cut(title, TITLE_LIMIT),

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Callable, Sequence
 
-from harness.domain.text import counted, first_few, prose, visible
+from harness.domain.text import counted, first_few, prose, slug, visible
 from harness.domain.verdict import Cause
 from harness.report.words.phrases import shorten
 
@@ -25,9 +25,14 @@ def models_words(cause: Cause) -> str:
     return f"{many}{cells}: {first_few(names, MODELS_NAMED)}"
 
 
+def _alone(cause: Cause) -> str:
+    """Return the name of a cause's only model, empty where it has more."""
+    return f"{shorten(visible(cause.models[0]), 40)}: " if len(cause.models) == 1 else ""
+
+
 def cause_block(cause: Cause, width: int, paint: Callable[[str], str], *, details: int = DETAILS[0]) -> list[str]:
     """Return one cause; its commands stand whole on their own lines."""
-    alone = f"{shorten(visible(cause.models[0]), 40)}: " if len(cause.models) == 1 else ""
+    alone = _alone(cause)
     lines = [f"{paint(cause.status.value)}  {alone}{visible(cause.title)}"]
     evidence = [(label, text) for label, text in cause.evidence if text != cause.title][:details]
     models = [("models", models_words(cause))] if not alone or len(cause.cells) > 1 else []
@@ -37,9 +42,18 @@ def cause_block(cause: Cause, width: int, paint: Callable[[str], str], *, detail
 
 
 def cause_line(cause: Cause, width: int, paint: Callable[[str], str]) -> str:
-    """Return one cause on one line: its status, its id, how many models it has and what happened."""
-    head = f"{cause.status.value}  {cause.id}"
-    for text in (f" ({counted(len(cause.models), 'model')})", f": {visible(cause.title)}"):
+    """Return one cause on one line: its status, its id, how many models it has and what happened.
+
+    Where the id says what the title says, the title stands for both, and after the model where that is a single one.
+    """
+    title, many = visible(cause.title), f" ({counted(len(cause.models), 'model')})"
+    if slug(cause.title) == cause.id:
+        alone = _alone(cause)
+        parts = [f"{alone}{title}", "" if alone else many]
+    else:
+        parts = [cause.id, many, f": {title}"]
+    head = f"{cause.status.value}  {parts[0]}"
+    for text in parts[1:]:
         room = width - len(head)
         head += text if len(text) <= room else f"{text[: room - 4]} ..." if room > LEAST_OF_A_TITLE else ""
     return head.replace(cause.status.value, paint(cause.status.value), 1)

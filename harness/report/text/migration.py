@@ -16,8 +16,8 @@ from harness.successor.serving_judging import warm_call
 
 LEAST_WIDTH = 80
 MOST_LINES = 60
-MOST_ROWS = 12
-"""Of the table; those that are not ready come first."""
+MOST_ROWS = 8
+"""Of the table: causes tell of all models what is to be told."""
 LONGEST_NAME = 32
 MOST_NOTES = 3
 # Seconds of the compilation, of the load in C++; how it came through beside others; a warm call beside TorchScript.
@@ -69,8 +69,13 @@ def _named(name: str, migration: Migration) -> str:
 
 
 def _table(migration: Migration, width: int, paint: Callable[[str], str], *, most: int) -> list[str]:
-    """Return the rows that a reader needs first, and what the others are."""
-    models = sorted(migration.models, key=lambda model: model.outcome is Migrated.READY)
+    """Return the rows that a reader needs first, of each cause one before all others, and how many are left."""
+    firsts = {cause.models[0]: place for place, cause in enumerate(migration.causes)}
+
+    def rank(model: MigratedModel) -> tuple[bool, int]:
+        return model.outcome is Migrated.READY, firsts.get(model.model, len(firsts))
+
+    models = sorted(migration.models, key=rank)
     shown = models if len(models) <= most + 1 else models[:most]
     if not shown:
         return []

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.devices import TABLE
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeResult, WorkerLimits
 from harness.probing.lacking import lack, lacked
@@ -18,19 +19,31 @@ def ended(outcome: Outcome, failure: Failure | None = None) -> ProbeResult:
     return ProbeResult(key="k", side="new", outcome=outcome, models=(model,), directory="/d")
 
 
+OUT_OF_MEMORY = replace(ended(Outcome.OUT_OF_MEMORY), memory_limit_bytes=8)
+
+
 @pytest.mark.parametrize(
-    ("outcome", "limits", "expected"),
+    ("found", "limits", "expected"),
     [
-        (Outcome.OUT_OF_MEMORY, AUTO, True),
-        (Outcome.OUT_OF_MEMORY, replace(AUTO, memory_is_derived=False), False),
-        (Outcome.OUT_OF_MEMORY, None, False),
-        (Outcome.COMPLETED, AUTO, False),
+        (OUT_OF_MEMORY, AUTO, False),  # another run on the same machine: it reaches the same limit
+        (OUT_OF_MEMORY, replace(AUTO, memory_bytes=7), False),
+        (OUT_OF_MEMORY, replace(AUTO, memory_bytes=9), True),
+        (OUT_OF_MEMORY, replace(AUTO, memory_bytes=9, memory_is_derived=False), False),
+        (OUT_OF_MEMORY, None, False),
+        (replace(OUT_OF_MEMORY, exit_detail="signal SIGKILL"), AUTO, True),  # the kernel was short of it
+        (replace(OUT_OF_MEMORY, memory_limit_bytes=None), AUTO, True),
+        (ended(Outcome.COMPLETED), replace(AUTO, memory_bytes=9), False),
     ],
 )
-def test_only_what_ran_out_of_a_derived_limit_may_end_otherwise(
-    outcome: Outcome, limits: WorkerLimits | None, expected: bool
+def test_only_what_may_have_more_memory_than_a_derived_limit_gave_is_asked_again(
+    found: ProbeResult, limits: WorkerLimits | None, expected: bool
 ) -> None:
-    assert lacked(replace(REQUEST, limits=limits), ended(outcome)) is expected
+    assert lacked(replace(REQUEST, limits=limits), found) is expected
+
+
+def test_memory_of_a_gpu_is_shared_and_asked_again() -> None:
+    request = replace(REQUEST, limits=AUTO, device=TABLE["cuda"])
+    assert lacked(request, OUT_OF_MEMORY)
 
 
 # As 2.6.0, 2.11.0 and 2.15.0 say it.

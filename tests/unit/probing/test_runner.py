@@ -474,13 +474,14 @@ def at_work(folder: Path) -> conclusion.Ending:
 )
 def test_abort_whose_last_words_are_of_memory_is_out_of_memory(tmp_path: Path, words: str, outcome: Outcome) -> None:
     request = stub.run_request([stub.write_artifact(tmp_path, "m")], stub.BRIEF)
+    request = dataclasses.replace(request, limits=WorkerLimits(memory_bytes=8))
     ending = at_work(tmp_path)
     (tmp_path / "stderr").write_text(words)
     result = conclude(
         request, "key", tmp_path, ending, watchdog.crash_evidence, status=signal.SIGABRT, max_rss_bytes=None
     )
     assert result.models[0].outcome is outcome
-    assert result.exit_detail == "signal SIGABRT"
+    assert (result.exit_detail, result.memory_limit_bytes) == ("signal SIGABRT", 8)
 
 
 @pytest.mark.parametrize(

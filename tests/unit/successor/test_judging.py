@@ -387,3 +387,14 @@ def test_models_with_one_obstacle_are_one_cause_and_others_are_not() -> None:
     }
     assert [cause.status for cause in causes] == [Status.FAIL, Status.FAIL, Status.INCONCLUSIVE]
     assert counts_words(migration.models) == "5 models: 1 ready, 3 not convertible, 1 undecided"
+
+
+def test_what_stops_most_models_stands_first_and_what_is_undecided_last() -> None:
+    lost, served = (Migrated.UNDECIDED, "no_requests"), (Migrated.FAILS_SERVED, "crash")
+    causes = causes_of(of(lost, lost, lost, BLOCKED, served, served, (Migrated.DIFFERS, "numbers")).models)
+    assert [(cause.kind, len(cause.models)) for cause in causes] == [
+        ("fails when served", 2),
+        ("not convertible", 1),
+        ("answers otherwise", 1),
+        ("undecided", 3),
+    ]

@@ -1,7 +1,20 @@
 """What ``migrate`` says on a terminal: what stands in the way once, in at most 60 lines, and the exit code last."""
 
+from dataclasses import replace
+
 from harness.report.text.migration import render_migration
-from tests.unit.builders.migrations import CONVERTED, MIXED, OWNED, PRICED, many, migration, of_teams, ready
+from tests.unit.builders.migrations import (
+    CONVERTED,
+    FIXED,
+    MIXED,
+    OWNED,
+    PRICED,
+    blocked,
+    many,
+    migration,
+    of_teams,
+    ready,
+)
 
 
 def test_each_obstacle_is_told_with_its_line_and_what_to_write() -> None:
@@ -25,6 +38,19 @@ def test_however_many_obstacles_there_are_a_terminal_shows_60_lines_and_the_rest
     assert len(render_migration(many()).splitlines()) <= 60
     assert "more causes: the same command with --verbose" in render_migration(many())
     assert "aten::f199" in render_migration(many(), verbose=True)
+
+
+def test_of_many_models_the_table_has_one_of_each_cause_before_others() -> None:
+    text = render_migration(migration(*(blocked(f"tagger_{number}") for number in range(20)), FIXED, ready()))
+    rows = [line for line in text.splitlines() if line.endswith(("  not convertible", "  dimensions fixed"))]
+    assert [row.split()[0] for row in rows[:3]] == ["tagger_0", "encoder", "tagger_1"]
+    assert f"and {22 - len(rows)} more models: --verbose" in text
+
+
+def test_a_cause_without_room_for_a_block_is_told_once_on_its_line() -> None:
+    assert "FAIL  m11: not convertible: aten::f11" in render_migration(many()).splitlines()
+    pairs = [replace(blocked(f"{name}{number}"), kind=f"aten::f{number}") for number in range(30) for name in "ab"]
+    assert "FAIL  not convertible: aten::f17 (2 models)" in render_migration(migration(*pairs)).splitlines()
 
 
 def test_all_ready_is_green_and_has_no_cause() -> None:
