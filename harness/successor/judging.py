@@ -425,6 +425,7 @@ def causes_of(models: Sequence[MigratedModel]) -> tuple[Cause, ...]:
 
 
 def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cause:
+    models = sorted(models, key=lambda model: not proof_of(model))  # who fails stands before whom it holds back
     first = models[0]
     title = outcome.value if kind == outcome.value else f"{outcome.value}: {kind}"
     evidence = [("what", first.reason)]

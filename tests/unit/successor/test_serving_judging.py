@@ -8,7 +8,7 @@ from harness.domain.migration import Migrated
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult
 from harness.successor.facts import Served, Tried
-from harness.successor.judging import judge
+from harness.successor.judging import causes_of, judge
 from harness.successor.serving_judging import costs_of, failure_when_served, serving_steps, unclear_when_served
 from tests.unit.successor.test_judging import READY, answers, probe, result
 
@@ -48,6 +48,14 @@ def test_what_serializing_cures_is_one_cause_for_all_that_the_process_serves() -
     assert mine.kind == other.kind == "without serialized loading"
     assert mine.cure == other.cure == "verified: serialized loading (a mutex around loading)"
     assert "ranker fails beside it" in other.reason
+
+
+def test_who_fails_stands_in_a_cause_before_whom_it_holds_back() -> None:
+    held = replace(judged(served(cure="serialized loading", beside="ranker")), model="bystander")
+    (cause,) = causes_of([held, judged(replace(CRASHED, cure="serialized loading", evidence="probes/0c94cbef"))])
+    assert cause.models == ("ranker", "bystander")
+    assert dict(cause.evidence)["what"] == "same file N times: crash in load signal SIGABRT in 2 of 5 rounds"
+    assert dict(cause.evidence)["evidence"] == "probes/0c94cbef"
 
 
 def test_answers_that_change_under_load_fail() -> None:
