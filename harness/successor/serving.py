@@ -207,5 +207,6 @@ class Serving:
         )
 
     def _is_timed(self, one: Tried) -> bool:
-        well = all(served.is_no_choice or served.result.outcome is Outcome.COMPLETED for served in one.served)
+        """Whether a model is to be timed, and its package comes through: as it is, or under the cure that was found."""
+        well = all(way.is_no_choice or way.cure or way.result.outcome is Outcome.COMPLETED for way in one.served)
         return self.facts.plan.is_timed and self.facts.exports[one.model].declaration.timed and well

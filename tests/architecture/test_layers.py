@@ -133,6 +133,7 @@ PURE_MODULES = (
     "successor.facts",
     "successor.horizon",
     "successor.judging",
+    "successor.known_races",
     "successor.obstacles",
     "successor.serving_judging",
     "successor.words",

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from harness.decision.inputs import guess_notes
 from harness.diagnosis.rewrite.conversion import try_cures
 from harness.diagnosis.unconvertible import with_parts
 from harness.domain.environment import EnvSpec
-from harness.domain.migration import Horizon, Migration
+from harness.domain.migration import Horizon, MigratedModel, Migration
 from harness.domain.models import ArtifactKind, ModelDeclaration
 from harness.domain.plan import Plan
 from harness.environments.compiling import compiling
@@ -37,6 +37,7 @@ from harness.successor.deprecation import release_facts
 from harness.successor.facts import Loader, Tried
 from harness.successor.horizon import horizon
 from harness.successor.judging import causes_of, judge
+from harness.successor.known_races import race_notes
 from harness.successor.migrate import try_all
 from harness.successor.serving import take_worker, why_no_cpp, worker_in_the_making
 from harness.system import clock
@@ -197,6 +198,7 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
             known=len(effects.runner.results.reused),
             wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
             notes=(
+                *_races(tried, models, by_name[loaders[0]]),
                 *plan.notes,
                 *guess_notes({name: export.artifact for name, export in answered.exports.items()}),
                 *notes,
@@ -206,6 +208,12 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
                 *(f"could not be ended: {name}" for name in effects.runner.unreaped),
             ),
         )
+
+
+def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:
+    """Yield what packages are known to suffer from in the release that made them, where any was made."""
+    if any(one.compiled is not None for one in tried):
+        yield from race_notes(made_by.name, made_by.fingerprint.torch, {model.kind for model in models})
 
 
 def _row(plan: Plan, old: Release, releases: Sequence[Release], effects: Effects) -> Row:

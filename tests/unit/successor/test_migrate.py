@@ -13,6 +13,8 @@ from harness.domain.models import Artifact, ArtifactKind
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeRequest, ProbeResult
 from harness.errors import ConfigError
+from harness.scenarios import reordered
+from harness.settings.mitigations import orders
 from harness.successor import migrate, serving
 from harness.successor.facts import Loader, RewrittenArchives
 from harness.successor.migrate import ENDINGS, try_all
@@ -89,6 +91,26 @@ def test_what_a_release_has_no_choice_of_does_not_keep_a_package_from_being_time
     (found,) = try_all(facts_of("m"), HERE, effects(Runner(answer)), package=True, in_cpp=True)
     assert [way.is_no_choice for way in found.served].count(True) == 1
     assert found.timed is not None
+
+
+@pytest.mark.parametrize("cured", [True, False])
+def test_a_package_that_a_race_of_loads_fails_is_timed_where_a_mutex_cures_that(
+    tmp_path: Path, contests: Contests, cured: bool
+) -> None:
+    well = writing(tmp_path)
+
+    def answer(asked: ProbeRequest) -> ProbeResult:
+        script = asked.script
+        if asked.runtime == "python" or script is None or len(script.threads) == 1:
+            return well(asked)
+        if cured and reordered(script, orders(serving.CURES[0])) == script:
+            return well(asked)
+        crashed = [result(run.artifact.model, Outcome.CRASH, phase="load") for run in asked.runs]
+        return probed(*crashed, directory=str(tmp_path))
+
+    found = try_all(facts_of("m", "n"), HERE, effects(Runner(answer)), package=True, in_cpp=True)
+    assert [one.timed is not None for one in found] == [cured, cured]
+    assert any(way.result.outcome is Outcome.CRASH for way in found[0].served)
 
 
 def test_too_little_time_for_the_benchmark_loses_nothing_of_what_was_compiled(
