@@ -291,6 +291,7 @@ class RewriteReport:
         emptied: methods of submodules that nobody calls any more and that raise now.
         done: the nodes that were rewritten, without what only a run can tell of them.
         fixed: what the rewrite of a whole program has fixed as the requests have it, in words.
+        unclear: whether the machine was too busy to tell anything.
     """
 
     fits: tuple[Edit, ...] = ()
@@ -300,6 +301,7 @@ class RewriteReport:
     emptied: tuple[str, ...] = ()
     done: tuple[TracedNode, ...] = ()
     fixed: tuple[str, ...] = ()
+    unclear: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,6 +22,7 @@ WORDS = {
     "retrace": "torch.jit.trace of one request, node by node",
 }
 LISTS = "tuple becomes list"
+"""The kind of obstacle that is looked for only where there is no other."""
 NO_CURE = ("no converter", "load_error", "several methods", "state")
 # What cured models come to, as a verb for several.
 BECOMES: Mapping[Migrated, str] = {
@@ -54,7 +55,7 @@ def answers_everything(model: MigratedModel) -> bool:
     return (model.outcome, model.kind) in ((Migrated.DIFFERS, LISTS), (Migrated.UNDECIDED, BUSY))
 
 
-def unlocked_words(models: Sequence[MigratedModel]) -> str:
+def cured_words(models: Sequence[MigratedModel]) -> str:
     """Return ``freeze ... (7 of 12 models become ready)`` for each cure of these models; empty where none is cured."""
     names = Counter(model.cured_by for model in models if model.cured_by)
     parts = [f"{WORDS.get(name, name)} ({_unlocked_by(name, models)})" for name, _ in names.most_common()]

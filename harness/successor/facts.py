@@ -7,7 +7,7 @@ from typing import Any
 from harness.domain.comparison import OutputComparison
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import Artifact, InputSet
-from harness.domain.outcome import UNCLEAR
+from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.tensors.trees import Tree
 
@@ -60,7 +60,7 @@ class Served:
         rounds: those that say something about the release; ``failed_rounds``: how many of them it failed in.
         served_otherwise: where it answered otherwise while it served than before: how many calls.
         comparison: of the first copy that answers otherwise than the golden outputs; None where none does.
-        cure: the setting under which its whole group comes through, where a member of it failed; empty without one.
+        cure: the settings under which its whole group comes through, where a member of it failed; empty without any.
         beside: the member of the group that failed so, where it is another one: the process is to blame, no model.
         evidence: the folder of the probe that shows it, as it is shown.
     """
@@ -73,7 +73,7 @@ class Served:
     failed_rounds: int = 0
     served_otherwise: Mapping[str, Any] | None = None
     comparison: OutputComparison | None = None
-    cure: str = ""
+    cure: tuple[str, ...] = ()
     beside: str = ""
     evidence: str = ""
 
@@ -89,6 +89,11 @@ class Served:
         if self.result.outcome in UNCLEAR or self.is_no_choice:
             return False
         return self.result.failed or self.served_otherwise is not None or self.comparison is not None
+
+    @property
+    def comes_through(self) -> bool:
+        """Whether it is known to answer well; where there is no such way of serving, nothing speaks against it."""
+        return self.is_no_choice or (self.result.outcome is Outcome.COMPLETED and not self.fails)
 
 
 @dataclass(frozen=True, kw_only=True)

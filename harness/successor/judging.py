@@ -17,10 +17,12 @@ from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.domain.text import PACKAGES, counted, first_few, joined, prose, slug
 from harness.domain.verdict import Cause
+from harness.environments.pythons import Minor
 from harness.errors import ExitCode
 from harness.probing.lacking import lack
 from harness.successor.compilation import not_compiled
-from harness.successor.cures import SERVED_BADLY, best_refusal, price_words, unlocked_words
+from harness.successor.cures import LISTS, SERVED_BADLY, best_refusal, cured_words, price_words
+from harness.successor.deprecation import line_of
 from harness.successor.dimensions import differing, fixed_dimensions, taken, varies
 from harness.successor.facts import Answers, Tried
 from harness.successor.obstacles import obstacle
@@ -46,12 +48,14 @@ STOPPED: Mapping[str, tuple[str, str]] = {
         "place requests beside the file, or describe them in a models.toml (docs/guide/own-models.md)",
     ),
     "ends_process": ("as TorchScript it was not loaded once more: {}", "judge the upgrade first: compat"),
+    "busy_before": ("the old release could not be asked for its answers: {}", "run it again"),
     "fails_before": ("as TorchScript it fails in the old release already: {}", "see it with compat"),
 }
 SLOWER_CURE = "stay with TorchScript for this one, or try torch._inductor's max_autotune when it is packaged"
+OLDEST_CURE = "convert in the oldest release that must load it: --new {}"
+OTHER_RELEASE_CURE = "convert in another release: this one does not load what it writes itself"
 METHOD_CURE = "a module whose forward is that method, saved as an archive of its own"
-LOOKED_AT_LAST = "tuple becomes list"
-"""The kind of obstacle that is looked for only where there is no other."""
+KEEPS_SIZES_OPEN: Minor = (2, 15)
 TUPLE_CURE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
 RESET_CURE = "take the state as an input of forward and return it, in place of the method {}"
 # What torch.export raises where a request has a size that the program does not take.
@@ -202,7 +206,8 @@ def difference(answers: Answers, input_sets: Sequence[str] | None = None) -> str
 
 
 def _failing(answers: Answers) -> list[ModelResult]:
-    return [result for result in answers.calls.values() if result.failed]
+    """Return the requests that failed; of those that a machine was too busy for nothing is known."""
+    return [result for result in answers.calls.values() if result.failed and result.outcome not in UNCLEAR]
 
 
 def _set_of(answers: Answers, result: ModelResult) -> str:
@@ -235,12 +240,13 @@ def _fixed(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         fixed = differing(tried.requests[tried.example], tried.requests[refused[0]])
     if not fixed:
         return None
+    kind, cure = dimension_cure(fixed, tried.release)
     return replace(
         model,
         outcome=Migrated.FIXED,
-        kind="dimensions fixed",
+        kind=kind,
         reason=f"{first_few([dimension_words(one) for one in fixed], NAMED, '; ')}",
-        cure=dimension_cure(fixed),
+        cure=cure,
         dimensions=fixed,
     )
 
@@ -253,17 +259,28 @@ def dimension_words(one: Dimension) -> str:
     return f"{one.argument} is fixed at {one.taken} in dimension {one.axis}, and requests have {asked} too"
 
 
-def dimension_cure(fixed: Sequence[Dimension]) -> str:
-    """Return how to keep a size open."""
-    if all(one.axis is None for one in fixed):
-        return "make it a tensor: plain values of the example become constants; or one program for each value"
-    if all(one.taken in ("0", "1") for one in fixed if one.axis is not None):
-        return "give a request with 2 or more there as well: a size of 1 in the example becomes a constant"
-    one = next(one for one in fixed if one.axis is not None)
-    return (
-        "convert in a release that keeps sizes open (2.15.0 does), or torch.export.export(module, args, dynamic_shapes="
-        f"...) with {{{one.axis}: torch.export.Dim('batch')}} for {one.argument}"
+def dimension_cure(fixed: Sequence[Dimension], release: str) -> tuple[str, str]:
+    """Return what is fixed, in a stable word, and how to keep it open.
+
+    Args:
+        release: the one that converts.
+    """
+    sizes = [one for one in fixed if one.axis is not None]
+    if not sizes:
+        return (
+            "plain value",
+            "make it a tensor: plain values of the example become constants; or one program for each value",
+        )
+    if all(one.taken in ("0", "1") for one in sizes):
+        return (
+            "size of 1",
+            "give a request with 2 or more there as well: a size of 1 in the example becomes a constant",
+        )
+    newer = (
+        "" if line_of(release) >= KEEPS_SIZES_OPEN else "convert in a release that keeps sizes open (2.15.0 does), or "
     )
+    dim = f"{{{sizes[0].axis}: torch.export.Dim('batch')}} for {sizes[0].argument}"
+    return "size", f"{newer}torch.export.export(module, args, dynamic_shapes=...) with {dim}"
 
 
 def _not_loadable(tried: Tried, model: MigratedModel) -> MigratedModel | None:
@@ -285,7 +302,7 @@ def _not_loadable(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         outcome=Migrated.NOT_LOADABLE,
         kind=f"in {', '.join(named)}",
         reason="; ".join(reason for _, reason in reasons),
-        cure=f"convert in the oldest release that must load it: --new {named[-1]}",
+        cure=OTHER_RELEASE_CURE if tried.release in named else OLDEST_CURE.format(min(named, key=line_of)),
     )
 
 
@@ -306,30 +323,23 @@ def _not_packageable(tried: Tried, model: MigratedModel) -> MigratedModel | None
         said = f"{failure.type}: {failure.message}" if (failure := result.failure) is not None else ""
         kind, reason, cure = not_compiled(said)
         return replace(model, kind=kind or model.kind, reason=reason or failure_words(result, probe), cure=cure)
-    packaged = tried.packaged
-    if packaged is None:
+    if tried.packaged is None:
         return replace(model, reason="nothing was written")
-    if packaged.load.load_ns is None:
-        return _not_loaded(packaged, model, "the package does not load")
-    otherwise = difference(packaged) or _call_failure(packaged)
-    if otherwise:
-        return replace(model, reason=f"the package answers otherwise: {otherwise}")
-    return _not_for_cpp(tried, model)
+    found = _not_answering(tried.packaged, model, "the package")
+    if found is not None or tried.in_cpp is None:
+        return found
+    in_cpp = replace(model, kind="in C++")
+    return _not_answering(tried.in_cpp, in_cpp, "in C++ the package")
 
 
-def _not_for_cpp(tried: Tried, model: MigratedModel) -> MigratedModel | None:
-    """Return the model not packageable where C++ does not load what Python does, or answers otherwise."""
-    found = tried.in_cpp
-    if found is None:
-        return None
-    if found.probe.outcomes & UNCLEAR:
-        return _unclear(model, "the package in C++", found.probe)
-    if found.load.load_ns is None:
-        return _not_loaded(found, replace(model, kind="not loadable in C++"), "the package does not load in C++")
-    otherwise = difference(found) or _call_failure(found)
-    if not otherwise:
-        return None
-    return replace(model, kind="answers otherwise in C++", reason=f"in C++ the package answers otherwise: {otherwise}")
+def _not_answering(answers: Answers, model: MigratedModel, what: str) -> MigratedModel | None:
+    """Return the model with why a package does not load, or what it answers otherwise; undecided where nobody knows."""
+    unclear = bool(answers.probe.outcomes & UNCLEAR)
+    if answers.load.load_ns is None and not unclear:
+        return _not_loaded(answers, model, f"{what} does not load")
+    if otherwise := difference(answers) or _call_failure(answers):
+        return replace(model, reason=f"{what} answers otherwise: {otherwise}")
+    return _unclear(model, what, answers.probe) if unclear else None
 
 
 def _not_loaded(answers: Answers, model: MigratedModel, what: str) -> MigratedModel:
@@ -360,7 +370,7 @@ def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     if not tried.answers[0].lists:
         return None
     reason = "answers with a list where TorchScript answers with a tuple; what is in it is the same"
-    return replace(model, outcome=Migrated.DIFFERS, kind=LOOKED_AT_LAST, reason=reason, cure=TUPLE_CURE)
+    return replace(model, outcome=Migrated.DIFFERS, kind=LISTS, reason=reason, cure=TUPLE_CURE)
 
 
 def _steps(tried: Tried) -> Iterator[Step]:
@@ -442,7 +452,7 @@ def _cause(outcome: Migrated, kind: str, models: Sequence[MigratedModel]) -> Cau
         cells=tuple(model.model for model in models),
         models=tuple(model.model for model in models),
         evidence=tuple(evidence),
-        cure=unlocked_words(models) or first.cure,
+        cure=cured_words(models) or first.cure,
     )
 
 

@@ -1,6 +1,7 @@
 """Races of packages that releases are known to have: rare, so that a run which sees none must not hide them.
 
-Seen in 2.6.0, 2.11.0 and 2.15.0: docs/guide/migrate.md, "Packages, served". Pure.
+Seen in 2.6.0, 2.11.0 and 2.15.0: docs/guide/migrate.md, "Packages, served". A release between two in which one was seen
+counts as one that has it. Pure.
 """
 
 from collections.abc import Collection, Iterator
@@ -15,46 +16,41 @@ class Race(NamedTuple):
 
     Attributes:
         first, last: the release lines of those that were looked at between which it was seen.
-        what: what happens now and then; ``instead``: what a server does; ``issue``: where upstream tells of it.
-        mitigation: the setting that cures it where a run sees it.
+        words: what happens now and then, what a server does instead, and where upstream tells of it.
+        cure: name of the setting that cures it where a run sees it.
     """
 
     first: Minor
     last: Minor
-    what: str
-    instead: str
-    issue: str
-    mitigation: str
+    words: str
+    cure: str
 
 
 RACES: Final = (
     Race(
         (2, 6),
         (2, 15),
-        "two loads at once crash or hang now and then",
-        "put a mutex around loading",
-        "pytorch 194128",
+        "{} loads packages, and now and then two loads at once crash or hang: put a mutex around loading"
+        " (pytorch 194128)",
         "serialized loading",
     ),
     Race(
         (2, 6),
         (2, 11),
-        "first calls of one package, made at once, deadlock now and then",
-        "make one call before threads come",
-        "pytorch 181941",
+        "{} compiled packages, and now and then first calls made at once deadlock: make one call before threads come"
+        " (pytorch 181941)",
         "serialized first calls",
     ),
 )
 
 
-def race_notes(name: str, torch: str, kinds: Collection[str]) -> Iterator[str]:
-    """Yield each race of the packages of a release that no cause of the run tells of.
+def race_notes(name: str, torch: str, told: Collection[str]) -> Iterator[str]:
+    """Yield each race of a release that makes and loads packages, but those that the run has seen.
 
     Args:
         name: of the release, as the user named it; ``torch``: its version.
-        kinds: of what stands in the way of the run's models.
+        told: names of the settings that the run has found to be cures, of which causes tell.
     """
     for race in RACES:
-        told = any(race.mitigation in kind for kind in kinds)
-        if race.first <= line_of(torch) <= race.last and not told:
-            yield f"packages of {name}, seen in this run or not: {race.what}; {race.instead} ({race.issue})"
+        if race.first <= line_of(torch) <= race.last and race.cure not in told:
+            yield f"seen here or not: {race.words.format(name)}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.correctness.compare import differs
 from harness.domain.models import Artifact, ArtifactKind
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ProbeResult
 from harness.probing.facts import Answered, Effects, Export
 from harness.successor.answers import ask, in_torchscript
@@ -76,7 +76,7 @@ def _begun(export: Export, facts: Answered, release: str) -> Tried:
     failed = next((one for one in facts.baselines[name].results if one.outcome is not Outcome.COMPLETED), None)
     if failed is not None:
         said = failed.failure.first_line if failed.failure is not None else failed.outcome.value
-        return replace(begun, stopped=("fails_before", said))
+        return replace(begun, stopped=("busy_before" if failed.outcome in UNCLEAR else "fails_before", said))
     try:
         inputs = read_inputs(Path(artifact.inputs_dir))
     except DecodeError as error:
@@ -131,7 +131,7 @@ class _Way:
         return replace(one, in_torchscript=in_torchscript(artifact, self.loaders[0], self.facts, self.effects))
 
     def package(self, one: Tried) -> Tried:
-        if one.program is None or not one.answers or any(call.failed for call in one.answers[0].calls.values()):
+        if one.program is None or not one.answers or not answers_well(one.answers[0]):
             return one
         probe = self.effects.runner(self.facts.requests.package(self.loaders[0].side, one.program))
         made = self.made(one, probe, ArtifactKind.PACKAGE)

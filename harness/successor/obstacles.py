@@ -39,7 +39,7 @@ OBSTACLES: Sequence[Obstacle] = (
     ),
     Obstacle(
         "",
-        r"data-dependent|GuardOnDataDependent|unbacked symint|u\d+",
+        r"data-dependent|GuardOnDataDependent|unbacked symint|\bu\d+\b",
         "data-dependent size",
         "keep sizes and indices tensors, or bound them with torch._check(...) where they become numbers",
     ),

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from harness.domain.fleet import NO_OWNER
 from harness.domain.migration import Migrated, MigratedModel, Migration, Unlocked
-from harness.successor.judging import LOOKED_AT_LAST
+from harness.successor.cures import LISTS
 
 
 def unlocked(migration: Migration) -> tuple[Unlocked, ...]:
@@ -25,7 +25,7 @@ def unlocked(migration: Migration) -> tuple[Unlocked, ...]:
             cure=cure,
             causes=tuple(dict.fromkeys(causes[model.model] for model in groups[cure])),
             models=tuple(model.model for model in groups[cure]),
-            then_ready=tuple(model.model for model in groups[cure] if model.kind == LOOKED_AT_LAST),
+            then_ready=tuple(model.model for model in groups[cure] if model.kind == LISTS),
             owners=owned(groups[cure]) if has_owners(migration) else {},
         )
         for cure in order

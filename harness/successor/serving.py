@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.config.policy import model_budget
+from harness.domain.diagnosis import Setting
 from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement
 from harness.domain.models import Artifact
-from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.environments.native import LibTorch, NativeBuild, build_worker
 from harness.errors import ConfigError
@@ -21,6 +21,7 @@ from harness.successor.answers import otherwise_when_served
 from harness.successor.facts import Served, Tried
 from harness.system import pool
 from harness.system.pool import Background
+from harness.worker import wire
 
 # (initialization, whether each package answers as many calls at once as there are threads). A package loads what it
 # needs at its first call, so that all threads call a cold one is what differs most from one call after another.
@@ -35,15 +36,17 @@ WAYS = (
 LABEL = "packages"
 # A race shows in some rounds alone (docs/guide/migrate.md, "Packages, served").
 ROUNDS = 5
-# What cures races of loads and of first calls, the cheapest for a server first.
-CURES = tuple(
-    tuple(MITIGATIONS[name] for name in names)
-    for names in (
-        ("serialized loading",),
-        ("serialized first calls",),
-        ("serialized loading", "serialized first calls"),
-    )
-)
+# A failure that shows in one of k rounds is 95 % certain to show in one of 3 k more: the rule of three (Hanley and
+# Lippman-Hand, JAMA 249, 1983). So many have to come through before a cure counts.
+TIMES_AS_MANY = 3
+LOADS, FIRST_CALLS = MITIGATIONS["serialized loading"], MITIGATIONS["serialized first calls"]
+
+
+def cures_of(failed: Served) -> tuple[tuple[Setting, ...], ...]:
+    """Return what may cure a race of loads or of first calls, what fits the failure first, both together last."""
+    calls_first = failed.result.failed and failed.result.phase != wire.LOAD
+    first, second = (FIRST_CALLS, LOADS) if calls_first else (LOADS, FIRST_CALLS)
+    return (first,), (second,), (LOADS, FIRST_CALLS)
 
 
 def why_no_cpp(plan: Plan, effects: Effects, side: str) -> str:
@@ -127,26 +130,27 @@ class Serving:
 
     def _group(self, launcher: Launcher, members: Sequence[str], runners: int) -> dict[str, Served]:
         """Return how each member came through; where one fails, what is known to cure such a thing is tried."""
-        found = self._rounds(launcher, members, runners)
+        found = self._rounds(launcher, members, runners, ROUNDS)
         failed = next((name for name, served in found.items() if served.fails), None)
         if failed is None:
             return found
         self.effects.progress.red([failed])
-        for settings in CURES:
-            cured = self._rounds(replace(launcher, settings=settings), members, runners)
-            if not any(served.fails for served in cured.values()):
-                cure = " and ".join(setting.name for setting in settings)
+        enough = max(ROUNDS, TIMES_AS_MANY * max(served.rounds for served in found.values()))
+        for settings in cures_of(found[failed]):
+            cured = self._rounds(replace(launcher, settings=settings), members, runners, enough)
+            if all(served.comes_through for served in cured.values()):
+                cure = tuple(setting.name for setting in settings)
                 return {
                     name: replace(served, cure=cure, beside="" if served.fails else failed)
                     for name, served in found.items()
                 }
         return found
 
-    def _rounds(self, launcher: Launcher, members: Sequence[str], runners: int) -> dict[str, Served]:
+    def _rounds(self, launcher: Launcher, members: Sequence[str], runners: int, most: int) -> dict[str, Served]:
         """Return how each member came through the rounds; one that fails ends them."""
         run = GroupRun(scenario=launcher.scenario.name, group="", side=self.side, members=tuple(members), rounds=())
         found: dict[str, Served] = {}
-        for number in range(ROUNDS):
+        for number in range(most):
             run = replace(run, rounds=(*run.rounds, launcher.round(members, number)))
             newest = replace(run, rounds=run.rounds[-1:])  # answers of the others were compared when they were
             found = {name: self._one(name, run, newest, runners) for name in members}
@@ -208,5 +212,5 @@ class Serving:
 
     def _is_timed(self, one: Tried) -> bool:
         """Whether a model is to be timed, and its package comes through: as it is, or under the cure that was found."""
-        well = all(way.is_no_choice or way.cure or way.result.outcome is Outcome.COMPLETED for way in one.served)
+        well = all(way.cure or way.comes_through for way in one.served)
         return self.facts.plan.is_timed and self.facts.exports[one.model].declaration.timed and well

@@ -34,7 +34,7 @@ def way_words(served: Served) -> str:
 
 
 class ServedFailure(NamedTuple):
-    """The first way of serving in which a package fails: its stable word, the reason, and what cures it."""
+    """A way of serving in which a package fails: its stable word, the reason, and what cures it."""
 
     kind: str
     reason: str
@@ -42,19 +42,21 @@ class ServedFailure(NamedTuple):
 
 
 def failure_when_served(tried: Tried) -> ServedFailure | None:
-    """Return the first way of serving in which a package fails or answers otherwise; None where in none.
+    """Return a way of serving in which a package fails or answers otherwise, one without a cure first; None without.
 
     A process that fails for the order of its loads or first calls fails by chance for one model or another: all that
-    it serves are held back by it.
+    it serves are held back by it. What cures all ways is what a server needs.
     """
-    served = next((one for one in tried.served if one.fails or one.beside), None)
-    if served is None:
+    failing = [one for one in tried.served if one.fails or one.beside]
+    if not failing:
         return None
+    served = next((one for one in failing if not one.cure), failing[0])
     how = way_words(served)
     said = f"{how}: {f'{served.beside} fails beside it' if served.beside else _failed(served)}"
     if served.cure:
-        about = "; ".join(MITIGATIONS[name].about for name in served.cure.split(" and "))
-        return ServedFailure(f"without {served.cure}", said, f"verified: {served.cure} ({about})")
+        names = list(dict.fromkeys(name for one in failing for name in one.cure))
+        cure, about = " and ".join(names), "; ".join(MITIGATIONS[name].about for name in names)
+        return ServedFailure(f"without {cure}", said, f"verified: {cure} ({about})")
     outcome = served.result.outcome.value if served.result.failed else "answers otherwise"
     return ServedFailure(f"{outcome} in {how}", said, "")
 

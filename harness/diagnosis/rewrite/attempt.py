@@ -5,7 +5,7 @@ from harness.decision.alone import judge_one
 from harness.diagnosis.reduce.extract import why_not_made, with_artifact
 from harness.domain.diagnosis import RewriteReport
 from harness.domain.models import Artifact
-from harness.domain.outcome import Outcome, Status
+from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult, RewriteOrder
 from harness.domain.verdict import CellVerdict
 from harness.models.artifacts import rewrite_report, rewritten_artifact
@@ -21,7 +21,7 @@ def ask(
     probe = effects.runner(facts.requests.rewrite(artifact, order, floor_deadline(facts.plan.settings.deadlines)))
     (result,) = probe.models
     if result.outcome is not Outcome.COMPLETED:
-        return RewriteReport(), None, why_not_made(probe)
+        return RewriteReport(unclear=bool(probe.outcomes & UNCLEAR)), None, why_not_made(probe)
     said = rewrite_report(probe)
     if said.refused and (order.edits or order.whole):
         first = said.refused[0]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from harness.correctness.compare import compare_answers
 from harness.diagnosis.rewrite.attempt import ask
-from harness.domain.migration import ConversionCure, MigratedModel
+from harness.domain.migration import ConversionCure, Migrated, MigratedModel
 from harness.domain.models import Artifact
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import RewriteOrder
 from harness.models.artifacts import keep_rewritten
 from harness.probing.alone import deadline_of
@@ -66,6 +66,7 @@ def try_cures(
         for name in left:
             found[name].append(_judged(made[name][0], archives.get(name), verified.get(name), effects))
         done = {name for name, (_, model) in verified.items() if says_nothing_of_the_rewrite(model)}
+        done |= {name for name, (cure, _) in made.items() if cure.outcome is Migrated.UNDECIDED}
         left = [name for name in left if not found[name][-1].archive and name not in done]
     effects.runner.release("old")
     return [_with_cures(model, found.get(model.model, ())) for model in models]
@@ -85,7 +86,10 @@ def _each(
 def _rewritten(
     name: str, rewrite: str, example: str, facts: Answered, effects: Effects
 ) -> tuple[ConversionCure, Artifact | None]:
-    """Return the archive, where the old release answers the golden outputs with it; else why there is none."""
+    """Return the archive, where the old release answers the golden outputs with it; else why there is none.
+
+    Where a machine was too busy to tell, the outcome says so: undecided.
+    """
     order = RewriteOrder(whole=rewrite, example=example)
     said, artifact, why = ask(facts.artifact(name), order, facts, effects)
     words = said.rules.get(rewrite)
@@ -93,10 +97,13 @@ def _rewritten(
         name=rewrite, what=words.what if words else "", needs=words.needs if words else "", fixed=said.fixed
     )
     if artifact is None:
-        return replace(cure, reason=why), None
+        return replace(cure, reason=why, outcome=Migrated.UNDECIDED if said.unclear else None), None
     deadline = deadline_of(facts.exports[name].declaration, facts)
     probe = effects.runner(facts.requests.run("old", [artifact], deadline))
     (result,) = probe.models
+    if probe.outcomes & UNCLEAR:
+        why = f"what TorchScript answers with it could not be judged: {failure_words(result, probe)}"
+        return replace(cure, outcome=Migrated.UNDECIDED, reason=why), None
     if result.outcome is not Outcome.COMPLETED:
         return replace(cure, reason=f"TorchScript does not answer with it: {failure_words(result, probe)}"), None
     comparison = compare_answers(name, legible_outputs(probe.directory, name), facts.baselines[name], facts)

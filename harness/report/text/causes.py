@@ -47,9 +47,9 @@ def cause_line(cause: Cause, width: int, paint: Callable[[str], str]) -> str:
     Where the id says what the title says, the title stands for both, and after the model where that is a single one.
     """
     title, many = visible(cause.title), f" ({counted(len(cause.models), 'model')})"
-    if slug(cause.title) == cause.id:
+    if cause.id.startswith(slug(cause.title)):
         alone = _alone(cause)
-        parts = [f"{alone}{title}", "" if alone else many]
+        parts = [alone or title, title if alone else many]
     else:
         parts = [cause.id, many, f": {title}"]
     head = f"{cause.status.value}  {parts[0]}"

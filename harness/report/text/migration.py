@@ -109,7 +109,9 @@ def _outcome(model: MigratedModel) -> str:
 def _served_cell(model: MigratedModel) -> str:
     served = [step for step in model.steps if step.name.startswith("serve: ")]
     wrong = next((step for step in served if step.reason or step.outcome is not Outcome.COMPLETED), None)
-    return "-" if not served else "ok" if wrong is None else _cell(wrong)
+    if wrong is not None:
+        return _cell(wrong)
+    return "-" if not served else "held back" if model.outcome is Migrated.FAILS_SERVED else "ok"
 
 
 def _steady_cell(model: MigratedModel) -> str:
@@ -137,7 +139,7 @@ def _foot(migration: Migration, directory: str, width: int, *, verbose: bool) ->
     if any(model.cures for model in migration.models):
         words = f"{len(cured)} of {counted(migration.counts.get(Migrated.NOT_CONVERTIBLE, 0), 'model')} not convertible"
         ready = sum(model.cured_outcome is Migrated.READY for model in cured)
-        yield from short_lines("cured", f"{words}; {ready} become ready", width)
+        yield from short_lines("cured", f"{words}; {ready} {'becomes' if ready == 1 else 'become'} ready", width)
     sizes = [step.size_bytes for model in migration.models for step in model.steps if step.name == "package"]
     written = sum(found for found in sizes if found is not None)
     if written:

@@ -198,11 +198,11 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
             known=len(effects.runner.results.reused),
             wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
             notes=(
+                *([f"packages were not loaded, served or timed in C++: {no_cpp}"] if asked.package and no_cpp else []),
                 *_races(tried, models, by_name[loaders[0]]),
                 *plan.notes,
                 *guess_notes({name: export.artifact for name, export in answered.exports.items()}),
                 *notes,
-                *([f"packages were not loaded, served or timed in C++: {no_cpp}"] if asked.package and no_cpp else []),
                 *idle,
                 *(f"{folder} holds too much Python source to tell changes: not reused" for folder in source.too_many),
                 *(f"could not be ended: {name}" for name in effects.runner.unreaped),
@@ -212,8 +212,10 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
 
 def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:
     """Yield what packages are known to suffer from in the release that made them, where any was made."""
-    if any(one.compiled is not None for one in tried):
-        yield from race_notes(made_by.name, made_by.fingerprint.torch, {model.kind for model in models})
+    cured = (step for model in models for cure in model.cures for step in cure.steps)
+    if any(one.compiled is not None for one in tried) or any(step.name == "package" for step in cured):
+        told = {name for one in tried for way in one.served for name in way.cure}
+        yield from race_notes(made_by.name, made_by.fingerprint.torch, told)
 
 
 def _row(plan: Plan, old: Release, releases: Sequence[Release], effects: Effects) -> Row:

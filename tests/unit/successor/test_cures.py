@@ -16,7 +16,7 @@ from harness.successor.cures import (
     is_curable,
     price_words,
     says_nothing_of_the_rewrite,
-    unlocked_words,
+    cured_words,
 )
 from harness.successor.facts import Tried
 from harness.successor.judging import causes_of, judge
@@ -71,13 +71,13 @@ def test_words_say_how_many_models_each_rewrite_unlocks() -> None:
     models = [cured("a"), cured("b"), cured("c", lists=True), uncured()]
     way = WORDS["as-requested"]
     told = "2 of 4 models become ready; 1 becomes convertible, with lists for tuples"
-    assert unlocked_words(models) == f"verified: {way} ({told})"
+    assert cured_words(models) == f"verified: {way} ({told})"
     frozen = replace(cured("d"), cured_by="freeze")
-    assert unlocked_words([frozen, cured("a"), cured("b")]) == (
+    assert cured_words([frozen, cured("a"), cured("b")]) == (
         f"verified: {way} (2 of 3 models become ready); {WORDS['freeze']} (1 of 3 models becomes ready)"
     )
-    assert unlocked_words([cured()]) == f"verified: {way} (it becomes ready)"
-    assert unlocked_words([uncured(), blocked()]) == ""
+    assert cured_words([cured()]) == f"verified: {way} (it becomes ready)"
+    assert cured_words([uncured(), blocked()]) == ""
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_words_say_how_many_models_each_rewrite_unlocks() -> None:
     ],
 )
 def test_words_say_how_what_was_cured_is_served(outcome: Migrated, words: str) -> None:
-    assert unlocked_words([priced(outcome=outcome)]) == f"verified: {WORDS['as-requested']} (it {words})"
+    assert cured_words([priced(outcome=outcome)]) == f"verified: {WORDS['as-requested']} (it {words})"
 
 
 def test_price_is_that_of_a_warm_call_and_of_several_those_are_named_that_certainly_differ() -> None:

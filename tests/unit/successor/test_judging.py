@@ -124,6 +124,8 @@ def test_a_conversion_that_fails_names_node_line_and_what_to_write() -> None:
             "quantized operator",
         ),
         ("", "RuntimeError: Expected Tensor but got InvalidTag(97)", "value that is no tensor"),
+        ("prim::If", "ValueError: Output relu6.1 not found, nor that of gru1", "prim::If"),
+        ("", "ValueError: u0 is no constant", "data-dependent size"),
         ("aten::foo", "ValueError: something else", "aten::foo"),
         ("", "KeyError: 'weight'", "KeyError"),
     ],
@@ -216,9 +218,24 @@ GUARD = result(Outcome.RUNTIME_ERROR, "AssertionError: Guard failed: x.size()[0]
 def test_a_size_that_requests_vary_is_named_with_what_to_do() -> None:
     held = probe(result(), converted={"dimensions": [[["input", 0], [4, 3]]], "bytes": 100})
     found = judge(replace(READY, conversion=held, answers=(answers(other=GUARD),)))
-    assert (found.outcome, found.kind) == (Migrated.FIXED, "dimensions fixed")
+    assert (found.outcome, found.kind) == (Migrated.FIXED, "size")
     assert found.reason == "input[0] is fixed at 4 in dimension 0, and requests have 7 too"
-    assert "Dim(" in found.cure
+    assert found.cure.startswith("torch.export.export(") and "Dim(" in found.cure
+    older = judge(replace(READY, release="2.6.0", conversion=held, answers=(answers(other=GUARD),)))
+    assert older.cure.startswith("convert in a release that keeps sizes open (2.15.0 does), or torch.export.export(")
+
+
+def test_sizes_of_one_and_plain_values_are_causes_of_their_own() -> None:
+    one = probe(result(), converted={"dimensions": [[["input", 0], [1, 3]]], "bytes": 100})
+    requests = {"example": request(1, 3), "other": request(7, 3)}
+    found = judge(replace(READY, conversion=one, requests=requests, answers=(answers(other=GUARD),)))
+    assert (found.kind, found.cure.split(":")[0]) == ("size of 1", "give a request with 2 or more there as well")
+    kinds = [(Migrated.FIXED, kind) for kind in ("size", "plain value", "size", "size of 1")]
+    assert [cause.title for cause in causes_of(of(*kinds).models)] == [
+        "dimensions fixed: size",
+        "dimensions fixed: plain value",
+        "dimensions fixed: size of 1",
+    ]
 
 
 def test_a_size_that_is_refused_by_a_guard_alone_is_fixed_too() -> None:
@@ -258,6 +275,42 @@ def test_a_release_that_does_not_load_the_program_is_named() -> None:
     assert (found.outcome, found.kind) == (Migrated.NOT_LOADABLE, "in 2.6.0")
     assert "does not load in 2.6.0: KeyError" in found.reason
     assert found.cure.endswith("--new 2.6.0")
+    newer = replace(lost, release="2.7.0")
+    for loaders in ((lost, newer), (newer, lost)):
+        assert judge(replace(READY, answers=(answers(), *loaders))).cure.endswith("--new 2.6.0")
+    assert (
+        "this one does not load what it writes itself"
+        in judge(replace(READY, answers=(lost, newer), release="2.6.0")).cure
+    )
+
+
+STARVED = result(Outcome.STARVED)
+
+
+def starving(**others: Any) -> Answers:
+    """Return answers of a process that a busy machine kept from one of its requests."""
+    found = answers(other=STARVED, **others)
+    return replace(found, probe=replace(found.probe, models=(found.load, *found.calls.values())))
+
+
+@pytest.mark.parametrize(
+    "tried",
+    [
+        replace(READY, answers=(starving(),)),
+        replace(READY, answers=(answers(), replace(starving(), release="2.6.0"))),
+        replace(READY, package=probe(result()), packaged=starving()),
+        replace(READY, package=probe(result()), packaged=starving(load=result(Outcome.STARVED, phase="load"))),
+        replace(READY, package=probe(result()), packaged=answers(), in_cpp=starving()),
+    ],
+)
+def test_what_a_busy_machine_kept_from_an_answer_is_undecided(tried: Tried) -> None:
+    found = judge(tried)
+    assert (found.outcome, found.kind, found.cure) == (Migrated.UNDECIDED, "starved", "run it again")
+
+
+def test_a_difference_is_one_whatever_a_busy_machine_kept_from_an_answer() -> None:
+    wrong = replace(EQUAL, calls=(CallComparison(input_set="example", call=0, tensors=(OFF,)),))
+    assert judge(replace(READY, answers=(starving(comparison=wrong),))).outcome is Migrated.DIFFERS
 
 
 FFT = """UnsupportedOperatorException: aten._fft_r2c.default

@@ -15,6 +15,7 @@ from harness.domain.probe import Failure, ProbeRequest, ProbeResult
 from harness.errors import ConfigError
 from harness.scenarios import reordered
 from harness.settings.mitigations import orders
+from harness.startup.launch import REPEATS_OF_A_ROUND
 from harness.successor import migrate, serving
 from harness.successor.facts import Loader, RewrittenArchives
 from harness.successor.migrate import ENDINGS, try_all
@@ -103,7 +104,7 @@ def test_a_package_that_a_race_of_loads_fails_is_timed_where_a_mutex_cures_that(
         script = asked.script
         if asked.runtime == "python" or script is None or len(script.threads) == 1:
             return well(asked)
-        if cured and reordered(script, orders(serving.CURES[0])) == script:
+        if cured and reordered(script, orders([serving.LOADS])) == script:
             return well(asked)
         crashed = [result(run.artifact.model, Outcome.CRASH, phase="load") for run in asked.runs]
         return probed(*crashed, directory=str(tmp_path))
@@ -111,6 +112,28 @@ def test_a_package_that_a_race_of_loads_fails_is_timed_where_a_mutex_cures_that(
     found = try_all(facts_of("m", "n"), HERE, effects(Runner(answer)), package=True, in_cpp=True)
     assert [one.timed is not None for one in found] == [cured, cured]
     assert any(way.result.outcome is Outcome.CRASH for way in found[0].served)
+
+
+def test_a_cure_is_verified_in_three_times_as_many_rounds_as_the_failure_took_to_show(
+    tmp_path: Path, contests: Contests
+) -> None:
+    well, in_turn = writing(tmp_path), list[int]()
+
+    def answer(asked: ProbeRequest) -> ProbeResult:
+        script = asked.script
+        if asked.runtime == "python" or script is None or len(script.threads) == 1:
+            return well(asked)
+        number = asked.repeat // REPEATS_OF_A_ROUND
+        if reordered(script, orders([serving.LOADS])) == script:
+            in_turn.append(number)
+        elif number == serving.ROUNDS - 1:
+            crashed = [result(run.artifact.model, Outcome.CRASH, phase="load") for run in asked.runs]
+            return probed(*crashed, directory=str(tmp_path))
+        return well(asked)
+
+    (found,) = try_all(facts_of("m"), HERE, effects(Runner(answer)), package=True, in_cpp=True)
+    assert {way.cure for way in found.served if way.result.outcome is Outcome.CRASH} == {("serialized loading",)}
+    assert max(in_turn) == serving.TIMES_AS_MANY * serving.ROUNDS - 1
 
 
 def test_too_little_time_for_the_benchmark_loses_nothing_of_what_was_compiled(

@@ -3,12 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
 from harness.domain.migration import Migrated
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult
 from harness.successor.facts import Served, Tried
 from harness.successor.judging import causes_of, judge
+from harness.successor.serving import FIRST_CALLS, LOADS, cures_of
 from harness.successor.serving_judging import costs_of, failure_when_served, serving_steps, unclear_when_served
 from tests.unit.successor.test_judging import READY, answers, probe, result
 
@@ -42,17 +45,44 @@ def test_crash_beside_others_is_told_with_its_rounds() -> None:
 
 
 def test_what_serializing_cures_is_one_cause_for_all_that_the_process_serves() -> None:
-    mine = judged(replace(CRASHED, cure="serialized loading"))
-    other = judged(served(cure="serialized loading", beside="ranker"))
+    mine = judged(replace(CRASHED, cure=("serialized loading",)))
+    other = judged(served(cure=("serialized loading",), beside="ranker"))
     assert mine.outcome is other.outcome is Migrated.FAILS_SERVED
     assert mine.kind == other.kind == "without serialized loading"
     assert mine.cure == other.cure == "verified: serialized loading (a mutex around loading)"
     assert "ranker fails beside it" in other.reason
 
 
+def test_a_way_of_serving_without_a_cure_is_told_before_one_that_has_one() -> None:
+    hung = served(Outcome.HANG, scenario="shared", failed_rounds=1)
+    found = judged(replace(CRASHED, cure=("serialized loading",)), hung)
+    assert (found.kind, found.cure) == ("hang in shared module", "")
+
+
+def test_a_server_needs_what_cures_all_ways() -> None:
+    first_calls = served(Outcome.HANG, scenario="shared", failed_rounds=1, cure=("serialized first calls",))
+    found = judged(replace(CRASHED, cure=("serialized loading",)), first_calls)
+    assert found.kind == "without serialized loading and serialized first calls"
+    assert found.cure.startswith("verified: serialized loading and serialized first calls (a mutex around loading; ")
+
+
+def test_what_fits_the_failure_is_tried_first() -> None:
+    assert cures_of(CRASHED) == ((LOADS,), (FIRST_CALLS,), (LOADS, FIRST_CALLS))
+    called = replace(CRASHED, result=replace(CRASHED.result, phase="call 1"))
+    assert cures_of(called) == ((FIRST_CALLS,), (LOADS,), (LOADS, FIRST_CALLS))
+    assert cures_of(served(served_otherwise={"calls": 40, "different": 2}))[0] == (LOADS,)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.STARVED, Outcome.PROTOCOL_ERROR, Outcome.NOT_RUN, Outcome.CRASH])
+def test_only_what_has_completed_comes_through(outcome: Outcome) -> None:
+    assert served().comes_through
+    assert not served(outcome).comes_through
+    assert not served(served_otherwise={"calls": 40, "different": 2}).comes_through
+
+
 def test_who_fails_stands_in_a_cause_before_whom_it_holds_back() -> None:
-    held = replace(judged(served(cure="serialized loading", beside="ranker")), model="bystander")
-    (cause,) = causes_of([held, judged(replace(CRASHED, cure="serialized loading", evidence="probes/0c94cbef"))])
+    held = replace(judged(served(cure=("serialized loading",), beside="ranker")), model="bystander")
+    (cause,) = causes_of([held, judged(replace(CRASHED, cure=("serialized loading",), evidence="probes/0c94cbef"))])
     assert cause.models == ("ranker", "bystander")
     assert dict(cause.evidence)["what"] == "same file N times: crash in load signal SIGABRT in 2 of 5 rounds"
     assert dict(cause.evidence)["evidence"] == "probes/0c94cbef"
@@ -81,8 +111,8 @@ def test_busy_machine_leaves_it_undecided() -> None:
 def test_package_that_differs_or_fails_in_cpp_alone_is_not_packageable() -> None:
     refused = answers(load=result(Outcome.LOAD_ERROR, "RuntimeError: no libtorch.so", phase="load"))
     found = judge(replace(PACKAGED, in_cpp=refused))
-    assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, "not loadable in C++")
-    assert "no libtorch.so" in found.reason
+    assert (found.outcome, found.kind) == (Migrated.NOT_PACKAGEABLE, "in C++")
+    assert found.reason == "in C++ the package does not load: RuntimeError: no libtorch.so"
 
 
 def measured(low: float, ratio: float, high: float) -> LatencyMeasurement:

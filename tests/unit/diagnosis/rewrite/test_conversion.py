@@ -45,14 +45,14 @@ class Asked:
         return [replace(self.ways[rewritten.rewrite], model=name) for name in rewritten.archives]
 
 
-Cured = Callable[[Mapping[str, Tried]], tuple[MigratedModel, Asked]]
+Cured = Callable[..., tuple[MigratedModel, Asked]]
 
 
 @pytest.fixture
 def cured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cured:
     """Return what comes of a model when each rewrite comes to that on its way; those without a way are not made."""
 
-    def tried(ways: Mapping[str, Tried]) -> tuple[MigratedModel, Asked]:
+    def tried(ways: Mapping[str, Tried], old_outcome: Outcome = Outcome.COMPLETED) -> tuple[MigratedModel, Asked]:
         def rewritten(old: Artifact, order: RewriteOrder, *_: Any) -> tuple[RewriteReport, Artifact | None, str]:
             if order.whole not in ways:
                 return RewriteReport(), None, f"{order.whole} does not fit"
@@ -65,7 +65,7 @@ def cured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cured:
         asked = Asked(ways)
         monkeypatch.setattr(conversion, "ask", rewritten)
         monkeypatch.setattr(conversion, "try_all", asked)
-        runner = Runner(lambda request: probed(result("m"), side=request.side))
+        runner = Runner(lambda request: probed(result("m", old_outcome), side=request.side))
         around = replace(effects(runner), run_dir=cast(Any, SimpleNamespace(path=tmp_path, name="run")))
         (found,) = conversion.try_cures(
             [replace(BLOCKED, model="m")],
@@ -96,7 +96,7 @@ def test_the_first_rewrite_that_holds_is_the_cure_and_no_other_is_tried(cured: C
 
 
 def test_what_a_cure_comes_to_when_served_is_its_outcome_and_takes_nothing_from_it(cured: Cured) -> None:
-    crashed = replace(PACKAGED, served=(served(), replace(CRASHED, cure="serialized loading")))
+    crashed = replace(PACKAGED, served=(served(), replace(CRASHED, cure=("serialized loading",))))
     found, asked = cured({FREEZE: crashed, RETRACE: PACKAGED})
     (cure,) = found.cures
     assert (found.cured_by, found.cured_outcome, cure.outcome) == (FREEZE, *[Migrated.FAILS_SERVED] * 2)
@@ -105,6 +105,14 @@ def test_what_a_cure_comes_to_when_served_is_its_outcome_and_takes_nothing_from_
     assert Path(cure.archive).parts[0] == "cures"
     assert [step.name for step in cure.steps][-2:] == ["serve: same file N times"] * 2
     assert list(asked.rewritten) == [FREEZE]
+
+
+def test_no_rewrite_that_fixes_more_is_tried_where_the_old_release_was_too_busy_to_answer(cured: Cured) -> None:
+    found, asked = cured({FREEZE: PACKAGED, RETRACE: PACKAGED}, Outcome.STARVED)
+    (cure,) = found.cures
+    assert (cure.name, cure.outcome, found.cured_by) == (FREEZE, Migrated.UNDECIDED, "")
+    assert "could not be judged: starved" in cure.reason
+    assert list(asked.rewritten) == []
 
 
 def test_a_slower_cure_has_its_price(cured: Cured) -> None:
