@@ -32,6 +32,9 @@ class BreakMark:
     direction: str = "backward"
 
 
+PROGRAM_SUFFIX = ".pt2"
+
+
 class ArtifactKind(StrEnum):
     """What a saved model is: a TorchScript archive, a ``.pt2`` of torch.export, or a package of AOTInductor."""
 
@@ -43,6 +46,11 @@ class ArtifactKind(StrEnum):
     def words(self) -> str:
         """What a sentence calls one."""
         return WORDS[self]
+
+    @property
+    def suffix(self) -> str:
+        """How a file of one ends: packages are loaded by no other name."""
+        return ".pt" if self is ArtifactKind.TORCHSCRIPT else PROGRAM_SUFFIX
 
 
 WORDS = {

@@ -31,7 +31,7 @@ class StaticFinding:
 
     Attributes:
         kind: a stable word, e.g. ``"operator_missing"``.
-        subject: the operator, class, dtype or device.
+        subject: the operator, class, dtype or device; of what is about the whole file, its path.
         text: what is the matter; ``what_to_do``: about it.
         place, count, reach: of the calls, where it is about calls.
         source: a link that documents it.
@@ -46,6 +46,11 @@ class StaticFinding:
     count: int = 0
     reach: Reach | None = None
     source: str = ""
+
+    @property
+    def words(self) -> str:
+        """What is the matter with what, for a reader who knows which file it is about."""
+        return self.text if "/" in self.subject else f"{self.subject}: {self.text}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -169,7 +169,7 @@ class GoldenStore:
         inputs.mkdir(parents=True, exist_ok=True)
         path = ""
         if ARTIFACT in record.files:
-            path = str(destination / f"{model}.pt")
+            path = str(destination / f"{model}{record.artifact.kind.suffix}")
             Path(path).write_bytes(unpacked(folder, record, ARTIFACT))
         (inputs / wire.TENSORS_BIN).write_bytes(unpacked(folder, record, INPUTS))
         lines = b"".join(codec.canonical(entry) + b"\n" for entry in record.inputs)

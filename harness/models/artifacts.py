@@ -298,7 +298,7 @@ def saved_again(artifact: Artifact, resaving: ProbeResult) -> Artifact:
     Raises:
         CannotRead: the file cannot be read.
     """
-    path = Path(resaving.directory) / f"{artifact.model}.pt"
+    path = Path(resaving.directory) / f"{artifact.model}{artifact.kind.suffix}"
     with files.opened(str(path)) as source:
         return replace(artifact, path=str(path), digest=file_copies.digest_of(source), size_bytes=source.size)
 

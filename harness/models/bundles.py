@@ -3,7 +3,7 @@
 A bundle may come from anywhere, so nothing in it is trusted before it was checked. It is a zip of exactly six members,
 none of them packed, so that no member can unpack to more than the file holds:
 
-    artifact.pt             the artifact, byte for byte
+    artifact.pt             the artifact, byte for byte, of whatever kind
     inputs/tensors.bin      its recorded inputs, as a worker reads them; .jsonl is their index
     outputs/tensors.bin     golden outputs, repeats, float64 reference; .jsonl is their index
     bundle.json             what it is (``harness/domain/golden.py``), and the sha256 of the other five
@@ -27,7 +27,7 @@ from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.members import ENCRYPTED, LOCAL, LOCAL_BYTES, STORED, Member, read_directory, read_member
 from harness.config.schema import DEVICE, DTYPES, Kind, choice
 from harness.domain.golden import ARTIFACT, BUNDLE_SCHEMA_VERSION, DESCRIPTION, SUFFIX, Bundle, Trust
-from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
+from harness.domain.models import Artifact, ArtifactKind, GivenArtifact, ModelDeclaration
 from harness.errors import ConfigError, GoldenError, RunDirError
 from harness.models import files, names
 from harness.models.artifacts import has_digest, inputs_digest
@@ -86,7 +86,7 @@ def bundle_declaration(path: Path) -> ModelDeclaration:
         devices=bundle.devices,
         unordered=bundle.unordered,
         tolerance=bundle.tolerance,
-        given=GivenArtifact(path=str(path), bundle=True),
+        given=GivenArtifact(path=str(path), bundle=True, kind=bundle.artifact.kind),
     )
 
 
@@ -134,10 +134,16 @@ def unpack_bundle(path: Path, folder: Path) -> Bundle:
     """
     with _opened(path) as found:
         bundle = _decoded(path, found.description())
+        artifact = folder / unpacked_name(bundle.artifact.kind)
         for name in FILES:
-            _write(found, name, bundle.files[name], folder / name)
-        _require_its_artifact(bundle, folder / ARTIFACT)
+            _write(found, name, bundle.files[name], artifact if name == ARTIFACT else folder / name)
+        _require_its_artifact(bundle, artifact)
     return bundle
+
+
+def unpacked_name(kind: ArtifactKind) -> str:
+    """Return what the artifact of a bundle is called where it is unpacked."""
+    return f"artifact{kind.suffix}"
 
 
 def artifact_window(source: files.FileSource) -> "Window":
@@ -617,7 +623,7 @@ class BundleStore:
         inputs = destination / INPUTS
         return replace(
             bundle.artifact,
-            path=str(destination / ARTIFACT),
+            path=str(destination / unpacked_name(bundle.artifact.kind)),
             inputs_dir=str(inputs),
             inputs_digest=inputs_digest(inputs),
             schedule=tuple((item.name, made[item.name]) for item in bundle.artifact.input_sets),

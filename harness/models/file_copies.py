@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.archive.limits import CannotRead
-from harness.domain.models import ArtifactKind, GivenArtifact, ModelDeclaration
+from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.models import files
 from harness.store.results import ResultStore, WhyNot
 from harness.worker import wire
@@ -63,8 +63,7 @@ def keep(declaration: ModelDeclaration, folder: Path) -> Kept:
         _require(given.sha256, sha256)
         if part.stat().st_nlink == 1:
             part.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
-        suffix = ".pt" if given.kind is ArtifactKind.TORCHSCRIPT else files.PROGRAM_SUFFIX  # packages load by no other
-        target = folder / f"{declaration.name}-{sha256[:12]}{suffix}"
+        target = folder / f"{declaration.name}-{sha256[:12]}{given.kind.suffix}"
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

@@ -13,11 +13,10 @@ from harness.archive.formats import recognise
 from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.programs import is_compiled
 from harness.domain.archive import ArchiveFormat
-from harness.domain.models import ArtifactKind
+from harness.domain.models import PROGRAM_SUFFIX, ArtifactKind
 from harness.errors import SelectionError
 from harness.store.run_folder import LOCK, PLAN, PROBES
 
-PROGRAM_SUFFIX = ".pt2"
 SUFFIXES = frozenset((".gate", ".jit", ".pt", PROGRAM_SUFFIX, ".pth", ".ptl", ".torchscript", ".ts"))
 """What is looked for in a folder; a file that is named explicitly may have any suffix."""
 

@@ -83,7 +83,7 @@ def _turned(name: str, value: str) -> tuple[str, str]:
     return name, value
 
 
-NOT_SAVED_AGAIN = "only TorchScript archives are saved again by the new release"
+NOT_SAVED_AGAIN = "a package of AOTInductor is compiled, and no release saves it again"
 NO_OLD_RELEASE = "golden outputs stand in for the old release, and cannot say what it loads"
 
 
@@ -102,7 +102,7 @@ def export_again(facts: Probed, effects: Effects) -> ExportedByBoth:
     if not asks_for_rollback(facts) or "old" not in effects.environments:
         return ExportedByBoth(**Exported.known(facts), rollback_probes={})
     plan, requests = facts.plan, facts.requests
-    models = [model for model in plan.models if model.kind is ArtifactKind.TORCHSCRIPT]
+    models = [model for model in plan.models if model.kind is not ArtifactKind.PACKAGE]
     effects.progress.stage(f"export in {effects.environments['new'].name}, for the rollback", len(models))
 
     def export(declaration: ModelDeclaration) -> Export:
@@ -205,7 +205,7 @@ def judge_rollback_probes(inspected: Inspected, facts: Answered, effects: Effect
         return None
     probed = any(way.verdict is not None for way in inspected.rollback_probes.values())
     why_not = NO_OLD_RELEASE if "old" not in effects.environments else next(iter(inspected.static_notes), "")
-    if not why_not and all(model.kind is not ArtifactKind.TORCHSCRIPT for model in facts.plan.models):
+    if not why_not and all(model.kind is ArtifactKind.PACKAGE for model in facts.plan.models):
         why_not = NOT_SAVED_AGAIN
     left_out = _left_out(inspected, facts, effects)
     return judging.judge_rollback(

@@ -136,7 +136,7 @@ def _read(model: PredictedModel, *, loads_already: bool) -> tuple[RollbackAnswer
     if not found:
         return RollbackAnswer.YES, ""
     more = f" (+{len(found) - 1} more)" if len(found) > 1 else ""
-    return answer, f"{found[0].subject}: {found[0].text}{more}"
+    return answer, f"{found[0].words}{more}"
 
 
 def _probed(verdict: CellVerdict) -> tuple[RollbackAnswer, str]:

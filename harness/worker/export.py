@@ -100,11 +100,19 @@ def relevant(item):
 
 
 def resave(request, run_dir, log):
+    """Load a given archive or program, and save it as this release does."""
     declaration = request["declaration"]
-    name = declaration["name"]
+    name, given = declaration["name"], declaration["given"]
     log.mark("switches", settings.apply_process_wide(request))
+    is_program = given["kind"] == "program"
     with log.phase(wire.LOAD, model=name):
-        module = torch.jit.load(declaration["given"]["path"], map_location=request["device"])
+        if is_program:
+            made = torch.export.load(given["path"])
+        else:
+            made = torch.jit.load(given["path"], map_location=request["device"])
     with log.phase(wire.SAVE, model=name):
-        module.save(os.path.join(run_dir, name + ".pt"))
+        if is_program:
+            torch.export.save(made, os.path.join(run_dir, name + wire.PROGRAM))
+        else:
+            made.save(os.path.join(run_dir, name + ".pt"))
     log.emit("ready", model=name, thread=0)

@@ -14,6 +14,7 @@ from harness.archive.identity import identity_of
 from harness.archive.limits import CannotRead
 from harness.domain.archive import ArchiveFormat, OperatorRegistry
 from harness.domain.fleet import FleetArtifact, Serving, StoreKind
+from harness.domain.models import PROGRAM_SUFFIX
 from harness.domain.prediction import InspectedFile, Weight
 from harness.domain.text import first_few
 from harness.errors import ConfigError, SelectionError
@@ -30,7 +31,7 @@ from harness.store.codec import digest
 from harness.system.files import ZIP_DAMAGE
 from harness.system.progress import Progress
 
-SUFFIXES = files.SUFFIXES - {".gate", files.PROGRAM_SUFFIX}
+SUFFIXES = files.SUFFIXES - {".gate", PROGRAM_SUFFIX}
 MAR = ".mar"
 MAR_MANIFEST = "MAR-INF/MANIFEST.json"
 CONFIG_BYTES = 1 << 20

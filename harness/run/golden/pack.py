@@ -8,7 +8,7 @@ from harness.config.selection import select
 from harness.decision.alone import not_made, unsupported_words
 from harness.decision.inputs import inputs_words
 from harness.domain.golden import Bundle, Packed, Packing
-from harness.domain.models import Artifact, ArtifactKind, ModelDeclaration
+from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.environments.sides import env_spec
@@ -140,8 +140,6 @@ def _why_not(export: Export, baseline: OldAnswers, release: str) -> str:
     """Return why a model has no golden outputs to pack; empty if it has."""
     if export.artifact is None:
         return unsupported_words(export) if export.outcome is Outcome.UNSUPPORTED else not_made(export)
-    if export.artifact.kind is not ArtifactKind.TORCHSCRIPT:
-        return f"golden bundles hold TorchScript archives, and it is {export.artifact.kind.words}"
     failed = next((result for result in baseline.results if result.outcome is not Outcome.COMPLETED), None)
     if failed is not None:
         return failure_finding(failed, release, stage="alone").message

@@ -416,11 +416,17 @@ def test_scenario_that_only_the_cpp_worker_can_do_is_never_green_without_it(know
 def gate_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     scenarios = ("--scenario", "shared", "--scenario", "while_serving", "--scenario", "inter_op")
     sides = ("--profile", SIDES["profile"], "--new-profile", SIDES["new_profile"], "--latency", "off")
-    expression = "not wild and not leaking"
+    expression = "not wild and not leaking and not later"  # how long a hang in serving is looked into is not at issue
     return compat(tmp_path_factory.mktemp("gate"), "--fixtures", CONCURRENCY, "-k", expression, *sides, *scenarios)
 
 
-SICK = {"fork_join": "inter_op", "spoilt": "shared", "quota": "shared", "worn_out": "shared"}
+SICK = {
+    "fork_join": "inter_op",
+    "quota": "shared",
+    "spoilt": "shared",
+    "spoilt_with_dropout": "shared",
+    "worn_out": "shared",
+}
 
 
 @pytest.mark.slow
@@ -429,6 +435,8 @@ def test_gate_names_the_failing_models_and_no_other(gate_run: Run) -> None:
     assert gate_run.report.judgement.decision is Decision.BLOCKED
     statuses = {row.model: row.status for row in gate_run.report.judgement.rows}
     assert {name for name, status in statuses.items() if status is Status.FAIL} == set(SICK)
+    for name, scenario in SICK.items():
+        assert scenario in {item.scenario for item in gate_run.row(name).cells if item.status is Status.FAIL}, name
     assert Status.SAME_FAIL not in statuses.values()  # that the tally must not be shared says nothing of the upgrade
 
 
@@ -461,7 +469,11 @@ def test_healthy_part_of_the_zoo_is_green_in_every_scenario(tmp_path: Path, runt
     models = (
         "resnet_traced or (dlrm and not served) or int8_ranker or frequency_cap or forked_ensemble or spectral_mixer"
     )
-    scenarios = [name for name, worker in ABLE if worker == runtime]
+    able = [INITIALIZATIONS[name] for name, worker in ABLE if worker == runtime]
+    if runtime == "python":
+        scenarios = [item.name for item in able if item.name != "python_server"]  # what any server is there
+    else:
+        scenarios = [item.name for item in able if not item.python_only]
     asked = [word for name in scenarios for word in ("--scenario", name)]
     run = compat(tmp_path, "-k", models, "--runtime", runtime, "--latency", "off", *asked)
     assert run.code == 0, run.out

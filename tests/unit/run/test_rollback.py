@@ -115,10 +115,10 @@ def test_the_same_torch_on_both_sides_has_no_rollback(tmp_path: Path) -> None:
     assert not runner.asked and judge_rollback_probes(facts, facts, effects()) is None
 
 
-def test_an_exported_program_is_not_saved_again_and_the_answer_says_so(tmp_path: Path) -> None:
+def test_a_package_is_not_saved_again_and_the_answer_says_so(tmp_path: Path) -> None:
     plan = planned("m", "net")
-    program = GivenArtifact(path="/m/net.pt2", kind=ArtifactKind.PROGRAM)
-    models = [replace(model, given=program if model.name == "net" else model.given) for model in plan.models]
+    package = GivenArtifact(path="/m/net.pt2", kind=ArtifactKind.PACKAGE)
+    models = [replace(model, given=package if model.name == "net" else model.given) for model in plan.models]
     beside, runner = exported(Releases(tmp_path / "beside"), replace(plan, models=tuple(models)))
     assert [request.verb for request in runner.asked] == ["export"]
     assert [item.model for item in answered(beside).models] == ["m"]
@@ -126,7 +126,7 @@ def test_an_exported_program_is_not_saved_again_and_the_answer_says_so(tmp_path:
     assert not runner.asked
     report = answered(alone)
     assert (report.answer, report.models) == (RollbackAnswer.UNKNOWN, ())
-    assert report.reason == "only TorchScript archives are saved again by the new release"
+    assert report.reason == "a package of AOTInductor is compiled, and no release saves it again"
 
 
 def test_beside_golden_records_it_is_not_known() -> None:
