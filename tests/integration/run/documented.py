@@ -28,8 +28,9 @@ FIRST: Mapping[str, tuple[tuple[str, ...], ...]] = {
     r"golden (accept|reject|diff(?! --since)).*": (PROPOSE,),
     r"golden (status|diff) --since.*": (PROPOSE, ACCEPT),
     r".*--golden( .*|$)": (PROPOSE, ACCEPT),
+    r"rerun last --undecided": (("compat", "--artifacts", "undecided", "--scenario", "alone", "--latency", "off"),),
     r"rerun last \S+/latency/.*": (("compat", "-k", "served_bert"),),
-    r"compat --resume last --more .*": (("compat", "-k", "served_gru"),),
+    r"compat --resume last --more .*": (("compat", "-k", "served_bert"),),
     r"bisect --resume last": (("bisect", "--cell", CELL),),
     r".*--artifacts bundles.*": (("pack", "--old", "2.1.2", "--artifacts", "models", "--into", "bundles"),),
 }
@@ -128,11 +129,15 @@ def make_scratch(folder: Path, old_python: str, new_python: str) -> Scratch:
     (folder / "models").mkdir()
     for name in ("ranker.pt", "ranker.inputs.pt", "guessed.pt"):
         shutil.copy(folder / "given" / "files" / name, folder / "models")
+    (folder / "undecided").mkdir()
+    shutil.copy(folder / "given" / "files" / "guessed.pt", folder / "undecided" / "asked.pt")
+    (folder / "undecided" / "asked.inputs.py").write_text("def inputs():\n    return 'no request'\n")
     shutil.copy(folder / "given" / "files" / "ranker.pt", folder)
     shutil.copytree(folder / "given" / "listed", folder / "fleet")
     shutil.rmtree(folder / "given")
     shutil.copy(SCRATCH / "models.py", folder / "models")
     shutil.copy(SCRATCH / "policy.toml", folder)
+    shutil.copy(SCRATCH / "fleet.toml", folder)
     (folder / "reports" / "matrix").mkdir(parents=True)
     (folder / "reports" / "matrix" / "matrix.json").write_text(dump_matrix(mixed(), judge_matrix(mixed())))
     scratch = Scratch(
