@@ -53,8 +53,10 @@ def test_packages_answer_in_both_languages_and_are_served_in_every_way(results: 
         assert WAYS <= set(steps)
         assert model["outcome"] == "ready" or model["kind"] == RACE, model
         costs = {cost["quantity"]: cost for cost in model["costs"]}
-        assert model["outcome"] != "ready" or costs["steady"]["torchscript"] > 0 < costs["steady"]["package"]
-    assert "in C++" in said
+        assert costs["steady"]["torchscript"] > 0 < costs["steady"]["package"]
+    seen = any(model["kind"] == RACE for model in models.values())
+    assert ("seen here or not: 2.15.0 loads packages" in " ".join(said.split())) is not seen, said
+    assert "2.15.0 compiled packages" not in said
     # What tells the CPU's instructions is compiled once for the release, and not for every package.
     assert list(default_environment_root(PROJECT).glob("native/compiler-checks-*/*/*.so"))
 
@@ -74,9 +76,9 @@ def test_what_is_cured_is_served_and_its_price_is_beside_the_archive_that_people
     assert model["costs"] == []
     if cure["outcome"] == "fails when served":
         assert "serialized loading" in cure["advice"], cure
-        return
     costs = {cost["quantity"]: cost for cost in cure["costs"]}
-    assert cure["outcome"] in ("ready", "slower") and costs["steady"]["torchscript"] > 0 < costs["steady"]["package"]
+    assert cure["outcome"] in ("ready", "slower", "fails when served")
+    assert costs["steady"]["torchscript"] > 0 < costs["steady"]["package"]
     assert "price cured, a warm call takes" in " ".join(said.split())
 
 
@@ -93,6 +95,7 @@ def test_deadlock_of_two_loaders_is_named_with_what_cures_it(results: Path, tmp_
     assert hung, said
     assert {model["kind"] for model in models.values()} == {RACE}
     assert "verified: serialized loading (a mutex around loading)" in said
+    assert all(model["costs"] for model in models.values()), said
 
 
 @pytest.mark.parametrize(("release", "is_caught"), [("2.11.0", True), ("2.15.0", False)])
@@ -109,7 +112,7 @@ def test_deadlock_of_first_calls_is_named_with_what_cures_it_and_newer_releases_
     assert served["serve: shared module, 4 runners"] == "completed"
     if is_caught:
         assert models["choice_of_values"]["outcome"] == "fails when served"
-        assert models["choice_of_values"]["kind"] == RACE or "serialized first calls" in said
+        assert "serialized first calls" in models["choice_of_values"]["kind"], said
 
 
 def test_operator_that_is_not_compiled_is_named_and_its_twin_is_packaged(results: Path) -> None:
