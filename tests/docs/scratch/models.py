@@ -9,6 +9,7 @@ from fixtures.declare import Sample, model
 
 
 @model("dlrm", tags=("ranking", "ads"), covers=("aten::linear",))
+@model("dlrm_traced", how="trace", tags=("ranking", "ads"), covers=("aten::linear",))
 @model("price_ranker", tags=("ranking",), covers=("aten::linear",))
 def dlrm():
     return Sample(nn.Linear(8, 2), example=(torch.randn(4, 8),), single=(torch.randn(1, 8),))
