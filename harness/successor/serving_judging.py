@@ -50,7 +50,7 @@ def failure_when_served(tried: Tried) -> ServedFailure | None:
     failing = [one for one in tried.served if one.fails or one.beside]
     if not failing:
         return None
-    served = next((one for one in failing if not one.cure), failing[0])
+    served = min(failing, key=lambda one: (bool(one.cure), not one.fails))  # its own failure before a neighbour's
     how = way_words(served)
     said = f"{how}: {f'{served.beside} fails beside it' if served.beside else _failed(served)}"
     if served.cure:

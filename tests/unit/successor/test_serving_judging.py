@@ -80,6 +80,12 @@ def test_only_what_has_completed_comes_through(outcome: Outcome) -> None:
     assert not served(served_otherwise={"calls": 40, "different": 2}).comes_through
 
 
+def test_its_own_failure_is_told_before_that_of_a_neighbour() -> None:
+    held = served(scenario="concurrent", cure=("serialized loading",), beside="encoder")
+    found = judged(held, replace(CRASHED, cure=("serialized loading",)))
+    assert found.reason == "same file N times: crash in load signal SIGABRT in 2 of 5 rounds"
+
+
 def test_who_fails_stands_in_a_cause_before_whom_it_holds_back() -> None:
     held = replace(judged(served(cure=("serialized loading",), beside="ranker")), model="bystander")
     (cause,) = causes_of([held, judged(replace(CRASHED, cure=("serialized loading",), evidence="probes/0c94cbef"))])
