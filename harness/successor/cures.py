@@ -83,10 +83,12 @@ def becomes(model: MigratedModel) -> str:
 def price_words(models: Sequence[MigratedModel]) -> str:
     """Return what a warm call of what was cured takes beside TorchScript as it is; empty where none was timed.
 
-    Of several models, those are named whose interval leaves 1 out; a middle of the others would be one of noise.
+    Cured by a rewrite, or by a setting of the server where it fails when served. Of several models, those are named
+    whose interval leaves 1 out; a middle of the others would be one of noise.
     """
-    cured = [model for model in models if model.cured_by]
-    timed = [(model.model, cost) for model in cured if (cost := warm_call(model.cures[-1].costs)) is not None]
+    cured = [(model.model, model.cures[-1].costs) for model in models if model.cured_by]
+    cured += [(model.model, model.costs) for model in models if model.outcome is Migrated.FAILS_SERVED]
+    timed = [(name, cost) for name, costs in cured if (cost := warm_call(costs)) is not None]
     if not timed:
         return ""
     told = _price_of_one(timed[0][1]) if len(timed) == 1 else _price_of_several(timed)

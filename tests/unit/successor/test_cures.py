@@ -101,6 +101,15 @@ def test_price_is_that_of_a_warm_call_and_of_several_those_are_named_that_certai
     assert price_words([dear, cheap, cured(), uncured()]) == f"{both} (2 of 3 were timed)"
 
 
+def test_what_a_server_cures_has_a_price_too() -> None:
+    slow = replace(ready("a"), outcome=Migrated.FAILS_SERVED, costs=priced("a", 1.3).cures[-1].costs)
+    held = replace(ready("b"), outcome=Migrated.FAILS_SERVED)
+    assert price_words([slow, held]) == (
+        "cured, a warm call takes +30.0 % [+25.0, +35.0] beside TorchScript (1 of 2 were timed)"
+    )
+    assert price_words([replace(slow, outcome=Migrated.SLOWER)]) == ""  # its reason says it
+
+
 def test_of_several_prices_that_may_be_noise_none_is_told() -> None:
     wide = priced("a", 0.835)
     steady = replace(wide.cures[-1].costs[0], low=0.539, high=1.293)
