@@ -54,6 +54,7 @@ def test_packages_answer_in_both_languages_and_are_served_in_every_way(results: 
         assert model["outcome"] == "ready" or model["kind"] == RACE, model
         costs = {cost["quantity"]: cost for cost in model["costs"]}
         assert costs["steady"]["torchscript"] > 0 < costs["steady"]["package"]
+    assert "in C++" in said
     seen = any(model["kind"] == RACE for model in models.values())
     assert ("seen here or not: 2.15.0 loads packages" in " ".join(said.split())) is not seen, said
     assert "2.15.0 compiled packages" not in said
