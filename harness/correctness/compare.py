@@ -1,6 +1,6 @@
 """Compares the new release's outputs with the golden ones: alone, and next to other models."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.correctness.judging import output_findings
@@ -9,8 +9,8 @@ from harness.correctness.tolerances import Precision
 from harness.domain.comparison import OutputComparison
 from harness.domain.findings import status_of
 from harness.domain.models import ModelDeclaration
-from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import ModelResult, ProbeResult
+from harness.domain.outcome import Status
+from harness.domain.probe import ProbeResult
 from harness.probing.facts import Compared, Effects, OldAnswers, Probed, Provisioned, Started
 from harness.probing.verification import legible_outputs
 from harness.tensors.outputs import Outputs, same_answers
@@ -37,19 +37,28 @@ def compare(facts: Started, effects: Effects) -> Compared:
 def compare_alone(
     name: str, probe: ProbeResult, baseline: OldAnswers | None, facts: Provisioned
 ) -> OutputComparison | None:
-    """Return the comparison of a model alone with its golden; None without one, or where only one release failed."""
-    if baseline is None or not comparable(probe.models[0], baseline):
-        return None
-    return compare_model(name, probe.directory, baseline, facts)
+    """Return the comparison of a model alone with its golden; None without one, or where nothing was answered by both.
 
-
-def comparable(result: ModelResult, baseline: OldAnswers) -> bool:
-    """Whether both releases made every call, or both failed: then the calls before the failure are compared.
-
-    The golden outputs are those of a run that completed, where there is one.
+    Of a request that a release failed in, the calls that both have made are compared.
     """
-    completed = [before.outcome is Outcome.COMPLETED for before in baseline.results]
-    return (result.outcome is Outcome.COMPLETED) is (not completed or any(completed))
+    result = probe.models[0]
+    if baseline is None or baseline.golden is None or not result.made_calls:
+        return None
+    results = (result, *baseline.results)
+    failed = {request.input_set for result in results for request in result.failed_requests}
+    answers = legible_outputs(probe.directory, name)
+    golden, answers = _in_both(baseline.golden, answers, failed), _in_both(answers, baseline.golden, failed)
+    if not golden.calls and not answers.calls:
+        return None
+    return compare_answers(name, answers, replace(baseline, golden=golden), facts)
+
+
+def _in_both(outputs: Outputs, other: Outputs, failed: Collection[str]) -> Outputs:
+    """Return the outputs without the calls of failed requests that the other process has not answered."""
+    if not failed:
+        return outputs
+    calls = {key: tree for key, tree in outputs.calls.items() if key[0] not in failed or key in other.calls}
+    return replace(outputs, calls=calls)
 
 
 def answers_hold_value(baseline: OldAnswers | None) -> bool:
@@ -68,12 +77,13 @@ def worst_comparison(
     baseline, alone = facts.baselines.get(name), facts.alone.get(name)
     if baseline is None or baseline.golden is None:
         return None
-    known = legible_outputs(alone.directory, name) if alone is not None else None
+    known = facts.served_part(name, legible_outputs(alone.directory, name)) if alone is not None else None
+    served = replace(baseline, golden=facts.served_part(name, baseline.golden))
 
     def compared(outputs: Outputs) -> OutputComparison:
         if known is not None and as_alone is not None and same_answers(known, outputs):
             return replace(as_alone, scenario=scenario)
-        return _compare_outputs(name, scenario, outputs, baseline, facts)
+        return _compare_outputs(name, scenario, outputs, served, facts)
 
     return _first_that_differs(compared(legible_outputs(directory, copy)) for copy, directory in answers)
 
@@ -89,9 +99,9 @@ def otherwise_than_alone(
     baseline, alone = facts.baselines.get(name), facts.alone.get(name)
     if as_alone is not None and not differs(as_alone):
         return worst_comparison(name, scenario, answers, as_alone, facts)
-    if alone is None or baseline is None or alone.models[0].outcome is not Outcome.COMPLETED:
+    if alone is None or baseline is None or not alone.models[0].made_calls:
         return None
-    itself = OldAnswers(golden=legible_outputs(alone.directory, name))
+    itself = OldAnswers(golden=facts.served_part(name, legible_outputs(alone.directory, name)))
     return _first_that_differs(
         _compare_outputs(name, scenario, legible_outputs(directory, copy), itself, facts) for copy, directory in answers
     )

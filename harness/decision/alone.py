@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.correctness.compare import answers_hold_value
 from harness.decision.cells import judge_alone
 from harness.decision.inputs import with_inputs, with_requests
+from harness.decision.missing_libraries import with_libraries
 from harness.domain.comparison import OutputComparison
 from harness.domain.diagnosis import FailureRates
 from harness.domain.environment import Fingerprint
@@ -52,6 +53,7 @@ def judge_one(
         seen=probe.evidence,
         rates=rates,
     )
+    verdict = with_libraries(verdict, baseline.results, probe.models[0], effects.runner.libraries)
     inputs = effects.shown(Path(export.artifact.inputs_dir))
     verdict = with_inputs(verdict, export.artifact, answered=answers_hold_value(baseline), evidence=inputs)
     if export.declaration.given is not None:

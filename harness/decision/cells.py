@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from harness.correctness.judging import output_findings
-from harness.domain.comparison import OutputComparison
+from harness.domain.comparison import OutputComparison, of_requests
 from harness.domain.diagnosis import FailureRates
 from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity, status_of
 from harness.domain.hang import Evidence
@@ -14,7 +15,7 @@ from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding
 from harness.hang.story import failure_finding
 from harness.startup.attribution import change_of, change_words
-from harness.startup.judging import BEFORE_TOO, STATUS_OF_CHANGE
+from harness.startup.judging import BEFORE_TOO, STATUS_OF_CHANGE, together
 
 
 def judge_alone(
@@ -32,6 +33,9 @@ def judge_alone(
 ) -> CellVerdict:
     """Return the verdict on a model alone in a process: loads, answers, answers the same.
 
+    Each request that some run failed in is judged by itself, and those that none failed in together: what fails in the
+    old release too says nothing of what else is asked. The worst of these verdicts is the model's.
+
     Args:
         old: the baseline: the same artifact in the old environment, repeated. Empty where a golden stands in.
         new: the artifact in the new environment.
@@ -39,6 +43,50 @@ def judge_alone(
         rates: how often its failure shows in either release, which decides in place of the single runs; None where
             nobody asked.
     """
+    failed = dict.fromkeys(request.input_set for result in (*old, new) for request in result.failed_requests)
+    judge = partial(
+        _judge_request,
+        cell,
+        old_name=old_name,
+        new_name=new_name,
+        exit_detail=exit_detail,
+        evidence=evidence,
+        seen=seen,
+    )
+    if not failed:
+        return judge(old=old, new=new, comparison=comparison, rates=rates)
+    judged = [
+        judge(
+            old=[result.of_request(name) for result in old],
+            new=new.of_request(name),
+            comparison=comparison and of_requests(comparison, name.__eq__),
+            rates=rates if rates is not None and rates.input_set in ("", name) else None,
+        )
+        for name in failed
+    ]
+    others = comparison and of_requests(comparison, lambda name: name not in failed)
+    if others is not None and (others.calls or others.missing_calls):
+        answered = replace(new, outcome=Outcome.COMPLETED, phase="", failure=None, failed_requests=())
+        judged.append(judge(old=[answered] if old else (), new=answered, comparison=others))
+    worst = together(judged)
+    notes = [one.note for one in judged if one.status is Status.SAME_FAIL and worst.status is not Status.SAME_FAIL]
+    return replace(worst, note=joined(worst.note, *notes))
+
+
+def _judge_request(
+    cell: str,
+    *,
+    old: Sequence[ModelResult],
+    new: ModelResult,
+    comparison: OutputComparison | None,
+    old_name: str,
+    new_name: str,
+    exit_detail: str,
+    evidence: str,
+    seen: Evidence | None,
+    rates: FailureRates | None = None,
+) -> CellVerdict:
+    """Return the verdict on one request, or on all where none failed by itself; arguments as of ``judge_alone``."""
 
     def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
         return CellVerdict(
@@ -51,13 +99,13 @@ def judge_alone(
         new_finding = failure_finding(
             new, new_name, stage="alone", exit_detail=exit_detail, evidence=evidence, seen=seen, old=old
         )
-    alike_before = broken_before and (broken_before[0].outcome, broken_before[0].place) == (new.outcome, new.place)
+    alike_before = bool(broken_before) and broken_before[0].fails_like(new)
     message = f"{old_name} completes it only {len(old) - len(broken_before)} of {len(old)} times"
     unstable = Finding(kind="unstable_old_release", message=message)
+    worse = output_findings(comparison) if comparison is not None and (alike_before or not new_finding) else ()
     if rates is not None:
         alike = [result for result in broken_before if result.outcome.value in rates.outcomes]
         before = failure_finding(alike[0], old_name, stage="alone") if alike else None
-        worse = output_findings(comparison) if comparison is not None and (alike_before or not new_finding) else ()
         return verdict(*_by_rates(rates, new_finding, before, worse, unstable=unstable, new_name=new_name))
     if broken_before and len(broken_before) < len(old):
         return verdict(Status.INCONCLUSIVE, [unstable] + ([new_finding] if new_finding else []))
@@ -69,10 +117,11 @@ def judge_alone(
         if broken_before[0].outcome is Outcome.HANG:  # the floor alone: it may only be slow there
             message = f"nothing to compare with: {before.message}; it completes in {new_name}"
             return verdict(Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
+        if status_of(worse) is Status.FAIL:
+            return verdict(Status.FAIL, worse, f"before the call that failed before: {before.message}")
         return verdict(Status.SAME_FAIL, [], f"works now, failed before: {before.message}")
     if new_finding is not None and alike_before:
         before = failure_finding(broken_before[0], old_name, stage="alone")
-        worse = output_findings(comparison) if comparison is not None else ()
         if status_of(worse) is Status.FAIL:
             return verdict(Status.FAIL, worse, "before the call that fails in both releases")
         return verdict(Status.SAME_FAIL, [new_finding], f"{BEFORE_TOO}: {before.message}")

@@ -81,7 +81,15 @@ def _tensors(comparison: OutputComparison) -> Iterator[tuple[str, TensorMetrics]
 # The heaviest first.
 WEIGHTS = tuple(Severity)
 # Nothing was tested, or without result: whatever a policy says of these, their cell has not passed.
-UNTESTED = ("export_error", "not_measured", "not_called", "request_fails", "protocol_error", "starved")
+UNTESTED = (
+    "export_error",
+    "not_measured",
+    "not_called",
+    "request_fails",
+    "library_missing",
+    "protocol_error",
+    "starved",
+)
 COMPARED = ("values", "late_divergence", "race")
 
 

@@ -1,6 +1,7 @@
 """Numbers about differences. No verdict lives here; ``rule`` names which rule *could* decide."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,3 +124,12 @@ class OutputComparison:
     def tensors(self) -> tuple[TensorMetrics, ...]:
         """The tensors of all calls, less those that are bit equal."""
         return tuple(tensor for call in self.calls for tensor in call.tensors)
+
+
+def of_requests(comparison: OutputComparison, wanted: Callable[[str], bool]) -> OutputComparison:
+    """Return the part of a comparison that is about the input sets of which ``wanted`` says so."""
+    return replace(
+        comparison,
+        calls=tuple(call for call in comparison.calls if wanted(call.input_set)),
+        missing_calls=tuple(key for key in comparison.missing_calls if wanted(key[0])),
+    )

@@ -551,9 +551,11 @@ class FailureRates:
 
     Attributes:
         outcomes: of the failures that are counted; nothing is known of others.
+        input_set: of the request that fails, of a model alone; empty where it is no request's failure.
     """
 
     outcomes: tuple[str, ...] = ()
+    input_set: str = ""
     new: Tally = field(default_factory=Tally)
     old: Tally = field(default_factory=Tally)
 

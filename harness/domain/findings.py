@@ -60,6 +60,7 @@ SEVERITY: dict[str, Severity] = {
     "not_measured": Severity.INCONCLUSIVE,
     "not_called": Severity.INCONCLUSIVE,
     "request_fails": Severity.INCONCLUSIVE,
+    "library_missing": Severity.INCONCLUSIVE,
     "protocol_error": Severity.INCONCLUSIVE,
     "latency_undecided": Severity.INCONCLUSIVE,
     "starved": Severity.INCONCLUSIVE,

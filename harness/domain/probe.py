@@ -1,7 +1,7 @@
 """A probe: one run of some artifacts in one process of one environment; its request, its script and its result."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.devices import CPU, Device
@@ -261,13 +261,30 @@ class CallRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FailedRequest:
+    """One request that a model did not answer: the call that raised, or in which the process ended or hung.
+
+    Attributes:
+        phase: the phase that failed; for a hang or crash with the call and the input set.
+        failure: the error; None where there was none.
+    """
+
+    input_set: str
+    outcome: Outcome
+    phase: str
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelResult:
     """What happened to one model in the process.
 
     Attributes:
-        outcome: what happened.
-        phase: the last phase begun; for a hang or crash the one that never ended.
-        failure: the error, where there was one.
+        outcome: what happened; of a model that failed in several requests, in the first of them, unless it ended the
+            process in another.
+        phase: the phase that failed; for a hang or crash the one that never ended; else the last one begun.
+        failure: the first error, where there was one.
+        failed_requests: those that it did not answer; empty where it failed before its first call.
         load_ns: duration of ``torch.jit.load``; None if it did not end.
         ready_ns: from the start barrier to the end of warm-up, for concurrent initialization.
         calls: finished calls in order.
@@ -282,11 +299,35 @@ class ModelResult:
     ready_ns: int | None = None
     calls: tuple[CallRecord, ...] = ()
     thread: int = 0
+    failed_requests: tuple[FailedRequest, ...] = ()
+
+    def of_request(self, input_set: str) -> "ModelResult":
+        """Return what happened to one request, as if nothing else had been asked.
+
+        It is NOT_RUN where the process ended before its turn, and shares a failure that is no request's: of the load.
+        """
+        own = next((failed for failed in self.failed_requests if failed.input_set == input_set), None)
+        if own is not None:
+            return replace(self, outcome=own.outcome, phase=own.phase, failure=own.failure, failed_requests=(own,))
+        if not self.failed_requests:
+            return self
+        answered = any(call.input_set == input_set for call in self.calls)
+        outcome = Outcome.COMPLETED if answered else Outcome.NOT_RUN
+        return replace(self, outcome=outcome, phase="", failure=None, failed_requests=())
+
+    @property
+    def made_calls(self) -> bool:
+        """Whether it got as far as its requests, of which it may have failed in some."""
+        return self.outcome is Outcome.COMPLETED or bool(self.failed_requests)
 
     @property
     def failed(self) -> bool:
         """Whether it was reached and did not complete."""
         return self.outcome not in FINE
+
+    def fails_like(self, other: "ModelResult") -> bool:
+        """Whether both end in the same way, at the same call."""
+        return (self.outcome, self.place) == (other.outcome, other.place)
 
     @property
     def way(self) -> tuple[Outcome, str]:
@@ -357,5 +398,6 @@ class ProbeResult:
 
     @property
     def outcomes(self) -> frozenset[Outcome]:
-        """What happened to the process and to each of its models."""
-        return frozenset({self.outcome, *(item.outcome for item in self.models)})
+        """What happened to the process, to each of its models and in each request that one failed in."""
+        requests = (request.outcome for item in self.models for request in item.failed_requests)
+        return frozenset({self.outcome, *(item.outcome for item in self.models), *requests})

@@ -129,7 +129,7 @@ def failure_finding(
     elif result.outcome is Outcome.CRASH:
         what = f"crashes the process in {phase}" + (f" ({exit_detail})" if exit_detail else "")
     elif result.outcome is Outcome.NOT_RUN:
-        what = "was not reached"
+        what = f"does not get as far as {phase}" if result.failed_requests else "was not reached"
     elif result.failure is not None:
         what = _verb(result.failure)
         why = f": {result.failure.type}: {error_line(result.failure)}"

@@ -16,7 +16,6 @@ from harness.domain.archive import Reach
 from harness.domain.machine import MachineState
 from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample
 from harness.domain.models import Artifact
-from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.errors import ConfigError
@@ -550,13 +549,10 @@ def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placeme
 def _healthy(facts: Probed) -> dict[str, Artifact]:
     """Models that are timed and complete in both releases; others would tell nothing, or kill the process."""
     found = {}
-    for name, probe in facts.alone.items():
-        artifact = facts.exports[name].artifact
-        completed = probe.models[0].outcome is Outcome.COMPLETED
-        broken_before = any(result.outcome is not Outcome.COMPLETED for result in facts.baselines[name].results)
-        timed = facts.exports[name].declaration.timed
-        if artifact is not None and artifact.input_sets and timed and completed and not broken_before:
-            found[name] = artifact
+    for name in facts.alone:
+        artifact = facts.served(name)
+        if artifact is not None and facts.exports[name].declaration.timed:
+            found[name] = artifact if artifact == facts.artifact(name) else replace(artifact, schedule=())
     return found
 
 

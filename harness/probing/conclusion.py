@@ -2,13 +2,13 @@
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome
-from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
+from harness.domain.probe import FailedRequest, ModelResult, ProbeRequest, ProbeResult
 from harness.probing import events, processes
 from harness.probing.events import EventLog, OpenPhase
 from harness.probing.lacking import KILLED
@@ -82,6 +82,8 @@ def conclude(
     if request.declaration is not None:
         names.append(request.declaration.name)
     models: tuple[ModelResult, ...] = events.model_results(event_log, names, outcome, blamed)
+    asked = {run.artifact.model: [name for name, _ in run.schedule] for run in request.runs}
+    models = tuple(_with_unreached(model, asked.get(model.model, ())) for model in models)
     return ProbeResult(
         key=key,
         side=request.side,
@@ -94,10 +96,23 @@ def conclude(
         memory_limit_bytes=request.limits.memory_bytes if request.limits is not None else None,
         exit_detail=exit_detail,
         stacks=ending.stacks[-20000:],
-        failure=event_log.failures.get(""),
+        failure=event_log.own_failure,
         evidence=evidence,
         memory=tuple(event_log.memory),
     )
+
+
+def _with_unreached(model: ModelResult, asked: Sequence[str]) -> ModelResult:
+    """Return the result with the requests that were never made, as the process ended in one before them."""
+    if not model.failed_requests:
+        return model
+    known = {call.input_set for call in model.calls} | {failed.input_set for failed in model.failed_requests}
+    unreached = (
+        FailedRequest(input_set=name, outcome=Outcome.NOT_RUN, phase=f"call 0 of {name}")
+        for name in asked
+        if name not in known
+    )
+    return dataclasses.replace(model, failed_requests=(*model.failed_requests, *unreached))
 
 
 def _in_words(ended: str, request: ProbeRequest) -> str:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from harness.domain.hang import ThreadActivity
 from harness.domain.outcome import Outcome
-from harness.domain.probe import CallRecord, Failure, ModelResult, Span
+from harness.domain.probe import CallRecord, FailedRequest, Failure, ModelResult, Span
 from harness.store import codec
 from harness.tensors.recorded import DAMAGE, parsed
 from harness.worker import wire
@@ -51,13 +51,14 @@ class EventLog:
     """The events of one worker, folded as they arrive; feed it lines, ask it any time.
 
     Attributes:
+        failures: model -> its errors in order; under the empty name those that are no model's.
         forked: thread of the script -> the process that was forked for it.
     """
 
     open: dict[tuple[int, str], OpenPhase] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     marks: dict[str, Any] = field(default_factory=dict)
-    failures: dict[str, Failure] = field(default_factory=dict)
+    failures: dict[str, list[Failure]] = field(default_factory=dict)
     ready_ns: dict[str, int] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
     last_phase: dict[str, str] = field(default_factory=dict)
@@ -157,7 +158,7 @@ class EventLog:
 
     def _on_error(self, event: Mapping[str, Any]) -> None:
         self._close({"thread": event.get("thread", 0), "phase": event["phase"], "ns": event["ns"]})
-        self.failures[event.get("model", "")] = Failure(
+        failure = Failure(
             type=event["type"],
             message=event["message"],
             phase=event["phase"],
@@ -165,6 +166,12 @@ class EventLog:
             input_set=event.get("set"),
             call=event.get("call"),
         )
+        self.failures.setdefault(event.get("model", ""), []).append(failure)
+
+    @property
+    def own_failure(self) -> Failure | None:
+        """The last error that is no model's."""
+        return next(reversed(self.failures.get("", ())), None)
 
     @property
     def exits(self) -> bool:
@@ -265,15 +272,16 @@ def model_results(
     guilty = {opened.model: opened for opened in blamed}
     results = []
     for model in models:
-        failure = event_log.failures.get(model)
-        if model in guilty:
-            outcome, failure = process_outcome, None
-        elif failure is not None:
-            outcome = failure_outcome(failure)
-        elif model in event_log.ready_ns:
-            outcome = Outcome.COMPLETED
+        failures, blame = event_log.failures.get(model, []), guilty.get(model)
+        failure = None
+        if blame is not None:
+            outcome, phase = process_outcome, _phase_words(blame)
+        elif failures:
+            failure = failures[0]
+            outcome, phase = failure_outcome(failure), failure.phase
         else:
-            outcome = Outcome.NOT_RUN
+            outcome = Outcome.COMPLETED if model in event_log.ready_ns else Outcome.NOT_RUN
+            phase = event_log.last_phase.get(model, "")
         thread = event_log.threads.get(model, 0)
         start_ns = event_log.barrier_ns.get(thread)
         ready_ns = event_log.ready_ns.get(model)
@@ -281,8 +289,9 @@ def model_results(
             ModelResult(
                 model=model,
                 outcome=outcome,
-                phase=_phase_words(event_log, model, guilty.get(model)),
+                phase=phase,
                 failure=failure,
+                failed_requests=_failed_requests(failures, blame, process_outcome),
                 load_ns=event_log.load_ns.get(model),
                 ready_ns=ready_ns - start_ns if ready_ns is not None and start_ns is not None else None,
                 calls=tuple(event_log.calls.get(model, ())),
@@ -292,10 +301,24 @@ def model_results(
     return tuple(results)
 
 
-def _phase_words(event_log: EventLog, model: str, guilty: OpenPhase | None) -> str:
-    if guilty is not None and guilty.call is not None:
-        return f"{guilty.phase} {guilty.call} of {guilty.input_set}"
-    return guilty.phase if guilty is not None else event_log.last_phase.get(model, "")
+def _failed_requests(
+    failures: Sequence[Failure], blame: OpenPhase | None, process_outcome: Outcome
+) -> tuple[FailedRequest, ...]:
+    """Return the requests that a model did not answer, in order; an error outside of a call is of none."""
+    failed = [
+        FailedRequest(
+            input_set=failure.input_set, outcome=failure_outcome(failure), phase=failure.phase, failure=failure
+        )
+        for failure in failures
+        if failure.input_set is not None and failure.call is not None
+    ]
+    if blame is not None and blame.input_set is not None and blame.call is not None:
+        failed.append(FailedRequest(input_set=blame.input_set, outcome=process_outcome, phase=_phase_words(blame)))
+    return tuple(failed)
+
+
+def _phase_words(blame: OpenPhase) -> str:
+    return blame.phase if blame.call is None else f"{blame.phase} {blame.call} of {blame.input_set}"
 
 
 # An artifact that writes into the event_log can make it as large as its limit of files.

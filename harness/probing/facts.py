@@ -1,7 +1,7 @@
 """What is known after each stage of a run, one class per stage, and what stages touch the world with."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Self
@@ -214,6 +214,37 @@ class Probed(Answered):
     def draws(self, name: str) -> bool:
         """Whether a call of the model, alone in the new release, drew from the generator that all threads share."""
         return name in self.alone and f"draws:{name}" in self.alone[name].data
+
+    def served(self, name: str) -> Artifact | None:
+        """Return the artifact of a model with the requests that both releases answer alone, which servers are asked.
+
+        None where there is none, or where the new release fails in one that the old one answers: such a model would
+        only hide its neighbours.
+        """
+        artifact = self.exports[name].artifact if name in self.alone else None
+        if artifact is None:
+            return None
+        new, old = self.alone[name].models[0], self.baselines[name].results
+        if not all(result.made_calls for result in (new, *old)):
+            return None
+        failed_before = {request.input_set for result in old for request in result.failed_requests}
+        if any(request.input_set not in failed_before for request in new.failed_requests):
+            return None
+        kept = tuple(item for item in artifact.input_sets if item.name not in failed_before)
+        if not kept or not failed_before:
+            return artifact if kept else None
+        schedule = tuple(call for call in self.requests.model_run(artifact).schedule if call[0] not in failed_before)
+        return replace(artifact, input_sets=kept, schedule=schedule)
+
+    def in_a_server(self, name: str) -> Artifact:
+        """Return the artifact of a model as a server group has it: with all requests where only the old one fails."""
+        return self.served(name) or self.artifact(name)
+
+    def served_part(self, name: str, outputs: Outputs) -> Outputs:
+        """Return what a model has answered of the requests that a server is asked."""
+        asked = {item.name for item in self.in_a_server(name).input_sets}
+        calls = {key: tree for key, tree in outputs.calls.items() if key[0] in asked}
+        return outputs if len(calls) == len(outputs.calls) else replace(outputs, calls=calls)
 
 
 @dataclass(frozen=True, kw_only=True)

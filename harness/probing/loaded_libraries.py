@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ class LoadedLibraries:
     """What has become of the libraries of an environment.
 
     Attributes:
-        names: as they were asked for.
+        names: as they were asked for; ``versions``: of those that are modules and say one.
         paths: of all shared objects that came with them.
         operators: what they have registered.
         threads: how many more threads the zygote has since.
@@ -28,6 +28,7 @@ class LoadedLibraries:
     paths: tuple[str, ...]
     operators: tuple[str, ...] = ()
     threads: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_mark(cls, mark: Mapping[str, Any]) -> Self:
@@ -38,14 +39,25 @@ class LoadedLibraries:
             paths=tuple(mark["paths"]),
             operators=tuple(mark["operators"]),
             threads=max(after - before, 0),
+            versions=dict(mark["versions"]),
         )
+
+    @property
+    def words(self) -> str:
+        """The libraries with their versions: ``torchvision 0.21.0``."""
+        return ", ".join(f"{name} {self.versions.get(name, '')}".strip() for name in self.names)
+
+    def registers(self, operator: str) -> bool:
+        """Whether they register anything in the namespace of ``operator``."""
+        space = operator.partition("::")[0]
+        return any(name.partition("::")[0] == space for name in self.operators)
 
 
 def refused(run_dir: Path, environment: str) -> EnvironmentUnavailable | None:
     """Return the error where the worker of ``run_dir`` could not load a library, else None."""
     event_log = EventTail(run_dir / wire.EVENTS).refresh()
     name = str(event_log.marks.get("library", ""))
-    failure = event_log.failures.get("")
+    failure = event_log.own_failure
     if failure is not None and failure.phase == wire.LIBRARY:
         why = failure.first_line.removeprefix(f"{name}: ")
     elif any(opened.phase == wire.LIBRARY for opened in event_log.open.values()):

@@ -83,18 +83,21 @@ def take_old_answers(
         referred = 0 < index == repeats - 1 and artifact.kind is ArtifactKind.TORCHSCRIPT  # others hold their dtypes
         probes.append(effects.runner(requests.with_reference(request) if referred else request))
     results = tuple(probe.models[0] for probe in probes)
+    completed = any(result.outcome is Outcome.COMPLETED for result in results)
+    # Where no run answers every request, those that are answered are what the new release is held against.
     good = [
-        legible_outputs(probe.directory, artifact.model)
+        answers
         for probe in probes
-        if probe.models[0].outcome is Outcome.COMPLETED
+        if (not completed or probe.models[0].outcome is Outcome.COMPLETED)
+        and (answers := legible_outputs(probe.directory, artifact.model)).calls
     ]
-    golden = good[0] if good else _answered(probes[0].directory, artifact.model)
+    golden = good[0] if good else None
     reference = None
-    if good and len(probes[-1].models) > 1 and probes[-1].models[-1].outcome is Outcome.COMPLETED:
+    if good and len(probes[-1].models) > 1 and probes[-1].models[-1].made_calls:
         reference = legible_outputs(probes[-1].directory, reference_name(artifact.model))
     return OldAnswers(
         results=results,
-        directory=probes[0].directory if good else "",
+        directory=probes[0].directory if completed else "",
         golden=golden,
         repeats=_shared(golden, good[1:]),
         other_threads=(
@@ -117,11 +120,6 @@ def _with_other_threads(artifact: Artifact, facts: Provisioned, effects: Effects
         probe = effects.runner(
             facts.requests.run(side, [artifact], floor_deadline(settings.deadlines), profile=profile)
         )
-        if probe.models[0].outcome is Outcome.COMPLETED:
-            found.append(legible_outputs(probe.directory, artifact.model))
+        if probe.models[0].made_calls and (answers := legible_outputs(probe.directory, artifact.model)).calls:
+            found.append(answers)
     return tuple(found)
-
-
-def _answered(directory: str, model: str) -> Outputs | None:
-    outputs = legible_outputs(directory, model)
-    return outputs if outputs.calls else None

@@ -24,6 +24,7 @@ from harness.probing.conclusion import Ending, conclude
 from harness.probing.lacking import lacked
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.probing.requests import request_key, wire_request
+from harness.probing.rest import unreached, with_rest
 from harness.probing.zygote import Child, Zygote, start
 from harness.store import codec, probe_files
 from harness.store.results import ResultStore, WhyNot
@@ -206,6 +207,11 @@ class ZygoteRunner:
             result = self._alone(request, key)
         if self._closed:
             raise InternalError("the probe runner was closed in the middle of a probe")  # which may have died of it
+        rest = unreached(request, result)
+        if rest is not None:
+            answered = self(rest)
+            result = with_rest(result, answered)
+            codec.write_atomically(self._folder / key / probe_files.REST, Path(answered.directory).name.encode())
         if not result.outcomes & UNCLEAR:  # else it is no answer, to keep for ``--resume``
             self.results.save(key, result)
         return result

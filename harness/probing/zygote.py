@@ -207,7 +207,7 @@ class Zygote:
 
     def _why_dead(self) -> str:
         tail = EventTail(self._run_dir / wire.EVENTS)
-        failure = tail.refresh().failures.get("")
+        failure = tail.refresh().own_failure
         if failure is not None:
             as_error = f" ({WARNING_IS_ERROR})" if failure.type.endswith("Warning") else ""
             return f"torch cannot be imported: {failure.type}: {failure.first_line}{as_error}"

@@ -93,15 +93,17 @@ def _alone(facts: Judged, effects: Effects, end_ns: int) -> Mapping[tuple[str, s
     profiles = {"new": new_profile(facts.plan), "old": facts.plan.settings.profile}
 
     def rates(name: str) -> FailureRates | None:
-        failed = failing[name]
+        failed, input_set, of_new = failing[name]
 
         def ask(side: str, repeat: int) -> SearchAnswer:
             artifact, deadline = facts.artifact(name), patient(name, facts)
             request = facts.requests.run(side, [artifact], deadline, profile=profiles[side], repeat=repeat)
-            return _said(effects.runner(replace(request, look=False)).models[0])
+            return said(effects.runner(replace(request, look=False)).models[0])
 
-        of_new = failed is facts.alone[name].models[0]
-        known = [_said(result) for result in facts.baselines[name].results] if of_new else []
+        def said(result: ModelResult) -> SearchAnswer:
+            return _said(result.of_request(input_set) if input_set else result)
+
+        known = [said(result) for result in facts.baselines[name].results] if of_new else []
         found = rates_of(
             ask,
             {failed.outcome.value},
@@ -110,14 +112,17 @@ def _alone(facts: Judged, effects: Effects, end_ns: int) -> Mapping[tuple[str, s
             known=known,
         )
         effects.progress.step(name)
-        return found if found.new.runs + found.old.runs > len(known) else None
+        return replace(found, input_set=input_set) if found.new.runs + found.old.runs > len(known) else None
 
     asked = zip(failing, pool.each(rates, failing, jobs=facts.plan.settings.jobs), strict=True)
     return {(name, "alone"): _by_itself(name, 1, found) for name, found in asked if found is not None}
 
 
-def _failing_alone(name: str, facts: Judged) -> ModelResult | None:
-    """Return how a model fails alone: in the new release, else now and then in the old one; None if it does not."""
+def _failing_alone(name: str, facts: Judged) -> tuple[ModelResult, str, bool] | None:
+    """Return how a model fails alone, in which request, and whether in the new release; None if it does not.
+
+    Else it fails now and then in the old one. Of several requests it is the first that fails otherwise than before.
+    """
     cell = _cell(name, "alone", facts)
     if cell is None or name not in facts.alone or cell.status not in ASKED_ALONE:
         return None
@@ -126,9 +131,16 @@ def _failing_alone(name: str, facts: Judged) -> ModelResult | None:
     if any(result.outcome not in {Outcome.COMPLETED, *shown, *UNCLEAR} for result in old):
         return None  # such as what is not supported there: a run more says the same
     if new.outcome in shown:
-        return new
+        failed = [(new.of_request(item.input_set), item.input_set) for item in new.failed_requests]
+        failed = [(result, input_set) for result, input_set in failed if result.outcome in shown]
+        failed.sort(key=lambda item: any(item[0].fails_like(before.of_request(item[1])) for before in old))
+        return (*next(iter(failed), (new, "")), True)
     completed = new.outcome is Outcome.COMPLETED and any(result.outcome is Outcome.COMPLETED for result in old)
-    return next((result for result in old if completed and result.outcome in shown), None)
+    before = next((result for result in old if completed and result.outcome in shown), None)
+    if before is None:
+        return None
+    input_set = next((item.input_set for item in before.failed_requests if item.outcome is before.outcome), "")
+    return before.of_request(input_set) if input_set else before, input_set, False
 
 
 def _said(result: ModelResult) -> SearchAnswer:

@@ -34,7 +34,7 @@ from harness.startup.larger_inputs import larger_inputs
 from harness.startup.launch import Launcher
 from harness.startup.readiness import slow_starts
 from harness.system import pool
-from harness.tensors.outputs import same_answers
+from harness.tensors.outputs import Outputs, same_answers
 from harness.worker import wire
 
 # With the round that seemed slow each side has three then, of which the median counts.
@@ -64,9 +64,9 @@ def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
         found = {name: scenario_result(new, name) for name in members}
         effects.progress.red(name for name, result in found.items() if result.result.failed)
         runs = [new]
-        alone = {name: facts.alone[name].directory for name in members}
+        alone = {name: facts.served_part(name, legible_outputs(facts.alone[name].directory, name)) for name in members}
         asks = any(probe.memory for probe in new.probes)  # whether it grows is held against the old release
-        asks = asks or any(_otherwise_than_alone(name, found[name], alone[name]) for name in members)
+        asks = asks or any(_otherwise_than_alone(found[name], alone[name]) for name in members)
         if asks and "old" in effects.environments:
             runs.append(bring_up(_launcher(scenario, "old", facts, effects), group, members))
         effects.progress.step(f"{scenario.words}: {group}")
@@ -149,11 +149,10 @@ def _launcher(scenario: Scenario, side: str, facts: WithWorker, effects: Effects
     return Launcher(scenario=scenario, side=side, profile=profile, facts=facts, effects=effects)
 
 
-def _otherwise_than_alone(name: str, found: ScenarioResult, directory: str) -> bool:
+def _otherwise_than_alone(found: ScenarioResult, alone: Outputs) -> bool:
     """Whether a model failed beside others, or answered other bits: then the old release is asked whether it does."""
     if found.failures or found.served_otherwise is not None or found.graph is not None:
         return True
-    alone = legible_outputs(directory, name)
     return any(not same_answers(alone, legible_outputs(beside, copy)) for copy, beside in found.answers)
 
 
@@ -172,9 +171,9 @@ def _is_repetition(scenario: Scenario, facts: WithWorker) -> bool:
 
 
 def works_alone(name: str, facts: Probed) -> bool:
-    """Whether the model loads and answers alone in the new release; otherwise it would only hide its neighbours."""
+    """Whether the model answers alone in the new release, all that is asked or what the old release answers too."""
     completed = name in facts.alone and facts.alone[name].models[0].outcome is Outcome.COMPLETED
-    return completed and bool(facts.artifact(name).input_sets)
+    return (completed and bool(facts.artifact(name).input_sets)) or facts.served(name) is not None
 
 
 def _members(scenario: Scenario, group: Sequence[str], facts: WithWorker) -> tuple[str, ...]:
@@ -183,7 +182,7 @@ def _members(scenario: Scenario, group: Sequence[str], facts: WithWorker) -> tup
 
 def takes_part(scenario: Scenario, name: str, facts: WithWorker) -> bool:
     """Whether the scenario can say anything about the model."""
-    artifact = facts.exports[name].artifact
+    artifact = facts.in_a_server(name) if facts.exports[name].artifact is not None else None
     if artifact is None or (scenario.python_only and name not in facts.for_python):
         return False
     if scenario.native_only and artifact.kind is ArtifactKind.PROGRAM:

@@ -13,7 +13,8 @@ def larger_inputs(artifact: Artifact) -> Tree | None:
 
     Only input sets of the same method that have the same tensors are held against the first one.
     """
-    entries = read_inputs(Path(artifact.inputs_dir)).entries
+    asked = {item.name for item in artifact.input_sets}
+    entries = [entry for entry in read_inputs(Path(artifact.inputs_dir)).entries if entry[0] in asked]
     if not entries:
         return None
     (_, method, first), *others = entries

@@ -124,7 +124,7 @@ class Launcher:
         if floor_s is not None:
             deadlines = replace(deadlines, floor_s=floor_s)
         deadline = deadline_after(deadlines, baselines, contention=len(script.threads))
-        artifacts = [replace(self.facts.artifact(model_of(name)), model=name) for name in names]
+        artifacts = [replace(self.facts.in_a_server(model_of(name)), model=name) for name in names]
         request = self.facts.requests.run(
             self.side,
             artifacts,

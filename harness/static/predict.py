@@ -17,6 +17,7 @@ from harness.domain.archive import (
 )
 from harness.domain.prediction import Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.errors import ExitCode
+from harness.static.operator_libraries import how_to_give
 from harness.static.predict_programs import program_findings
 from harness.static.schema_fit import Fit, covers, fit, may_answer, why_not
 from harness.static.semantics import changes_between
@@ -153,7 +154,7 @@ def _judge_use(
             yield _about(use, OPERATOR_MISSING, Weight.STOPS, f"torch {target.torch} does not have it", EXPORT_AGAIN)
         else:
             text = f"torch {target.torch} alone does not have it: a library must register {namespace}::"
-            yield _about(use, "custom_library_missing", Weight.STOPS, text, "load that library before the archive")
+            yield _about(use, "custom_library_missing", Weight.STOPS, text, how_to_give(namespace))
         return
     fits = {schema: fit(schema, use) for schema in schemas}
     best = max(fits.values())
@@ -207,7 +208,7 @@ def _other_needs(
             subject=name,
             text=f"torch {target.torch} does not have the class"
             + ("" if own else "; a library may register it before the archive is loaded"),
-            what_to_do="export again without it" if own else "load that library before the archive",
+            what_to_do="export again without it" if own else how_to_give(name.partition(".")[0]),
         )
     for name in facts.type_names:
         if name not in target.type_names:

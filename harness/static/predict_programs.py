@@ -19,6 +19,7 @@ from harness.domain.archive import (
 )
 from harness.domain.prediction import StaticFinding, Weight
 from harness.domain.text import first_few
+from harness.static.operator_libraries import how_to_give
 
 EXPORT_THERE = "export it in that release, or in an older one"
 EXPORT_AGAIN = "export it again: in 2.8 or later for 2.8 or later"
@@ -144,7 +145,7 @@ def _known_operators(target: OperatorRegistry) -> set[str]:
 def _missing_operator(operator: str, torch: str, *, library: str) -> StaticFinding:
     if library:
         text = f"torch {torch} alone does not have it: a library must register {library}::"
-        return _of(operator, "custom_library_missing", Weight.STOPS, text, "name that library with --library")
+        return _of(operator, "custom_library_missing", Weight.STOPS, text, how_to_give(library))
     return _of(operator, "operator_missing", Weight.STOPS, f"torch {torch} does not have it", EXPORT_THERE)
 
 

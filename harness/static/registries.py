@@ -167,7 +167,7 @@ def _ask(environment: Environment, run_dir: Path, patience: Patience) -> Dump:
         refused = loaded_libraries.refused(run_dir, environment.name)
         if refused is not None:
             raise refused
-        failure = EventTail(run_dir / wire.EVENTS).refresh().failures.get("")
+        failure = EventTail(run_dir / wire.EVENTS).refresh().own_failure
         lines = (run_dir / wire.STDERR).read_text(errors="replace").strip().splitlines()
         why = f"{failure.type}: {failure.first_line}" if failure else lines[-1][:300] if lines else "no output"
         raise EnvironmentUnavailable(

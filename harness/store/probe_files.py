@@ -16,12 +16,13 @@ from harness.system import files
 from harness.worker import wire
 
 RESULT = "result.json"
+REST = "rest"  # names the probe of the requests that this one's process did not live to be asked
 PACKED = "probe.zip"
 GATHERED = "probes.zip"
 COMMENT = b"the probes of a run"
 # What else lies in the folder is read by later workers, or was made by the model; it stays.
 NAMES = (
-    *(wire.REQUEST, wire.EVENTS, wire.STDOUT, wire.STDERR, RESULT),
+    *(wire.REQUEST, wire.EVENTS, wire.STDOUT, wire.STDERR, RESULT, REST),
     *(f"{wire.OUTPUTS}/{wire.TENSORS_INDEX}", f"{wire.OUTPUTS}/{wire.TENSORS_BIN}"),
 )
 # A larger file stays as well, to be mapped where it is. Only large ones are: a mapping holds a descriptor for the whole
@@ -79,13 +80,26 @@ def gather(probes: Path, linked: Collection[Path]) -> None:
 
 
 def remove_foreign(folder: Path) -> None:
-    """Remove a zip file from the folder of a probe that has just ended: its model has made it.
+    """Remove files of ours from the folder of a probe that has just ended: its model has made them.
 
     Raises:
-        RunDirError: it cannot be removed.
+        RunDirError: one cannot be removed.
     """
-    if os.path.lexists(folder / PACKED):
-        files.remove(folder / PACKED)
+    for name in (PACKED, REST):
+        if os.path.lexists(folder / name):
+            files.remove(folder / name)
+
+
+def rest_of(folder: Path) -> Path | None:
+    """Return the folder of the probe that goes on where this one's process ended; None where none does.
+
+    Raises:
+        RunDirError: the zip file is damaged.
+    """
+    try:
+        return folder.parent / read(folder, REST).decode()
+    except OSError:
+        return None
 
 
 def opened(folder: Path, name: str) -> BinaryIO:

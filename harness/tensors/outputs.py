@@ -1,7 +1,7 @@
 """The outputs of one process, call by call, and the side effects of its calls."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from harness.tensors.decode import Buffer, DecodeError
@@ -39,6 +39,20 @@ class Outputs:
     effects: Mapping[CallKey, SideEffects] | None = None
 
 
+def joined(first: Outputs, rest: Outputs) -> Outputs:
+    """Return the answers of two processes as those of one; their bytes follow each other."""
+    moved = len(first.buffer)
+    effects = {
+        key: replace(found, changed={path: _moved(tree, moved) for path, tree in found.changed.items()})
+        for key, found in (rest.effects or {}).items()
+    }
+    return Outputs(
+        calls={**first.calls, **{key: _moved(tree, moved) for key, tree in rest.calls.items()}},
+        buffer=bytes(first.buffer) + bytes(rest.buffer),
+        effects={**(first.effects or {}), **effects},
+    )
+
+
 def side_effects(line: Mapping[str, Any]) -> SideEffects:
     """Return what a line of ``tensors.jsonl`` says beside the output.
 
@@ -73,6 +87,13 @@ def _answer(outputs: Outputs, key: CallKey) -> object:
     effects = (outputs.effects or {}).get(key, NOTHING)
     changed = {path: _without_offsets(tree) for path, tree in effects.changed.items()}
     return _without_offsets(outputs.calls[key]), changed, effects.shared
+
+
+def _moved(tree: Tree, by: int) -> Any:
+    """Return a tree whose tensors lie so many bytes later."""
+    if isinstance(tree, dict):
+        return {key: value + by if key == "offset" and isinstance(value, int) else value for key, value in tree.items()}
+    return [_moved(item, by) for item in tree] if isinstance(tree, list) else tree
 
 
 def _without_offsets(tree: Tree) -> object:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from harness.store import probe_files
 from harness.store.probe_files import IN_MEMORY_BYTES
 from harness.tensors.decode import Buffer, DecodeError
-from harness.tensors.outputs import Outputs, side_effects
+from harness.tensors.outputs import Outputs, joined, side_effects
 from harness.worker import wire
 
 BEGIN = re.compile(rb'\{"model": ?"([\w.#@+-]+)"')  # of a line, as workers write it
@@ -21,12 +21,17 @@ DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowE
 
 
 def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUTS) -> Outputs:
-    """Return the outputs of ``model`` in a probe's directory; empty where it recorded none.
+    """Return the outputs of ``model`` in a probe's directory and in those that go on with it.
 
     Raises:
         DecodeError: the record is damaged, or larger than the worker writes it.
     """
     probe = Path(directory)
+    outputs, rest = _outputs(probe, model, folder), probe_files.rest_of(probe)
+    return outputs if rest is None else joined(outputs, read_outputs(rest, model, folder=folder))
+
+
+def _outputs(probe: Path, model: str, folder: str) -> Outputs:
     calls, effects = {}, {}
     size = 0
     try:

@@ -60,12 +60,13 @@ def threads_now():
 
 
 def report():
-    """Return what the controller is told: names, paths of what was loaded, operators, threads before and after."""
+    """Return what the controller is told: names, versions, paths of what was loaded, operators, threads around that."""
     return {
         "names": list(Loaded.names),
         "paths": sorted(torch.ops.loaded_libraries),
         "operators": list(Loaded.operators),
         "threads": list(Loaded.threads),
+        "versions": {name: version for name in Loaded.names if (version := version_of(name))},
     }
 
 
@@ -74,13 +75,12 @@ def words():
     programs = {name for name in Loaded.names if setters.is_program(name)}
     paths = sorted(programs.union(torch.ops.loaded_libraries))
     files = ["%s %s" % (os.path.basename(path), digest(path)) for path in paths]
-    modules = [version_of(name) for name in Loaded.names if not setters.is_file(name)]
+    modules = [("%s %s" % (name, version_of(name))).strip() for name in Loaded.names if not setters.is_file(name)]
     return ", ".join(modules + files) if Loaded.names else ""
 
 
 def version_of(name):
-    version = getattr(importlib.import_module(name), "__version__", "")
-    return "%s %s" % (name, version) if version else name
+    return "" if setters.is_file(name) else str(getattr(importlib.import_module(name), "__version__", ""))
 
 
 def digest(path):

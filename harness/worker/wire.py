@@ -96,8 +96,9 @@ A request of verb ``serve``, ``registry`` or ``benchmark`` has ``libraries``: op
 each in a phase ``library`` after the mark ``library`` with its name. A name that ends in ``.py`` is a file of Python,
 any other with a slash or the end ``.so`` a shared object, the rest are importable modules. What cannot be loaded is an
 error ``LibraryNotLoaded`` of that phase, its name first, and the worker leaves. The mark ``libraries`` (of these, and
-of ``fingerprint``, whose process is a fork of the zygote) tells ``names``, ``paths`` of all shared objects that came
-with them, ``operators`` that they have registered, and ``threads`` before and after. To the C++ worker ``libraries``
+of ``fingerprint``, whose process is a fork of the zygote) tells ``names``, ``versions`` of the modules among them,
+``paths`` of all shared objects that came with them, ``operators`` that they have registered, and ``threads`` before
+and after. To the C++ worker ``libraries``
 are those paths (none, if Python modules register all): it opens them, with ``companions`` before them where one cannot
 be opened alone. Its mark ``libraries`` tells ``not_opened`` (path -> why) and ``missing``: which of ``operators`` are
 not known then. Where none of them has registered ``device`` it says so in the mark ``no_device``, its name, and leaves.

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.correctness.compare import compare_model, worst_comparison
+from harness.correctness.compare import compare_alone, worst_comparison
 from harness.decision.cells import judge_alone
 from harness.decision.judge import judge_initialized
 from harness.domain.diagnosis import Cure, Setting
 from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import Deadline, ProbeResult, ServingProfile
+from harness.domain.probe import Deadline, ModelResult, ProbeResult, ServingProfile
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import patient
 from harness.probing.facts import Answered, Attributed, Effects, Judged, Probed, Provisioned, new_profile
@@ -107,11 +107,12 @@ def profile_with(facts: Provisioned, settings: Sequence[Setting]) -> ServingProf
 def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
     found = Cure(names=tuple(setting.name for setting in settings), cures=False)
     repeats, rarely = clean_repeats_alone(trial.seen) if trial.cell.scenario == "alone" else (1, "")
+    partly = _fails_partly(facts.baselines[trial.cell.model].results)
     for repeat in range(repeats):
         verdict, probe, without_effect = _verdict_under(trial, settings, facts, effects, repeat=repeat)
         if without_effect:
             return replace(found, untestable=True, note=without_effect)
-        if verdict.status is not Status.PASS:
+        if verdict.status is not Status.PASS and not (verdict.status is Status.SAME_FAIL and partly):
             as_uncured = _as_uncured(trial, probe, facts)
             note = f"{_still(verdict, trial.cell)}{', every bit as without it' if as_uncured else ''}"
             untestable = verdict.status is not Status.FAIL
@@ -144,6 +145,13 @@ def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Attri
     return replace(found, repeats=min(clean, default=found.repeats), note="; ".join(filter(None, notes)))
 
 
+def _fails_partly(old: Sequence[ModelResult]) -> bool:
+    """Whether the old release fails in some requests and answers others: then to fail like it is no worse."""
+    failed = {request.input_set for result in old for request in result.failed_requests}
+    answered = {call.input_set for result in old for call in result.calls}
+    return bool(failed) and bool(answered - failed)
+
+
 def _verdict_under(
     trial: Trial, settings: Sequence[Setting], facts: Answered, effects: Effects, *, repeat: int
 ) -> tuple[CellVerdict, ProbeResult, str]:
@@ -152,12 +160,11 @@ def _verdict_under(
     profile = profile_with(facts, settings)
     request = facts.requests.run("new", [facts.artifact(model)], trial.deadline, profile=profile, repeat=repeat)
     probe = effects.runner(replace(request, look=False))  # where it hangs has been told of the model without them
-    completed = probe.models[0].outcome is Outcome.COMPLETED
     verdict = judge_alone(
         trial.cell.cell,
         old=facts.baselines[model].results,
         new=probe.models[0],
-        comparison=compare_model(model, probe.directory, facts.baselines[model], facts) if completed else None,
+        comparison=compare_alone(model, probe, facts.baselines[model], facts),
         old_name=effects.environments["old"].name,
         new_name=effects.environments["new"].name,
         exit_detail=probe.exit_detail,

@@ -230,30 +230,38 @@ class Stage {
   }
 
   void make_calls(ServedModel& served, int thread) {
+    std::exception_ptr failed;
     for (const auto& [set, calls] : served.schedule()) {
-      for (std::int64_t index = 0; index < calls; ++index) {
-        const auto [prepared, output] = call(served, set, index, thread);
-        log_.phase(wire::kRecord, {served.name(), thread}, [&, &set = set, &made = *prepared, &answer = output] {
-          if (threads_.size() == 1 && draw_.count(served.name()) == 0 && served.has_drawn()) {
-            draw_.insert(served.name());
-            log_.mark(("draws:" + served.name()).c_str(), json::Object().text("set", set).integer("call", index).str());
-          }
-          writer_.write(answer, served.side_effects(set, made, answer), served.name(), set, index);
-          const bool is_served = servers_.count(served.name()) > 0 && set == served.schedule()[0].set;
-          if (is_served) served.stable_answer().learn(answer);
-        });
+      try {
+        for (std::int64_t index = 0; index < calls; ++index) make_call(served, {served.name(), thread, set, index});
+      } catch (const PhaseFailed&) {  // of this request; the others are made all the same
+        failed = std::current_exception();
       }
     }
+    if (failed) std::rethrow_exception(failed);
     log_.emit("ready", json::Object().text("model", served.name()).integer("thread", thread));
   }
 
+  void make_call(ServedModel& served, const Place& place) {
+    const std::string& set = *place.set;
+    const std::int64_t index = *place.call;
+    const auto [prepared, output] = call(served, place);
+    log_.phase(wire::kRecord, place, [&, &made = *prepared, &answer = output] {
+      if (threads_.size() == 1 && draw_.count(served.name()) == 0 && served.has_drawn()) {
+        draw_.insert(served.name());
+        log_.mark(("draws:" + served.name()).c_str(), json::Object().text("set", set).integer("call", index).str());
+      }
+      writer_.write(answer, served.side_effects(set, made, answer), served.name(), set, index);
+      const bool is_served = servers_.count(served.name()) > 0 && set == served.schedule()[0].set;
+      if (is_served) served.stable_answer().learn(answer);
+    });
+  }
+
   // Returns the call, with its arguments as it has left them, and its output.
-  std::pair<std::optional<PreparedCall>, c10::IValue> call(ServedModel& served, const std::string& set,
-                                                           std::int64_t index, int thread) {
-    const Place place{served.name(), thread, set, index};
+  std::pair<std::optional<PreparedCall>, c10::IValue> call(ServedModel& served, const Place& place) {
     std::optional<PreparedCall> prepared;
     c10::IValue output;
-    log_.phase(wire::kPrepare, place, [&] { prepared = served.prepare(set); });
+    log_.phase(wire::kPrepare, place, [&] { prepared = served.prepare(*place.set); });
     log_.phase(wire::kCall, place, [&] {
       return Launcher(ways_, wire::kCall, place).run([&] {
         output = prepared->make();

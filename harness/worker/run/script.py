@@ -145,19 +145,28 @@ class Stage:
         self._model_step(name, lambda served: self._make_calls(served, thread))
 
     def _make_calls(self, served, thread):
+        failed = None
         for set_name, calls in served.schedule:
-            for index in range(calls):
-                output, arguments = serving.call(served, self._log, set_name, index, thread)
-                self._kept[thread].append((output, arguments))
-                with self._log.phase(wire.RECORD, model=served.name, thread=thread):
-                    if len(self._threads) == 1 and served.name not in self._draws and served.has_drawn():
-                        self._draws.add(served.name)
-                        self._log.mark("draws:" + served.name, {"set": set_name, "call": index})
-                    effects = served.side_effects(set_name, arguments, output)
-                    self._writer.write(output, model=served.name, set=set_name, call=index, **effects)
-                    if served.name in self._servers and set_name == served.schedule[0][0]:
-                        served.stable_answer.learn(output)
+            try:
+                for index in range(calls):
+                    self._make_call(served, set_name, index, thread)
+            except events.PhaseFailed as failure:  # of this request; the others are made all the same
+                failed = failure
+        if failed is not None:
+            raise failed
         self._log.emit("ready", model=served.name, thread=thread)
+
+    def _make_call(self, served, set_name, index, thread):
+        output, arguments = serving.call(served, self._log, set_name, index, thread)
+        self._kept[thread].append((output, arguments))
+        with self._log.phase(wire.RECORD, model=served.name, thread=thread, set=set_name, call=index):
+            if len(self._threads) == 1 and served.name not in self._draws and served.has_drawn():
+                self._draws.add(served.name)
+                self._log.mark("draws:" + served.name, {"set": set_name, "call": index})
+            effects = served.side_effects(set_name, arguments, output)
+            self._writer.write(output, model=served.name, set=set_name, call=index, **effects)
+            if served.name in self._servers and set_name == served.schedule[0][0]:
+                served.stable_answer.learn(output)
 
     def _serve(self, thread, name, latch):
         serve = self._keep_serving if self._rests else self._call_without_rest

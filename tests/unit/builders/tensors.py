@@ -13,7 +13,7 @@ import pytest
 
 from harness.domain.measurement import ArmSample, Block, PairSample
 from harness.tensors.decode import Decoded, decode
-from harness.tensors.outputs import Outputs
+from harness.tensors.outputs import CallKey, Outputs
 from harness.worker import wire
 
 Array = npt.NDArray[Any]
@@ -88,6 +88,17 @@ def outputs(*values: Any, input_set: str = "example", hashed: bool = True) -> Ou
 def write_answers(folder: Path, trees: Mapping[str, Tree], buffer: bytes = b"") -> str:
     """Write what models answered to the first call of their example in a probe; return its folder."""
     lines = [{"model": name, "set": "example", "call": 0, "tree": tree} for name, tree in trees.items()]
+    return _write(folder, lines, buffer)
+
+
+def write_calls(folder: Path, calls: Mapping[CallKey, Tree], model: str = "m") -> str:
+    """Write what one model answered to some calls in a probe; return its folder."""
+    return _write(
+        folder, [{"model": model, "set": name, "call": call, "tree": tree} for (name, call), tree in calls.items()]
+    )
+
+
+def _write(folder: Path, lines: Sequence[Mapping[str, Any]], buffer: bytes = b"") -> str:
     (folder / wire.OUTPUTS).mkdir(parents=True, exist_ok=True)
     (folder / wire.OUTPUTS / wire.TENSORS_BIN).write_bytes(buffer)
     (folder / wire.OUTPUTS / wire.TENSORS_INDEX).write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -13,11 +13,11 @@ from harness.correctness.compare import compare, differs, otherwise_than_alone, 
 from harness.correctness.outputs import compare_outputs
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome
-from harness.domain.probe import model_of
+from harness.domain.probe import FailedRequest, model_of
 from harness.probing.facts import Decided, Initialized, OldAnswers, ScenarioResult
 from harness.tensors.outputs import Outputs
 from tests.unit.builders.stages import in_scenario, declared, effects, known, planned, probed, result
-from tests.unit.builders.tensors import write_answers
+from tests.unit.builders.tensors import write_answers, write_calls
 
 GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
 
@@ -220,17 +220,32 @@ def test_model_that_is_red_alone_and_answered_nowhere_beside_others_has_no_compa
     assert together(red_alone(group(tmp_path, new={"n": 1}))) == {"n": True}
 
 
-@pytest.mark.parametrize(("before", "compared"), [(Outcome.CRASH, ["output"]), (Outcome.COMPLETED, [])])
-def test_calls_before_a_failure_are_compared_where_the_old_release_fails_too(
-    tmp_path: Path, before: Outcome, compared: list[str]
-) -> None:
+@pytest.mark.parametrize("before", [Outcome.CRASH, Outcome.COMPLETED])
+def test_calls_before_a_failure_are_compared_whether_the_old_release_fails_too(tmp_path: Path, before: Outcome) -> None:
     facts = group(tmp_path, new={"m": 1, "n": 1})
-    failed = probed(result("m", Outcome.CRASH), directory=record(tmp_path / "failed", m=2))
-    baseline = OldAnswers(results=(result("m", before),) * 2, golden=GOLDEN)
+    crash = (FailedRequest(input_set="example", outcome=Outcome.CRASH, phase="call 1 of example"),)
+    failed = probed(result("m", Outcome.CRASH, failed_requests=crash), directory=record(tmp_path / "failed", m=2))
+    old = result("m", before, failed_requests=crash if before is Outcome.CRASH else ())
+    baseline = OldAnswers(results=(old, old), golden=GOLDEN)
     found = compare(
         replace(facts, alone={"m": failed}, baselines={"m": baseline}, initialized={}), effects()
     ).comparisons
-    assert [item.path for comparison in found.values() for call in comparison.calls for item in call.tree] == compared
+    (comparison,) = found.values()
+    assert [item.path for call in comparison.calls for item in call.tree] == ["output"]
+    assert not comparison.missing_calls
+
+
+def test_requests_that_both_releases_answer_are_compared_whatever_becomes_of_others(tmp_path: Path) -> None:
+    asked = {("first", 0): ["int", 1], ("half", 0): ["int", 1], ("last", 0): ["int", 1]}
+    fails = FailedRequest(input_set="half", outcome=Outcome.RUNTIME_ERROR, phase="call")
+    old = result("m", Outcome.RUNTIME_ERROR, failed_requests=(fails,))
+    golden = Outputs(calls={key: tree for key, tree in asked.items() if key[0] != "half"})
+    folder = write_calls(tmp_path / "new", {**asked, ("last", 0): ["int", 2]})
+    facts = known(planned("m"), alone={"m": probed(result("m"), directory=folder)})
+    baseline = OldAnswers(results=(old, old), golden=golden)
+    found = compare(replace(facts, baselines={"m": baseline}, initialized={}), effects()).comparisons["m", "alone"]
+    assert {call.input_set: bool(call.tree) for call in found.calls} == {"first": False, "last": True}
+    assert not found.missing_calls
 
 
 @pytest.mark.parametrize(("tolerance", "differing"), [(None, True), (0.5, False), (0.01, True)])

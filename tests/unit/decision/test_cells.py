@@ -12,7 +12,7 @@ from harness.domain.diagnosis import FailureRates, Tally
 from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity, status_of
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import CallRecord, Failure, ModelResult
+from harness.domain.probe import CallRecord, FailedRequest, Failure, ModelResult
 from harness.domain.text import error_line
 from harness.domain.verdict import CellVerdict
 from harness.hang.story import failure_finding
@@ -356,3 +356,89 @@ def test_line_that_only_announces_the_next_takes_it_along() -> None:
     message = "\naten::pad(Tensor a) -> Tensor:\nExpected at most 3 arguments but found 4.\n  File x\n"
     failure = Failure(type="RuntimeError", message=message, phase="load")
     assert error_line(failure) == "aten::pad(Tensor a) -> Tensor: Expected at most 3 arguments but found 4."
+
+
+# requests
+
+
+def of_requests(**outcomes: Outcome) -> ModelResult:
+    """Return what became of a model whose requests ended so, in the order of their names."""
+    failed = tuple(
+        FailedRequest(input_set=name, outcome=outcome, phase=f"call 0 of {name}")
+        for name, outcome in outcomes.items()
+        if outcome is not Outcome.COMPLETED
+    )
+    answered = (name for name, outcome in outcomes.items() if outcome is Outcome.COMPLETED)
+    calls = tuple(CallRecord(input_set=name, call=0, duration_ns=1) for name in answered)
+    outcome = failed[0].outcome if failed else Outcome.COMPLETED
+    phase = failed[0].phase if failed else ""
+    return result(outcome, phase=phase, calls=calls, failed_requests=failed)
+
+
+def asked(old: ModelResult, new: ModelResult, *wrong: str) -> CellVerdict:
+    """Return the verdict where both releases were asked; what both answered is equal but for the ``wrong`` ones."""
+    both = [call.input_set for call in new.calls if call in old.calls]
+    calls = [call(tensor() if name in wrong else equal(), input_set=name) for name in both]
+    return alone([old, old], new, compared(*calls))
+
+
+ERROR, WELL = Outcome.RUNTIME_ERROR, Outcome.COMPLETED
+
+
+@pytest.mark.parametrize("broken", ["a", "b"])
+def test_request_that_failed_before_hides_no_other_answer(broken: str) -> None:
+    other = "b" if broken == "a" else "a"
+    old = of_requests(**{name: ERROR if name == broken else WELL for name in "ab"})
+    judged = asked(old, of_requests(a=WELL, b=WELL), other)
+    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
+    assert "works now, failed before" in judged.note
+
+
+@pytest.mark.parametrize("outcome", FAILING)
+def test_request_that_fails_in_both_releases_hides_no_other_answer(outcome: Outcome) -> None:
+    both = of_requests(a=outcome, b=WELL)
+    judged = asked(both, both, "b")
+    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
+    assert "fails before the upgrade too" in judged.note
+
+
+@pytest.mark.parametrize("outcome", FAILING)
+def test_request_that_fails_now_is_a_regression_though_another_failed_before(outcome: Outcome) -> None:
+    judged = asked(of_requests(a=ERROR, b=WELL), of_requests(a=ERROR, b=outcome))
+    assert (judged.status, kinds(judged)) == (Status.FAIL, [OUTCOME_KIND[outcome]])
+    judged = asked(of_requests(a=ERROR, b=WELL), of_requests(a=WELL, b=outcome))
+    assert (judged.status, kinds(judged)) == (Status.FAIL, [OUTCOME_KIND[outcome]])
+
+
+@pytest.mark.parametrize("new", [{"a": WELL, "b": WELL}, {"a": ERROR, "b": WELL}])
+def test_only_the_request_that_failed_before_is_called_so(new: dict[str, Outcome]) -> None:
+    judged = asked(of_requests(a=ERROR, b=WELL), of_requests(**new))
+    assert judged.status is Status.SAME_FAIL
+    assert "call 0 of a" in judged.note
+
+
+def test_request_that_fails_elsewhere_than_before_is_a_regression() -> None:
+    old, new = of_requests(a=ERROR, b=WELL), of_requests(a=WELL, b=ERROR)
+    assert asked(old, new).status is Status.FAIL
+
+
+def test_request_that_no_release_got_to_is_not_decided() -> None:
+    both = of_requests(a=Outcome.CRASH, b=Outcome.NOT_RUN)
+    judged = asked(both, both)
+    assert (judged.status, set(kinds(judged))) == (Status.INCONCLUSIVE, {"not_measured"})
+    assert judged.findings[0].message == f"does not get as far as call 0 of b in {OLD}, alone"
+
+
+def test_call_before_the_one_that_failed_before_is_compared() -> None:
+    old = of_requests(a=ERROR, b=WELL)
+    new = of_requests(a=WELL, b=WELL)
+    judged = alone([old, old], new, compared(call(tensor(), input_set="a"), call(equal(), input_set="b")))
+    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
+
+
+def test_rates_of_one_request_say_nothing_of_another() -> None:
+    old, new = of_requests(a=ERROR, b=WELL), of_requests(a=ERROR, b=ERROR)
+    often = Tally(fails=20, outcomes=("runtime_error",))
+    rates = FailureRates(outcomes=("runtime_error",), input_set="a", new=often, old=often)
+    judged = alone([old, old], new, None, rates=rates)
+    assert judged.status is Status.FAIL

@@ -268,7 +268,7 @@ def test_error_counts_although_the_process_crashed_later() -> None:
 
 def test_error_without_a_model_is_that_of_the_process() -> None:
     found = event_log(event("error", 0, phase="import", type="ImportError", message="no torch", traceback=""))
-    assert found.failures[""].type == "ImportError"
+    assert found.own_failure is not None and found.own_failure.type == "ImportError"
     assert one(found).outcome is Outcome.NOT_RUN
 
 
@@ -511,3 +511,36 @@ def test_a_event_log_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypa
     path.write_text(event("hello") + "\n" * 2000 + event("bye") + "\n")
     found = EventTail(path).refresh()
     assert (found.hello, found.bye) == (True, False)
+
+
+def test_request_that_raises_does_not_end_the_others() -> None:
+    found = event_log(
+        *(begin("load"), end("load")),
+        *(begin("call", set="half", call=0), error("call", set="half", call=0)),
+        *(begin("call", set="nan", call=0), end("call", set="nan", call=0)),
+    )
+    result = one(found)
+    assert (result.outcome, result.phase) == (Outcome.RUNTIME_ERROR, "call")
+    assert [(item.input_set, item.outcome) for item in result.failed_requests] == [("half", Outcome.RUNTIME_ERROR)]
+    assert result.of_request("half").outcome is Outcome.RUNTIME_ERROR
+    assert result.of_request("nan").outcome is Outcome.COMPLETED
+    assert result.of_request("never").outcome is Outcome.NOT_RUN
+
+
+def test_request_in_which_the_process_ends_has_failed_like_those_before_it() -> None:
+    found = event_log(
+        *(begin("call", set="half", call=0), error("call", set="half", call=0)),
+        begin("call", set="nan", call=0),
+    )
+    result = one(found, Outcome.CRASH)
+    assert (result.outcome, result.phase) == (Outcome.CRASH, "call 0 of nan")
+    assert [(item.input_set, item.outcome) for item in result.failed_requests] == [
+        ("half", Outcome.RUNTIME_ERROR),
+        ("nan", Outcome.CRASH),
+    ]
+
+
+def test_load_error_is_shared_by_all_requests() -> None:
+    result = one(event_log(begin("load"), error("load")))
+    assert not result.failed_requests
+    assert result.of_request("any").outcome is Outcome.LOAD_ERROR

@@ -54,9 +54,9 @@ def test_what_fails_elsewhere_is_no_refusal_of_a_library(tmp_path: Path) -> None
 
 
 def test_threads_are_those_that_came_with_the_libraries() -> None:
-    mark = {"names": ["a"], "paths": ["/a.so"], "operators": ["a::b"], "threads": [2, 5]}
+    mark = {"names": ["a"], "paths": ["/a.so"], "operators": ["a::b"], "threads": [2, 5], "versions": {"a": "1.2"}}
     assert LoadedLibraries.from_mark(mark) == LoadedLibraries(
-        names=("a",), paths=("/a.so",), operators=("a::b",), threads=3
+        names=("a",), paths=("/a.so",), operators=("a::b",), threads=3, versions={"a": "1.2"}
     )
     assert LoadedLibraries.from_mark({**mark, "threads": [5, 2]}).threads == 0
 

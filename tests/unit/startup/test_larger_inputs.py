@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.domain.models import InputSet
 from harness.startup.larger_inputs import larger_inputs
 from harness.worker import wire
 from tests.unit.builders.stages import artifact
@@ -23,7 +24,8 @@ def grows(folder: Path, *trees: Any, methods: tuple[str, ...] = ("forward",) * 3
     lines = [{"set": f"s{i}", "method": methods[i], "tree": tree} for i, tree in enumerate(trees)]
     (folder / wire.TENSORS_INDEX).write_text("".join(json.dumps(line) + "\n" for line in lines))
     (folder / wire.TENSORS_BIN).write_bytes(b"")
-    return larger_inputs(artifact("m", inputs_dir=str(folder)))
+    sets = tuple(InputSet(name=f"s{i}", method=method) for i, method in zip(range(len(trees)), methods, strict=False))
+    return larger_inputs(artifact("m", inputs_dir=str(folder), input_sets=sets))
 
 
 def test_dimensions_of_two_sizes_may_be_larger_and_the_values_are_those_of_the_first_set(tmp_path: Path) -> None:
