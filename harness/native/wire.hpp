@@ -14,6 +14,7 @@ inline constexpr const char* kTensorsIndex = "tensors.jsonl";
 inline constexpr const char* kTensorsBin = "tensors.bin";
 inline constexpr const char* kOutputs = "outputs";
 inline constexpr const char* kWork = "work";
+inline constexpr const char* kWithHooksMethod = "__call__";
 
 inline constexpr std::size_t kMostValues = 200'000;
 inline constexpr std::size_t kLongestLineBytes = std::size_t{4} << 20;

@@ -23,7 +23,7 @@ WORDS = {
 }
 LISTS = "tuple becomes list"
 """The kind of obstacle that is looked for only where there is no other."""
-NO_CURE = ("no converter", "load_error", "several methods", "state")
+NO_CURE = ("no converter", "load_error", "hooks", "several methods", "state")
 # What cured models come to, as a verb for several.
 BECOMES: Mapping[Migrated, str] = {
     Migrated.READY: "become ready",

@@ -54,6 +54,7 @@ STOPPED: Mapping[str, tuple[str, str]] = {
 SLOWER_CURE = "stay with TorchScript for this one, or try torch._inductor's max_autotune when it is packaged"
 OLDEST_CURE = "convert in the oldest release that must load it: --new {}"
 OTHER_RELEASE_CURE = "convert in another release: this one does not load what it writes itself"
+HOOKS_CURE = "do in forward what the hooks do, or convert what is only ever called by forward without them"
 METHOD_CURE = "a module whose forward is that method, saved as an archive of its own"
 KEEPS_SIZES_OPEN: Minor = (2, 15)
 TUPLE_CURE = "unpack it, or take tuple(program(...)); a caller in C++ takes the tensors one by one anyway"
@@ -128,6 +129,9 @@ def _unclear(model: MigratedModel, what: str, probe: ProbeResult) -> MigratedMod
 def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     model = replace(model, outcome=Migrated.NOT_CONVERTIBLE)
     others = [item.method for item in tried.input_sets if item.method != "forward"]
+    if wire.WITH_HOOKS_METHOD in others:
+        reason = "its root has hooks, which run where Python calls it, and forward alone can be converted"
+        return replace(model, kind="hooks", reason=reason, cure=HOOKS_CURE)
     if others:
         reason = f"requests call {first_few(sorted(set(others)), NAMED)}, and forward alone can be converted"
         return replace(model, kind="several methods", reason=reason, cure=METHOD_CURE)

@@ -9,6 +9,7 @@ import torch
 
 from gate_worker import settings, wire
 from gate_worker.graph import operators
+from gate_worker.requests import signatures
 from gate_worker.values import trees
 
 HARNESS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -27,8 +28,10 @@ def export(request, run_dir, log):
     with log.phase(wire.INPUTS, model=name):
         # Before tracing, which runs the module and may change its example in place.
         writer = trees.TensorWriter(os.path.join(run_dir, "inputs"))
-        for set_name, call in sample.inputs.items():
-            writer.write(tuple(call.args), model=name, set=set_name, method=call.method)
+        inputs = {set_name: (call.method, tuple(call.args)) for set_name, call in sample.inputs.items()}
+        inputs.update({name + wire.WITH_HOOKS: (wire.WITH_HOOKS_METHOD, args) for name, args in hooked(sample, inputs)})
+        for set_name, (method, arguments) in inputs.items():
+            writer.write(arguments, model=name, set=set_name, method=method)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with log.phase(wire.CONVERT, model=name):
@@ -41,11 +44,22 @@ def export(request, run_dir, log):
         "exported",
         {
             "operators": contained,
-            "input_sets": [[set_name, call.method] for set_name, call in sample.inputs.items()],
+            "input_sets": [
+                [set_name, method]
+                for set_name, (method, _) in inputs.items()
+                if method != wire.WITH_HOOKS_METHOD or signatures.has_hooks(artifact)
+            ],
             "warnings": sorted({str(item.message)[:500] for item in caught if relevant(item)}),
         },
     )
     log.emit("ready", model=name, thread=0)
+
+
+def hooked(sample, inputs):
+    """Yield name and arguments of each request of ``forward`` where the root of the model has hooks of its own."""
+    root = sample.module
+    if getattr(root, "_forward_pre_hooks", None) or getattr(root, "_forward_hooks", None):
+        yield from ((name, arguments) for name, (method, arguments) in inputs.items() if method == "forward")
 
 
 def construct(declaration, device):

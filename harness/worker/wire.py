@@ -87,6 +87,10 @@ Marks of verb ``convert``, which leaves ``MODEL.pt2`` in the directory:
 Verb ``package`` compiles such a file with AOTInductor and leaves ``MODEL.package.pt2``; its mark ``packaged`` has the
 bytes of that.
 
+A request of ``adopt`` or ``export`` whose method is ``forward`` of a root with hooks is recorded a second time, as
+``NAME`` + WITH_HOOKS with the method WITH_HOOKS_METHOD: Python runs the hooks of the root where the module is called,
+and nobody does where ``forward`` is.
+
 The ``kind`` of an artifact says what is loaded and called: ``torchscript``, ``program`` (a ``.pt2``) or ``package``.
 Of the last two there is ``forward`` alone. A request has ``runners``: how many calls a package answers at once, and
 ``compiler_checks``: a folder for what torch compiles to learn which instructions compiler and CPU have, or null. The
@@ -197,6 +201,8 @@ TENSORS_BIN = "tensors.bin"
 OUTPUTS = "outputs"
 REGISTRY = "registry.json"
 WORK = "work"
+WITH_HOOKS_METHOD = "__call__"
+WITH_HOOKS = "_with_hooks"
 PROGRAM = ".pt2"
 PACKAGE = ".package.pt2"  # AOTInductor insists on the ending
 TRACE = "trace"

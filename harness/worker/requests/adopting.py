@@ -63,11 +63,15 @@ class Adoption:
             with self._log.phase(wire.INPUTS, model=self._name):
                 self._check_names()
                 self._check_calls()
+                if early:
+                    self._add_hooks()
+                    self._mark("")
         if inputs or described:
             if not early:
                 with self._log.phase(wire.INPUTS, model=self._name):
                     self._write(self._read())
                     self._check_calls()
+                    self._add_hooks()
                 self._mark("")
             return
         if self._module is None:
@@ -114,6 +118,14 @@ class Adoption:
             self._writer.write(arguments, model=self._name, set=call.set_name, method=call.method)
             self._calls.append(Call(call.set_name, call.method, arguments))
 
+    def _add_hooks(self):
+        """Ask what Python's callers get as well, where that is more than ``forward``."""
+        if self._module is not None and signatures.has_hooks(self._module):
+            plain = [call for call in self._calls if call.method == "forward"]
+            self._write(
+                [Call(call.set_name + wire.WITH_HOOKS, wire.WITH_HOOKS_METHOD, call.arguments) for call in plain]
+            )
+
     def _mark(self, note, given_up=()):
         sets = [[call.set_name, call.method] for call in self._calls]
         self._log.mark("adopted", {"input_sets": sets, "inputs_note": note, "given_up": list(given_up)})
@@ -133,6 +145,7 @@ class Adoption:
                 else:
                     given_up.append([method, found.note])
                 self._write(found.calls)
+        self._add_hooks()
         why_none = "; ".join(note for _, note in given_up)
         self._mark("guessed from the graph: %s" % ", ".join(guessed) if guessed else why_none, given_up)
 

@@ -21,6 +21,11 @@ def methods(module):
     return sorted(module._c._method_names(), key=lambda name: (name != "forward", name))
 
 
+def has_hooks(module):
+    """Return whether calling the module runs more than its ``forward``: hooks of its root."""
+    return bool(module._c._get_forward_pre_hooks() or module._c._get_forward_hooks())
+
+
 def arguments(module, method):
     """Return the ``Argument`` list of a method that exists."""
     return [Argument(argument) for argument in module._c._get_method(method).schema.arguments[1:]]

@@ -105,7 +105,7 @@ class ServedModel:
         self._module.eval()
         if self._precision is not None:
             self._module.to(getattr(torch, self._precision))
-        methods = {entry.get("method", "forward") for entry in self._inputs.values()}
+        methods = {entry.get("method", "forward") for entry in self._inputs.values()} - {wire.WITH_HOOKS_METHOD}
         methods.update([self._artifact["reset"]] if self._artifact["reset"] else [])
         self._module = setters.after_load(torch, self._module, self._at_load, sorted(methods))
 
@@ -127,7 +127,9 @@ class ServedModel:
         return arguments if self._precision is None else widened(arguments, getattr(torch, self._precision))
 
     def target(self, set_name):
-        return self._module, self._inputs[set_name].get("method", "forward")
+        """Return the module and its method; hooks of the root are around ``forward``, and in no graph."""
+        method = self._inputs[set_name].get("method", "forward")
+        return self._module, "forward" if method == wire.WITH_HOOKS_METHOD else method
 
     def method(self, set_name):
         return self._method(self._inputs[set_name].get("method", "forward"))
@@ -145,6 +147,8 @@ class ServedModel:
 
     def _method(self, name):
         """Return a method of the TorchScript, never one of the Python object that wraps it, such as ``save``."""
+        if name == wire.WITH_HOOKS_METHOD:
+            return self._module
         try:
             return self._module._c._get_method(name)
         except RuntimeError:  # in the words of Python, which the C++ worker says as well

@@ -149,6 +149,8 @@ def test_other_methods_and_state_are_not_convertible_whatever_the_converter_says
     several = judge(replace(READY, input_sets=(SETS[0], InputSet(name="other", method="score"))))
     assert (several.outcome, several.kind) == (Migrated.NOT_CONVERTIBLE, "several methods")
     assert "score" in several.reason
+    hooked = judge(replace(READY, input_sets=(SETS[0], InputSet(name="example_with_hooks", method="__call__"))))
+    assert (hooked.outcome, hooked.kind) == (Migrated.NOT_CONVERTIBLE, "hooks")
     state = judge(replace(READY, reset="clear"))
     assert (state.outcome, state.kind) == (Migrated.NOT_CONVERTIBLE, "state")
 
