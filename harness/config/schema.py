@@ -32,6 +32,7 @@ from harness.domain.probe import LOADERS
 from harness.errors import ConfigError
 from harness.scenarios import CELL_SCENARIOS, SCENARIOS
 from harness.settings import table
+from harness.system.typed import converted
 
 ROOT: Final = "tool.compat"
 RELEASE_PATTERN: Final = (
@@ -55,7 +56,7 @@ class Kind(NamedTuple):
         """
         try:
             # msgspec takes a set for a list, in an order that changes with the process.
-            return msgspec.convert(repr(value) if isinstance(value, set) else value, self.target, strict=strict)
+            return converted(repr(value) if isinstance(value, set) else value, self.target, strict=strict)
         except msgspec.ValidationError:
             raise error(f"{where}: expected {self.expected}, got {shown(value)}") from None
 

@@ -14,6 +14,7 @@ import msgspec
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
 from harness.models.bundles import check_spec, checked_tree
+from harness.system.typed import converted
 from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import DAMAGE, read_inputs, read_outputs
@@ -81,7 +82,7 @@ def _wrong_mark(name: str, data: object) -> str:
     kind = MARKS.get(name.partition(":")[0])
     try:
         if kind is not None:
-            msgspec.convert(data, kind)
+            converted(data, kind)
     except DAMAGE as error:  # msgspec's are of these
         return f"the mark {name:.100} is damaged: {str(error)[:200]}"
     return ""

@@ -6,8 +6,9 @@ So such numbers are written as the strings "inf", "-inf" and "nan", and read bac
 import math
 from typing import Any, TypeVar
 
-import msgspec
 from msgspec import inspect
+
+from harness.system.typed import converted
 
 T = TypeVar("T")
 NON_FINITE = ("-inf", "inf", "nan")
@@ -34,7 +35,8 @@ def value_of(plain: Any, type_: type[T]) -> T:
     Raises:
         msgspec.ValidationError: it does not have the shape of the type.
     """
-    return msgspec.convert(_readable(plain, inspect.type_info(type_)), type_)
+    value: T = converted(_readable(plain, inspect.type_info(type_)), type_)
+    return value
 
 
 def _readable(value: Any, kind: inspect.Type) -> Any:

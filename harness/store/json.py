@@ -4,6 +4,8 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
+from harness.system.typed import decoded
+
 T = TypeVar("T")
 
 
@@ -22,7 +24,7 @@ def from_json(data: bytes, type_: Any = Any) -> Any:
         JsonError: it is no JSON, is no UTF-8, is nested too deeply, or does not have the shape of the type.
     """
     try:
-        return msgspec.json.decode(data, type=type_)
+        return decoded(data, type_)
     except UnicodeDecodeError as error:
         raise JsonError(f"it is no UTF-8: {error.reason} at byte {error.start}") from error
     except RecursionError as error:

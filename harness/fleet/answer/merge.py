@@ -37,6 +37,7 @@ from harness.fleet.planning import family_of
 from harness.fleet.results import FleetResults
 from harness.run.options import Options, own_command, read_waivers, settings_of
 from harness.system import clock
+from harness.system.typed import converted
 
 FLEET = "fleet"
 NOT_RUN = "not run yet"
@@ -175,7 +176,8 @@ def renamed(value: FleetResult, new: str) -> FleetResult:
             return [walk(inner) for inner in item]
         return item
 
-    return msgspec.convert(walk(msgspec.to_builtins(value)), FleetResult)
+    renamed: FleetResult = converted(walk(msgspec.to_builtins(value)), FleetResult)
+    return renamed
 
 
 def _report(

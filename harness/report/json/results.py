@@ -26,6 +26,7 @@ from harness.static.predict import exit_code as exit_code_of_files
 from harness.store.json import JsonError, from_json
 from harness.successor.judging import exit_code as exit_code_of_migration
 from harness.successor.readiness import by_owner, unlocked
+from harness.system.typed import converted
 
 SCHEMA_VERSION = 1
 T = TypeVar("T")
@@ -114,7 +115,8 @@ def _loaded(data: bytes, kind: type[T], *, file: str, what: str, again: str) -> 
         plain = from_json(data)
         if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
             raise RunDirError(f"{file} is no {what} of schema version {SCHEMA_VERSION}", again)
-        return msgspec.convert(plain, kind)
+        value: T = converted(plain, kind)
+        return value
     except (JsonError, msgspec.ValidationError) as error:
         raise RunDirError(f"{file} is damaged: {error}", again) from error
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from harness.domain.migration import RunMigration
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import RollbackAnswer
@@ -20,6 +18,7 @@ from harness.report.words.phrases import scenario_words, seconds, shorten
 from harness.report.words.red_cells import side_lines
 from harness.report.words.summary import missed_words, title_words
 from harness.successor.judging import WORST_FIRST
+from harness.system.typed import decoded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +36,8 @@ class CalibrationLine:
 
 def calibration_lines(data: str) -> tuple[CalibrationLine, ...]:
     """Return the lines of ``calibration.json``."""
-    return msgspec.json.decode(data, type=tuple[CalibrationLine, ...])
+    lines: tuple[CalibrationLine, ...] = decoded(data, tuple[CalibrationLine, ...])
+    return lines
 
 
 _TEXT_LIMIT = 1200

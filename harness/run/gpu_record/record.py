@@ -35,6 +35,7 @@ from harness.store import codec, probe_files
 from harness.store.run_folder import LAST, PLAN, PROBES, REPORT, RunDir
 from harness.system import clock, processes
 from harness.system.progress import Progress
+from harness.system.typed import converted
 
 TITLE = "gpu-record"
 STATE = "record.json"
@@ -349,5 +350,5 @@ def _fingerprints(run: Path) -> dict[str, Fingerprint]:
         with contextlib.suppress(RunDirError, msgspec.ValidationError):
             result = codec.read_json(probe / probe_files.RESULT, ProbeResult, read=probe_files.read_result)
             if "fingerprint" in result.data:
-                found[result.side] = msgspec.convert(result.data["fingerprint"], Fingerprint)
+                found[result.side] = converted(result.data["fingerprint"], Fingerprint)
     return found
