@@ -196,10 +196,7 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
             )
         return None
     if rule == PLACEMENT:
-        message = (
-            f"{tensor.path}: NaN or Inf where a number was, or the reverse, in "
-            f"{tensor.nan_mismatches + tensor.inf_mismatches} of {tensor.elements} elements"
-        )
+        message = f"{tensor.path}: {placement_words(tensor)}"
         return Finding(kind="nan_placement", message=message, where=where, rule=said, detail=detail)
     relative = error_of(tensor)
     message = (
@@ -212,6 +209,17 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
     if is_closer(tensor):
         message += f"; it is {reference_words(tensor)}, which is out of the reference's reach"
     return Finding(kind="values", message=message, where=where, rule=said, detail=detail, size=relative)
+
+
+def placement_words(tensor: TensorMetrics) -> str:
+    """Return which way NaN and infinities moved, and in how many elements: ``NaN where a number was in 2 of 8``."""
+    ways = (
+        ("NaN where a number was", tensor.nan_appeared),
+        ("a number where NaN was", tensor.nan_mismatches - tensor.nan_appeared),
+        ("another infinity, or none,", tensor.inf_mismatches),
+    )
+    parts = [f"{words} in {count}" for words, count in ways if count]
+    return f"{'; '.join(parts)} of {tensor.elements} elements"
 
 
 def error_of(tensor: TensorMetrics) -> float:

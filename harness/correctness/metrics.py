@@ -101,6 +101,7 @@ def tensor_metrics(
         elements=golden.size,
         bit_equal=False,
         nan_mismatches=totals.nan_mismatches,
+        nan_appeared=totals.nan_appeared,
         inf_mismatches=totals.inf_mismatches,
         max_abs=totals.max_abs,
         max_rel=totals.max_rel,

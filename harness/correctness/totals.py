@@ -50,6 +50,7 @@ class Totals:
     expected_unit: float
     max_ulp: int | None
     nan_mismatches: int = 0
+    nan_appeared: int = 0
     inf_mismatches: int = 0
     max_abs: float = 0.0
     max_rel: float = 0.0
@@ -67,7 +68,8 @@ class Totals:
         """Count NaNs and infinities in other places, in the block that begins at flat index ``start``."""
         nans, infs = elementwise.nan_mismatch(actual, expected), elementwise.inf_mismatch(actual, expected)
         self.nan_mismatches += int(np.count_nonzero(nans))
-        self.inf_mismatches += int(np.count_nonzero(infs))
+        self.nan_appeared += int(np.count_nonzero(nans & np.isnan(actual)))
+        self.inf_mismatches += int(np.count_nonzero(infs & ~nans))
         either = nans | infs
         if self.misplaced is None and either.any():
             self.misplaced = start + int(either.argmax())

@@ -59,11 +59,10 @@ NAMED = {
 }
 # These say only that something before them failed.
 FOLLOWS = ("not_measured", "not_called")
+# The model answers, and otherwise than before.
+ANSWERS = ("values", "late_divergence", "error_limit", "nan_placement", "race", "graph_replay", "structure", "dtype")
 # Two models that show these need not have anything in common.
-OF_THE_MODEL = (
-    *("values", "late_divergence", "error_limit", "nan_placement", "race", "graph_replay", "structure", "dtype"),
-    *("input_changed", "hang", "crash"),
-)
+OF_THE_MODEL = (*ANSWERS, "input_changed", "hang", "crash")
 # Their text names the operator, where it is one.
 RAISED = ("call_error", "concurrent_error")
 STATUS_RANK = {status: rank for rank, status in enumerate((Status.FAIL, Status.XPASS, Status.INCONCLUSIVE))}
@@ -523,7 +522,12 @@ def _first(story: Sequence[tuple[str, str]], label: str) -> tuple[str, str] | No
 
 
 def _cure(items: Sequence[_Red]) -> str:
-    """Return what takes most of the cells away, with its cost; a rewrite or an advice where no setting does."""
+    """Return what takes most of the cells away, with its cost; a rewrite or an advice where no setting does.
+
+    A cure was verified against the golden outputs. Where the answers were what changed, it says that they are the old
+    ones again: somebody may prefer the new ones.
+    """
+    restores = ", with the old answers" if items[0].finding.kind in ANSWERS else ""
     cures: dict[str, list[Mitigation]] = {}
     for item in items:
         for mitigation in item.mitigations:
@@ -536,13 +540,13 @@ def _cure(items: Sequence[_Red]) -> str:
         many = f" cures {len(cures[name])} of {len(items)} cells" if len(items) > 1 else ""
         breaks = sorted({model for item in cures[name] for model in item.breaks})
         broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
-        return f"{name}{many}; {cost}{broken}"
+        return f"{name}{many}{restores}; {cost}{broken}"
     for item in items:
         lines = [line for found in item.explained for line in found.lines]
         for label in ("cure", "rewrite"):
             line = _first(lines, label)
             if line is not None:
-                return line[1] if label == "cure" else f"rewrite {line[1]}"
+                return f"{line[1]}{restores}" if label == "cure" else f"rewrite {line[1]}"
     return next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), "")
 
 

@@ -26,7 +26,8 @@ class TensorMetrics:
         dtype: wire name, e.g. ``"float32"``.
         elements: number of elements compared.
         bit_equal: all bytes equal (NaNs in the same places with other payloads are not bit equal).
-        nan_mismatches, inf_mismatches: elements where placement (or the sign of an infinity) differs.
+        nan_mismatches: elements of which one side is NaN; ``nan_appeared``: those of them that the new side has.
+        inf_mismatches: other elements in which an infinity, or its sign, differs.
         max_abs: largest |actual - expected| over finite pairs; quanta for quantized tensors.
         max_rel: largest |actual - expected| / |expected|; inf where only the expected one is zero.
         max_ulp: largest distance in units in the last place, or None for dtypes without them.
@@ -52,6 +53,7 @@ class TensorMetrics:
     elements: int
     bit_equal: bool
     nan_mismatches: int = 0
+    nan_appeared: int = 0
     inf_mismatches: int = 0
     max_abs: float = 0.0
     max_rel: float = 0.0

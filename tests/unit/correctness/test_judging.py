@@ -143,7 +143,20 @@ def test_rules_decide_in_the_order_of_the_chain() -> None:
 def test_moved_nan_fails_although_the_noise_and_the_reference_would_excuse_it() -> None:
     (finding,) = output_findings(compared(call(tensor(**EVERYTHING, nan_mismatches=2, inf_mismatches=1))))
     assert (finding.kind, finding.rule) == ("nan_placement", judging.PLACEMENT)
-    assert "in 3 of 8 elements" in finding.message
+    assert finding.message == "output: a number where NaN was in 2; another infinity, or none, in 1 of 8 elements"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"nan_mismatches": 4, "nan_appeared": 4}, "output: NaN where a number was in 4 of 8 elements"),
+        ({"nan_mismatches": 4}, "output: a number where NaN was in 4 of 8 elements"),
+        ({"inf_mismatches": 4}, "output: another infinity, or none, in 4 of 8 elements"),
+    ],
+)
+def test_which_way_a_nan_moved_is_told(changes: dict[str, int], words: str) -> None:
+    (finding,) = output_findings(compared(call(tensor(**changes))))
+    assert finding.message == words
 
 
 def test_equal_bits_and_close_values_are_no_finding() -> None:

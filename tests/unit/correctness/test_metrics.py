@@ -74,7 +74,7 @@ def test_other_nan_payloads_and_zero_signs_are_equal_values_with_other_bits() ->
 
 def test_nan_and_infinity_placement_are_counted_and_the_first_is_shown() -> None:
     result = measured(float32(1, 2, math.inf, 4, 5), float32(9, 2, -math.inf, math.nan, 5))
-    assert (result.nan_mismatches, result.inf_mismatches) == (1, 1)
+    assert (result.nan_mismatches, result.nan_appeared, result.inf_mismatches) == (1, 1, 1)
     assert (result.max_abs, result.mismatched) == (8.0, 1)
     assert (result.worst_index, result.worst_expected, result.worst_actual) == ((2,), "inf", "-inf")
 
@@ -248,7 +248,9 @@ def test_blocks_add_up_to_the_whole(expected: Any, actual: Any, block: int) -> N
     finite = elementwise.both_finite(actual, expected)
     errors = elementwise.absolute_error(actual[finite], expected[finite])
     assert result.nan_mismatches == elementwise.nan_mismatch(actual, expected).sum()
-    assert result.inf_mismatches == elementwise.inf_mismatch(actual, expected).sum()
+    nans, infs = elementwise.nan_mismatch(actual, expected), elementwise.inf_mismatch(actual, expected)
+    assert result.inf_mismatches == (infs & ~nans).sum()
+    assert result.nan_appeared == (nans & np.isnan(actual)).sum()
     assert result.max_abs == errors.max(initial=0.0)
     assert result.mismatched == (errors > result.tolerance_abs).sum()
     if not result.bit_equal and finite.any():
@@ -364,3 +366,8 @@ def test_a_head_is_floating_with_rows_and_classes(values: np.ndarray, *, head: b
 )
 def test_cosine(ours: Any, theirs: Any, similarity: float | None) -> None:
     assert measured(theirs, ours).cosine == (None if similarity is None else near(similarity, abs=1e-15))
+
+
+def test_nan_in_place_of_an_infinity_is_one_element() -> None:
+    result = measured(float32(math.inf, math.nan, 1), float32(math.nan, -math.inf, 1))
+    assert (result.nan_mismatches, result.nan_appeared, result.inf_mismatches) == (2, 1, 0)
