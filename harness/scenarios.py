@@ -105,7 +105,7 @@ class Scenario:
         if self.exits:
             return ("exit",)
         if self.forks:
-            return ("fork",)
+            return ("fork", "forked_threads")
         return ("load", "calls", "capture", "warm_capture") if self.graphs else ("load", "calls")
 
 
@@ -146,13 +146,15 @@ def _captures(script: Script, written: Callable[[Step], Step]) -> Script:
 def reordered(script: Script, orders: Collection[str]) -> Script:
     """Return ``script`` with ``"load"`` or ``"calls"`` done one at a time.
 
-    Under ``"fork"`` it does them only after forking, under ``"exit"`` it exits when its threads have ended, under
+    Under ``"fork"`` it does them only after forking. Under ``"forked_threads"`` each forked process has a pool of one
+    thread, which needs none that it has not inherited. Under ``"exit"`` it exits when its threads have ended, under
     ``"capture"`` each graph is captured in mode ``thread_local``, under ``"warm_capture"`` after calls in its stream.
     """
     if "capture" in orders:
         script = _captures(script, lambda step: (*step[:2], THREAD_LOCAL, *step[3:]))
     if "warm_capture" in orders:
         script = _captures(script, lambda step: (*step[:3], WARM_CALLS))
+    script = one_thread_after_fork(script) if "forked_threads" in orders else script
     script = after_fork(script) if "fork" in orders else script
     script = after_threads(script) if "exit" in orders else script
     return in_turn(script, [order for order in orders if order in ("load", "calls")])
@@ -169,9 +171,20 @@ def after_threads(script: Script) -> Script:
     return replace(script, threads=threads)
 
 
+def one_thread_after_fork(script: Script) -> Script:
+    """Return ``script`` with an intra-op pool of one thread in each process that is forked."""
+    forked = _forked_threads(script)
+    threads = ((("set_threads", 1), *steps) if index in forked else steps for index, steps in enumerate(script.threads))
+    return replace(script, threads=tuple(threads))
+
+
+def _forked_threads(script: Script) -> set[str | int]:
+    return {step[1] for steps in script.threads for step in steps if step[0] == "fork"}
+
+
 def after_fork(script: Script) -> Script:
     """Return ``script`` with models loaded and called in the processes that are forked, not in the one that forks."""
-    forked = {step[1] for steps in script.threads for step in steps if step[0] == "fork"}
+    forked = _forked_threads(script)
 
     def in_forked(steps: Sequence[Step]) -> Iterator[Step]:
         loaded = set()
@@ -600,7 +613,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             write=_prefork,
             forks=True,
             on_request=True,
-            cures=("load after the fork", "one intra-op thread"),
+            cures=("one thread after the fork", "load after the fork", "one intra-op thread"),
         ),
         Scenario(
             name="prefork_cold",
@@ -609,7 +622,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             write=_prefork_cold,
             forks=True,
             on_request=True,
-            cures=("load after the fork", "one intra-op thread"),
+            cures=("one thread after the fork", "load after the fork", "one intra-op thread"),
         ),
         Scenario(
             name="exit",

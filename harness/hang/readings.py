@@ -413,6 +413,7 @@ def _openmp_after_fork(process: HungProcess) -> Reading | None:
             "as after a fork from a process in which OpenMP had run, whose threads a child does not inherit"
         ),
         source="https://github.com/pytorch/pytorch/issues/41197",
+        cures=("one thread after the fork",),
     )
 
 

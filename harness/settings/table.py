@@ -298,6 +298,17 @@ ROWS: Final = (
         cpp=Code(headers=(_IMPORT,), start=(_AFTER_FORK.format("//"), "model = torch::jit::load(path);")),
     ),
     Row(
+        "forked_threads",
+        Kind.ORDER,
+        mitigations=(
+            Mitigation(
+                "one thread after the fork", True, "forked processes need no thread that they have not inherited"
+            ),
+        ),
+        python=Code(start=(_AFTER_FORK.format("#"), "torch.set_num_threads(1)")),
+        cpp=Code(headers=(_PARALLEL,), start=(_AFTER_FORK.format("//"), "at::set_num_threads(1);")),
+    ),
+    Row(
         "exit",
         Kind.ORDER,
         mitigations=(

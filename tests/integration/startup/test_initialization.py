@@ -323,6 +323,8 @@ def test_openmp_threads_are_not_inherited_and_one_thread_needs_none(
     if probe.evidence is not None:
         known_as = reading(probe.evidence.stacks, probe.evidence.proof)
         assert known_as is not None and "waits in OpenMP for the other threads of its team" in known_as.words
+        one = launcher("prefork", *known, intra_op_threads=threads)
+        assert_forked_processes_answer(replace(one, settings=(MITIGATIONS["one thread after the fork"],)), [model])
 
 
 def test_forked_processes_of_a_parent_that_called_nothing_answer(known: Known) -> None:

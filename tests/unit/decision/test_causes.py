@@ -251,7 +251,9 @@ def test_what_one_setting_cures_is_one_cause_with_its_cost() -> None:
     both = [cure(cells[0], "fuser off"), cure(cells[0]), cure(cells[1])]
     report = run_of(cells, mitigations=both)
     assert ids(report) == {"cured-by-profiling-off": ("a", "b"), "late-divergence-c": ("c",)}
-    assert report.causes[0].cure.startswith("profiling off cures 2 of 2 cells, with the old answers; steady latency +1.0 %")
+    assert report.causes[0].cure.startswith(
+        "profiling off cures 2 of 2 cells, with the old answers; steady latency +1.0 %"
+    )
 
 
 def test_what_was_not_reached_belongs_to_what_went_wrong_before() -> None:

@@ -84,6 +84,7 @@ def test_all_switches_are_candidates_and_nothing_that_changes_nothing_is() -> No
         ({"orders": ("load", "calls")}, "serialized loading"),
         ({"orders": ("load", "calls")}, "serialized first calls"),
         ({"orders": ("fork",)}, "load after the fork"),
+        ({"orders": ("forked_threads",)}, "one thread after the fork"),
         ({"orders": ("capture",), "device": TABLE_OF_DEVICES["cuda"]}, "thread-local capture"),
         ({"orders": ("warm_capture",), "device": TABLE_OF_DEVICES["cuda"]}, "warm-up before capture"),
         ({"device": TABLE_OF_DEVICES["cuda"]}, "cuDNN off"),

@@ -38,13 +38,22 @@ def test_nobody_waits_for_a_model_under_a_switch_as_long_as_for_the_model_itself
 
 def test_what_cures_a_prefork_server_is_tried_first_and_only_if_it_changes_something(tmp_path: Path) -> None:
     release = Release(tmp_path)
-    assert list(tried(red("prefork"), release)) == ["load after the fork", "profiling off", "fuser off"]
+    assert list(tried(red("prefork"), release)) == [
+        "one thread after the fork",
+        "load after the fork",
+        "profiling off",
+        "fuser off",
+    ]
     parents = [{step[0] for step in request.script.threads[0]} for request in release.groups if request.script]
     assert {"fork", "join"} in parents and {"load", "calls", "fork", "join"} in parents
     facts = red("prefork")
     profile = ServingProfile(intra_op_threads=2)
     wide = replace(facts, plan=replace(facts.plan, settings=replace(facts.plan.settings, profile=profile)))
-    assert list(tried(wide, Release(tmp_path / "wide")))[:2] == ["load after the fork", "one intra-op thread"]
+    assert list(tried(wide, Release(tmp_path / "wide")))[:3] == [
+        "one thread after the fork",
+        "load after the fork",
+        "one intra-op thread",
+    ]
 
 
 def test_nothing_is_tried_against_what_fails_by_the_policy_alone(tmp_path: Path) -> None:
