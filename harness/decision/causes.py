@@ -28,6 +28,7 @@ from harness.latency.judging import KINDS as QUANTITIES
 from harness.latency.judging import common_words, is_shared, quantity_words
 from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
+from harness.settings.mitigations import shows
 from harness.static.judging import deciding
 from harness.static.predict import CHANGED
 from harness.static.semantics import SemanticChange, changes_between, names_operator
@@ -263,7 +264,7 @@ def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
         _key_of_time(item, finding, report)
         or _key_of_operator(item, finding, report)
         or _key_of_place(item, finding)
-        or _key_of_setting(finding)
+        or _key_of_setting(item, finding)
         or _key_of_cure(item, report)
         or _key_of_text(item, finding)
     )
@@ -398,13 +399,13 @@ def _frames(text: str) -> list[str]:
     return [_OFFSET.sub("", frame).strip() for frame in prose(text).partition(": ")[2].split(" < ")]
 
 
-def _key_of_setting(finding: Finding) -> Key | None:
-    """Return the setting that is not the same on both sides, where it concerns the operators of the model."""
-    difference = next((text for label, text in finding.story if label == DIFFERS), "")
-    if not difference:
-        return None
-    name = difference.partition(" ")[0]
-    return Key("setting", f"setting-{_slug(name)}", _cut(prose(difference).partition(":")[0]))
+def _key_of_setting(item: _Red, finding: Finding) -> Key | None:
+    """Return the setting that differs between the sides and takes the difference away where it does not."""
+    cures = [cure.name for cure in item.mitigations if cure.cures]
+    for label, text in finding.story:
+        if label == DIFFERS and shows(name := text.partition(" ")[0], cures):
+            return Key("setting", f"setting-{_slug(name)}", _cut(prose(text).partition(":")[0]))
+    return None
 
 
 def _key_of_cure(item: _Red, report: RunReport) -> Key | None:
@@ -527,7 +528,8 @@ def _cure(items: Sequence[_Red]) -> str:
     A cure was verified against the golden outputs. Where the answers were what changed, it says that they are the old
     ones again: somebody may prefer the new ones.
     """
-    restores = ", with the old answers" if items[0].finding.kind in ANSWERS else ""
+    first = items[0].finding
+    restores = ", with the old answers" if first is not None and first.kind in ANSWERS else ""
     cures: dict[str, list[Mitigation]] = {}
     for item in items:
         for mitigation in item.mitigations:

@@ -86,11 +86,30 @@ def candidates(
         and (set(setting.order) <= set(orders) if setting.order else changes(setting, profile, isa, new))
     ]
     found += [
-        Setting(name=f"{row.name} as before", about=f"{value}, as in the old release", numerics={row.name: value})
+        as_before(row.name, value)
         for row in ROWS
         if row.as_before and (value := old.get(row.name)) is not None and new.get(row.name) not in (None, value)
     ]
     return tuple(sorted(found, key=lambda setting: not (orders and _orders_threads(setting))))
+
+
+def as_before(name: str, value: Any) -> Setting:
+    """Return what gives the new side the value that a setting has on the old one; ``name`` as differences call it."""
+    row = next((row for row in ROWS if row.fingerprint == name), None)
+    same = (item.name for item in (row.mitigations if row else ()) if str(item.value).lower() == str(value).lower())
+    known = next(same, None)
+    if known is not None:
+        return MITIGATIONS[known]
+    setting = Setting(name=f"{name} as before", about=f"{value}, as in the old release")
+    if row is None:
+        return replace(setting, numerics={name: value})
+    return replace(setting, env={row.name: str(value).lower()})
+
+
+def shows(name: str, cures: Collection[str]) -> bool:
+    """Whether one of these mitigations, which cure, shows that the setting ``name`` is why numbers differ."""
+    rows = [row for row in ROWS if name in (row.name, row.fingerprint)]
+    return not {f"{name} as before", *(item.name for row in rows for item in row.mitigations)}.isdisjoint(cures)
 
 
 def _orders_threads(setting: Setting) -> bool:

@@ -1,8 +1,9 @@
 """Probes red cells again with JIT switches off: does it cure, does it break a neighbour, what does it cost?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from harness.decision.judge import numeric_settings
 from harness.diagnosis.cure.price import is_slow, timed, why_still_slow
 from harness.diagnosis.cure.trial import (
     Trial,
@@ -12,6 +13,7 @@ from harness.diagnosis.cure.trial import (
     why_not_curable,
     why_unverifiable,
 )
+from harness.domain.diagnosis import Setting
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import ArtifactKind
 from harness.domain.outcome import Status
@@ -22,7 +24,8 @@ from harness.latency.spending import total_s
 from harness.probing.alone import impatiently, patient
 from harness.probing.facts import Attributed, Effects, Judged, Mitigated, new_profile
 from harness.scenarios import INITIALIZATIONS
-from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT, changes
+from harness.settings.differences import NUMERIC
+from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT, as_before, changes
 from harness.system import clock, pool
 
 
@@ -49,7 +52,24 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
 
 def _tried_on(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
     """Return the mitigations that are tried on red cells of one model: first those that are known to cure the like."""
-    return tuple(dict.fromkeys((*known_cures(model, red, facts), *TRIED_BY_DEFAULT)))
+    return tuple(dict.fromkeys((*known_cures(model, red, facts), *_differing(model, red, facts), *TRIED_BY_DEFAULT)))
+
+
+def _differing(model: str, red: Sequence[CellVerdict], facts: Judged) -> Mapping[str, Setting]:
+    """Return what gives the new side each setting that it has otherwise than the old one, where numbers differ.
+
+    Only a run can tell whether that is why.
+    """
+    if not any(finding.kind in NUMERIC for cell in red if cell.scenario == "alone" for finding in cell.findings):
+        return {}
+    found = numeric_settings(facts, facts.alone[model], facts.exports[model])
+    settings = [as_before(setting.name, setting.old) for setting in found if setting.differs]
+    return {setting.name: setting for setting in settings}
+
+
+def _setting(name: str, model: str, facts: Judged) -> Setting:
+    known = MITIGATIONS.get(name)
+    return _differing(model, facts.verdicts[model], facts)[name] if known is None else known
 
 
 def known_cures(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
@@ -110,7 +130,7 @@ def _attempt(
     Args:
         is_faster: a slow cell is known to be fast enough under it; before, its server group is not brought up.
     """
-    setting = MITIGATIONS[name]
+    setting = _setting(name, model, facts)
     tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=setting.switches, cures=False)
     if unproven := why_unverifiable(red, facts):
         return replace(tried, note=unproven)
@@ -157,7 +177,7 @@ def _priced(tried: Sequence[Mitigation], names: Sequence[str], facts: Judged, ef
             {model: (facts.artifact(model), facts.artifact(model)) for model in cured},
             facts,
             effects,
-            profile=profile_with(facts, [MITIGATIONS[name]]),
+            profile=profile_with(facts, [_setting(name, next(iter(cured)), facts)]),
             label=f"price of {name}",
             time=time,
             give_up=[model for model in cured if _slow_cell(model, facts) is not None],

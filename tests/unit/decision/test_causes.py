@@ -235,13 +235,17 @@ def test_an_operator_that_searches_have_named_is_the_cause_of_all_that_it_explai
     assert ids(report) == {"culprit-aten::softmax": ("a", "b"), "values-c": ("c",)}
 
 
-def test_a_setting_that_differs_between_the_sides_is_the_cause_where_it_concerns_the_model() -> None:
+def test_a_setting_that_differs_is_the_cause_where_a_run_without_the_difference_shows_it() -> None:
     told = "quantized_engine is fbgemm on the old side and x86 on the new side: numbers may differ for that alone. Try"
     cells = [
         red(name, "values", f"output: off by 0.{place} of its largest value", story=((DIFFERS, told),))
         for place, name in enumerate(("a", "b"), 1)
     ]
-    (cause,) = run_of(cells).causes
+    tried = [cure(cell, "quantized_engine as before") for cell in cells]
+    in_vain = [replace(one, cures=False) for one in tried]
+    for nothing in ([], in_vain):
+        assert ids(run_of(cells, mitigations=nothing)) == {"values-a": ("a",), "values-b": ("b",)}
+    (cause,) = run_of(cells, mitigations=tried).causes
     assert (cause.id, cause.models) == ("setting-quantized_engine", ("a", "b"))
     assert cause.title == "quantized_engine is fbgemm on the old side and x86 on the new side"
 
