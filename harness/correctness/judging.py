@@ -204,6 +204,10 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
         f"elements beyond tolerance; worst at {list(tensor.worst_index)}: "
         f"{tensor.worst_expected} -> {tensor.worst_actual})"
     )
+    if tensor.same_magnitudes:
+        message += "; only signs differ, which a decomposition (SVD, eigenvectors, QR) leaves free"
+    elif tensor.same_values:
+        message += "; the same values in another order, which topk and an unstable sort leave free among equals"
     if tensor.top1_agreement is not None and tensor.top1_agreement < 1.0:
         message += f"; the arg-max is another in {1.0 - tensor.top1_agreement:.2%} of the rows"
     if is_closer(tensor):

@@ -13,7 +13,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding
-from harness.hang.story import failure_finding
+from harness.hang.story import failure_finding, meaning_of
 from harness.startup.attribution import change_of, change_words
 from harness.startup.judging import BEFORE_TOO, STATUS_OF_CHANGE, together
 
@@ -124,7 +124,9 @@ def _judge_request(
         before = failure_finding(broken_before[0], old_name, stage="alone")
         if status_of(worse) is Status.FAIL:
             return verdict(Status.FAIL, worse, "before the call that fails in both releases")
-        return verdict(Status.SAME_FAIL, [new_finding], f"{BEFORE_TOO}: {before.message}")
+        return verdict(
+            Status.SAME_FAIL, [new_finding], joined(f"{BEFORE_TOO}: {before.message}", meaning_of(new_finding))
+        )
     if new_finding is not None:
         return verdict(status_of([new_finding]), [new_finding])
     if comparison is None:
@@ -159,7 +161,7 @@ def _by_rates(
         status, note = Status.INCONCLUSIVE, joined(f"{named} was seen in the new release only", note)
     if now is not None:
         also = f"{BEFORE_TOO}: {before.message}" if before is not None and status is Status.SAME_FAIL else ""
-        return status, [now], joined(also, note)
+        return status, [now], joined(also, note, meaning_of(now) if status is Status.SAME_FAIL else "")
     if status is Status.FAIL and before is not None:
         message = f"{before.kind.replace('_', ' ')} in {new_name}, alone, now and then"
         return status, [replace(before, message=message, where="")], note

@@ -1,13 +1,13 @@
 """What a verdict is worth without given inputs: guessed ones, none at all, or none for a method that was named."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from harness.domain.findings import status_of
 from harness.domain.models import Artifact
 from harness.domain.outcome import Status
-from harness.domain.text import first_few, joined
+from harness.domain.text import counted, first_few, joined
 from harness.domain.verdict import CellVerdict, Finding
 
 GUESSED: Final = "guessed from the graph: "
@@ -63,6 +63,15 @@ def untested_method_notes(
     named = "; ".join(f"{name}: {', '.join(unasked)}" for name, unasked in list(left.items())[:NAMED])
     more = f"; and {len(left) - NAMED} more models" if len(left) > NAMED else ""
     return (f"methods that no request asks, so they were not tested: {named}{more}",)
+
+
+def stride_notes(cells: Iterable[CellVerdict]) -> tuple[str, ...]:
+    """Return the note on outputs that have other strides than before, which fails no cell; none where there is none."""
+    found = {cell.model: finding for cell in cells for finding in cell.findings if finding.kind == "stride"}
+    if not found:
+        return ()
+    named = first_few([f"{name} ({finding.message})" for name, finding in found.items()], NAMED)
+    return (f"outputs of {counted(len(found), 'model')} have other strides: {named}",)
 
 
 def _unasked(methods: Sequence[str], artifact: Artifact) -> list[str]:

@@ -44,6 +44,8 @@ class TensorMetrics:
         top1_agreement: share of rows with the same arg-max over the last axis; None where bits are equal or the
             tensor is no head of scores (see ``harness/correctness/metrics.py``).
         top5_agreement: the same for the set of the five largest; None with five classes or fewer.
+        same_magnitudes: beyond tolerance, and only signs differ: all magnitudes are within it.
+        same_values: beyond tolerance, and only the order differs: sorted, all values are within it.
         moved_rows: rows that stand elsewhere in the new output, which was put into the golden order before anything
             was measured; 0 unless the model declares the leaf unordered.
     """
@@ -74,6 +76,8 @@ class TensorMetrics:
     ulp_histogram: tuple[int, ...] = ()
     top1_agreement: float | None = None
     top5_agreement: float | None = None
+    same_magnitudes: bool = False
+    same_values: bool = False
     moved_rows: int = 0
 
 

@@ -38,7 +38,7 @@ def hang_story(seen: Evidence, before_s: float | None = None) -> tuple[tuple[str
     known = reading(seen.stacks, proof)
     lines: list[tuple[str, str]] = []
     if known is not None:
-        lines.append(("meaning", f"{known.words} ({known.source})"))
+        lines.append((MEANING, f"{known.words} ({known.source})"))
     if proof is not None:
         words = KIND_WORDS[proof.kind].format(window=proof.window_s, silent=proof.silent_s)
         said = (words, _not_done_words(proof, before_s), proof.note)
@@ -94,8 +94,15 @@ def _crash_words(seen: Evidence) -> str:
     return f"{seen.signal} in {who(stack, process)}"
 
 
+MEANING = "meaning"
+"""The label of the line that says what stacks mean."""
 # In these phases the operator is the whole answer: it is what cannot be captured.
 AT_AN_OPERATOR = ("capture", "replay")
+
+
+def meaning_of(finding: Finding) -> str:
+    """Return what the stacks of a hang or crash are known to mean; no cause tells it of what fails in both releases."""
+    return next((text for label, text in finding.story if label == MEANING), "")
 
 
 def failure_finding(

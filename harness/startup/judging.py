@@ -16,7 +16,7 @@ from harness.domain.plan import INITIALIZATION, INITIALIZATION_FLOOR_S
 from harness.domain.probe import ModelResult
 from harness.domain.text import amount, error_line, joined, times_of
 from harness.domain.verdict import CellVerdict, Finding
-from harness.hang.story import failure_finding
+from harness.hang.story import failure_finding, meaning_of
 from harness.startup.attribution import attribution_words, change_of, change_words
 from harness.startup.rates import Change
 from harness.worker import wire
@@ -126,7 +126,7 @@ def judge_initialization(
                 message = f"refuses requests of other sizes in both releases: not covered by {scenario}{why}"
                 return verdict(Status.SAME_FAIL, [replace(finding, kind=SIZES_REFUSED, message=message)], note)
             if alike and not more_often:
-                return verdict(Status.SAME_FAIL, [finding], joined(note, f"{BEFORE_TOO}{before}"))
+                return verdict(Status.SAME_FAIL, [finding], joined(note, f"{BEFORE_TOO}{before}", meaning_of(finding)))
             how = "less often" if alike else "otherwise"
             note = joined(note, f"fails {how} in the old release{before}")
         return verdict(status_of([finding]), [finding], note)

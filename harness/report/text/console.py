@@ -56,6 +56,7 @@ from harness.report.words.summary import (
 )
 
 MOST_LINES = 60
+LOST_BY_WRAPPING = 24  # the indent, and a word that does not fit into the first line
 OTHERS_NAMED = 3
 TIMES_SHOWN = 3
 WAIVED = "waived until "
@@ -241,6 +242,8 @@ def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
         reasons = list(map(_in_one_line, rows))
         whose = "" if len(set(reasons)) == 1 else f"; {_name(rows[0].model)}"
         text = f"{word}  {names}{whose}: {prose(reasons[0])}"
+        # Its end says what to do, so that what is cut is in between.
+        text = shorten(text, 2 * (width - 4) - LOST_BY_WRAPPING)
         first, *rest = textwrap.wrap(text, width - 4, subsequent_indent="  ", max_lines=2, break_on_hyphens=False)
         lines += [first.replace(word, paint(word), 1), *rest]
     return lines

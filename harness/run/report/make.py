@@ -7,7 +7,7 @@ from harness import __version__
 from harness.correctness import judging
 from harness.correctness.compare import answers_hold_value
 from harness.decision.causes import with_causes
-from harness.decision.inputs import guess_notes, guess_of, untested_method_notes
+from harness.decision.inputs import guess_notes, guess_of, stride_notes, untested_method_notes
 from harness.decision.judge import numeric_settings
 from harness.decision.waivers.uses import waiver_notes, waiver_uses
 from harness.diagnosis.explain import unexplained_notes
@@ -315,6 +315,7 @@ def _notes(
     artifacts = {model.name: facts.exports[model.name].artifact for model in facts.plan.models}
     notes.extend(guess_notes(artifacts))
     notes.extend(untested_method_notes(_methods(facts), artifacts))
+    notes.extend(stride_notes(facts.judgement.cells))
     notes.extend(facts.worker_notes if facts.initialized else ())
     if not facts.latency:
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")

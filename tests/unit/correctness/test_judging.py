@@ -149,6 +149,19 @@ def test_moved_nan_fails_although_the_noise_and_the_reference_would_excuse_it() 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"same_magnitudes": True}, "only signs differ"),
+        ({"same_values": True}, "the same values in another order"),
+        ({}, ""),
+    ],
+)
+def test_what_an_operator_leaves_free_is_said_to_be_free(changes: dict[str, bool], words: str) -> None:
+    (finding,) = output_findings(compared(call(tensor(**changes))))
+    assert (words in finding.message, "leave" in finding.message) == (True, bool(words))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
         ({"nan_mismatches": 4, "nan_appeared": 4}, "output: NaN where a number was in 4 of 8 elements"),
         ({"nan_mismatches": 4}, "output: a number where NaN was in 4 of 8 elements"),
         ({"inf_mismatches": 4}, "output: another infinity, or none, in 4 of 8 elements"),

@@ -371,3 +371,22 @@ def test_cosine(ours: Any, theirs: Any, similarity: float | None) -> None:
 def test_nan_in_place_of_an_infinity_is_one_element() -> None:
     result = measured(float32(math.inf, math.nan, 1), float32(math.nan, -math.inf, 1))
     assert (result.nan_mismatches, result.nan_appeared, result.inf_mismatches) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "signs", "order"),
+    [
+        (float32(1, -2, 3), float32(-1, 2, 3), True, False),
+        (float32(1, -2, 3), float32(3, 1, -2), False, True),
+        (float32(1, -2, 3), float32(1, -2, 4), False, False),
+        (float32(1, -2, 3), float32(1, -2, 3), False, False),
+        (float32(math.nan, 1, -2), float32(math.nan, -2, 1), False, True),
+        (float32(math.inf, 1, 2), float32(math.inf, -1, 2), True, False),
+        (np.array([4, 7]), np.array([7, 4]), False, True),
+        (np.zeros(0, np.float32), np.zeros(0, np.float32), False, False),
+        (np.array([1 + 1j], np.complex64), np.array([-1 - 1j], np.complex64), True, False),
+    ],
+)
+def test_signs_and_order_are_told_from_other_values(expected: Any, actual: Any, signs: bool, order: bool) -> None:
+    result = measured(expected, actual)
+    assert (result.same_magnitudes, result.same_values) == (signs, order)

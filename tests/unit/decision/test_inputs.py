@@ -3,6 +3,7 @@
 import pytest
 
 from harness.decision.inputs import (
+    stride_notes,
     guess_notes,
     inputs_words,
     latency_with_inputs,
@@ -15,6 +16,7 @@ from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Finding
 from harness.models.artifacts import uncalled_methods
 from tests.unit.builders.stages import artifact
+from tests.unit.builders import verdicts
 
 GUESS = "guessed from the graph: forward(x=float32[2, 3])"
 HANG = Finding(kind="hang", message="hangs in load")
@@ -132,3 +134,12 @@ def test_methods_that_no_request_asks_are_reported() -> None:
     assert note.endswith("codec: decode")
     assert untested_method_notes({"codec": ("forward",)}, {"codec": codec}) == ()
     assert untested_method_notes(methods, {"codec": artifact(input_sets=())}) == ()
+
+
+def test_other_strides_are_told_of_the_models_that_have_them() -> None:
+    moved = verdicts.verdict(
+        Status.PASS, verdicts.finding("stride", message="strides changed at output[0]: a view may fail"), model="a"
+    )
+    assert stride_notes([verdicts.verdict(Status.PASS, model="b")]) == ()
+    (note,) = stride_notes([verdicts.verdict(Status.PASS, model="b"), moved])
+    assert note == "outputs of 1 model have other strides: a (strides changed at output[0]: a view may fail)"
