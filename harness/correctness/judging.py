@@ -104,6 +104,7 @@ def output_findings(comparison: OutputComparison) -> tuple[Finding, ...]:
     first_calls = {call.input_set: call for call in comparison.calls if call.call == 0}
     for call in comparison.calls:
         for path, finding in _call_findings(call):
+            finding = replace(finding, detail={**finding.detail, "input_set": call.input_set})  # noqa: PLW2901
             if path in comparison.unstable and finding.rule.startswith((STRUCTURE, PLACEMENT)):
                 finding = _unstable(finding)  # noqa: PLW2901  noise has no size here, so the chain cannot weigh it
             elif call.call > 0 and SEVERITY[finding.kind] is Severity.FAIL:

@@ -498,6 +498,9 @@ def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
     what = ("what", prose(item.finding.message))
     if key.kind not in TOLD_BY_MORE:
         yield what
+    asked = {call.input_set for found in (item.facts.comparisons if item.facts else ()) for call in found.calls}
+    if len(asked) > 1 and (input_set := item.finding.detail.get("input_set", "")):
+        yield "request", f"{prose(input_set)}, of {len(asked)} that were compared"
     known = next((known for known in _static(item) if f"-{_slug(known.subject)}" in key.id), None)
     if known is not None:
         at = f"at {known.place.member}:{known.place.line}" if known.place is not None else ""

@@ -193,6 +193,7 @@ def test_wrong_values_name_rule_place_and_numbers() -> None:
         "mismatched": "3 of 8",
         "worst_index": "[1, 4]",
         "worst": "1.5 -> 1.7",
+        "input_set": "batch 2",
     }
 
 

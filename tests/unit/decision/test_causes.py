@@ -433,3 +433,12 @@ def test_what_all_share_is_a_cause_where_it_fails_the_run_and_no_model_does() ->
     assert cause.title.startswith("all timed models are slower on average in ")
     healthy_run = replace(report, common=shared())
     assert with_causes(healthy_run).causes == ()
+
+
+def test_request_that_shows_it_is_named_where_there_are_others() -> None:
+    cell = red("a", "values", "output: off by 0.1 of its largest value", detail={"input_set": "nan"})
+    one, other = call(tensor(), input_set="nan"), call(equal(), input_set="plain")
+    for calls, said in (((one, other), ["nan, of 2 that were compared"]), ((one,), [])):
+        facts = replace(healthy("a"), comparisons=(compared(*calls),))
+        (cause,) = run_of([cell], [facts]).causes
+        assert [text for label, text in cause.evidence if label == "request"] == said
