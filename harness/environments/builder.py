@@ -30,6 +30,7 @@ from harness.environments.installer import (
 )
 from harness.environments.interpreters import find_pythons, inspect_interpreter, verified_python
 from harness.environments.pythons import choose_python, parse_release, read_minor, write_minor
+from harness.environments.undeclared import importing
 from harness.errors import ConfigError, EnvironmentUnavailable
 from harness.store.json import JsonError, from_json
 from harness.system import files
@@ -228,7 +229,7 @@ class EnvironmentBuilder:
             root=self._root,
             release=release,
             python=write_minor(read_minor(python)),
-            extras=spec.extras,
+            extras=importing(spec).extras,
             index_args=spec.index_args,
             exact=spec.exact,
         )

@@ -1,6 +1,7 @@
 """Operator libraries as the controller sees them: what a worker has loaded, why it could not, what they are."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,8 @@ from harness.environments.libraries import is_file
 from harness.errors import EnvironmentUnavailable
 from harness.probing.events import EventTail
 from harness.worker import wire
+
+_MISSING = re.compile(r"No module named '([\w.]+)'")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +74,9 @@ def refused(run_dir: Path, environment: str) -> EnvironmentUnavailable | None:
 
 def _what_to_do(name: str, why: str) -> str:
     if not is_file(name):
-        return f"add {name} to [tool.compat.environments] extras, or import it there by hand to see more"
+        missing = _MISSING.search(why)
+        package = missing[1].partition(".")[0] if missing else name
+        return f"add {package} to [tool.compat.environments] extras, or import {name} there by hand to see more"
     if not os.path.exists(name):  # noqa: PTH110  a path that is too long is no file either
         return "name a file that exists; relative paths of the configuration begin at the project"
     if "undefined symbol" in why or "version `" in why:

@@ -81,7 +81,7 @@ PURE_MODULES = (
     "doctor.checks",
     "doctor.cuda_support",
     "doctor.during_run",
-    "environments.compiling",
+    "environments.undeclared",
     "environments.libraries",
     "environments.pythons",
     "environments.sides",

@@ -14,7 +14,7 @@ from harness.domain.environment import EnvSpec
 from harness.domain.migration import Horizon, MigratedModel, Migration
 from harness.domain.models import ArtifactKind, ModelDeclaration
 from harness.domain.plan import Plan
-from harness.environments.compiling import compiling
+from harness.environments.undeclared import compiling
 from harness.hang import watchdog
 from harness.models.imported_source import ImportedSource
 from harness.models.owners import FleetManifest, load_fleet_manifest

@@ -10,7 +10,7 @@ from harness.domain.archive import OperatorRegistry
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.prediction import Prediction
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
-from harness.environments.compiling import compiling
+from harness.environments.undeclared import compiling
 from harness.environments.installer import find_uv
 from harness.static.check import inspect_file
 from harness.static.registries import registries_of

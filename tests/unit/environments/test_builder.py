@@ -1,5 +1,6 @@
 """Building environments with fake installers: small programs that behave like uv, or misbehave like it."""
 
+import re
 import json
 import os
 import signal
@@ -295,7 +296,8 @@ def test_slow_installer_is_stopped_at_the_deadline_with_its_children(bench: Benc
 
 def test_long_installation_reports_its_elapsed_seconds(bench: Bench) -> None:
     bench.builder(bench.uv("sleep 2.3")).build(spec())
-    assert ("torch 2.6.0", "installing torch 2.6.0, 2 s") in bench.said
+    told = [text for _, text in bench.said if re.fullmatch(r"installing torch 2.6.0, \d+ s", text)]
+    assert told  # after how many seconds depends on what else the machine is doing
 
 
 def test_full_disk_is_reported_before_anything_is_started(bench: Bench) -> None:

@@ -1,9 +1,9 @@
-"""An environment that compiles has setuptools, whichever release it is of; any other stays as it was."""
+"""An environment has what its release needs and does not ask for; any other stays as it was."""
 
 import pytest
 
 from harness.domain.environment import EnvSpec
-from harness.environments.compiling import SETUPTOOLS, compiling
+from harness.environments.undeclared import SETUPTOOLS, compiling, importing
 
 
 @pytest.mark.parametrize("release", ["2.6.0", "2.8.0", "2.10.0+cpu"])
@@ -27,3 +27,19 @@ def test_others_stay_as_they_are(spec: EnvSpec) -> None:
 
 def test_what_is_no_requirement_is_left_to_the_installer() -> None:
     assert compiling(EnvSpec(name="new", release="2.6.0", extras=("./wheels/x.whl",))).extras[-1] == SETUPTOOLS
+
+
+@pytest.mark.parametrize(
+    ("release", "extras", "wanted"),
+    [
+        ("2.1.2", ("torchvision",), ("torchvision", "packaging")),
+        ("1.13.1", ("torchaudio",), ("torchaudio", "packaging")),
+        ("2.1.2", (), ()),
+        ("2.1.2", ("torchvision", "packaging>=24"), ("torchvision", "packaging>=24")),
+        ("2.6.0", ("torchvision",), ("torchvision",)),
+    ],
+)
+def test_packages_that_import_an_older_torch_find_packaging(
+    release: str, extras: tuple[str, ...], wanted: tuple[str, ...]
+) -> None:
+    assert importing(EnvSpec(name="old", release=release, extras=extras)).extras == wanted
