@@ -10,6 +10,10 @@ MOST_WORDS = 16
 # Nodes whose first output is their first input.
 SAME_VALUE = ("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "aten::wait")
 ALWAYS_STATEFUL = ("prim::SetAttr", "aten::copy_", "aten::index_put_")
+READS_NUMBERS = frozenset(
+    "aten::" + name
+    for name in "Int IntImplicit ScalarImplicit item tolist repeat_interleave one_hot bincount _pad_packed_sequence".split()
+) | {"prim::tolist"}
 CHANGES_FIRST = frozenset(
     "aten::" + name
     for name in ("_set_item", "append", "clear", "extend", "insert", "pop", "popitem", "update", "Delete")
@@ -108,6 +112,10 @@ class Flow:
                 if changes and position == 0 and owner is not None and owner.kind == "prim::GetAttr":
                     return True
         return False
+
+    def reads_numbers(self):
+        """Whether numbers are read out of tensors: they may be sizes, or count loops."""
+        return any(step.kind in READS_NUMBERS for step in self._producers.values())
 
     def attribute_words(self):
         """Return the strings in those lists and dicts among the module's attributes that the method uses."""
