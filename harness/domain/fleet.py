@@ -199,6 +199,7 @@ class FleetRow:
         cause: id of the cause that decides it; empty where it has none.
         judged_with: the artifact of the same program that was examined in full, where it was not itself.
         content: the first digits of what its result is kept under; equal ones were asked the same of the same.
+        guessed: what its requests were guessed to be; empty where somebody gave them, or where it has no result.
     """
 
     name: str
@@ -212,6 +213,7 @@ class FleetRow:
     cause: str = ""
     judged_with: str = ""
     content: str = ""
+    guessed: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

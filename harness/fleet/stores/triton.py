@@ -108,8 +108,8 @@ class TritonModel:
         is_pytorch: whether Triton's PyTorch backend serves it; otherwise the rest is empty.
         backend: as the configuration says, or as Triton completes it; empty where nothing tells.
         file: name of the artifact in a version's folder.
-        requests: what the worker makes requests of: the first with all inputs, whatever values they have, others with the
-            values that ``model_warmup`` gives; none where an input cannot be described.
+        requests: what the worker makes requests of: the first with all inputs, whatever their values are, others with
+            those that ``model_warmup`` gives; none where an input cannot be described.
         assignments: its serving profile, as of ``--set``.
         notes: what could not be taken over.
     """
@@ -158,14 +158,14 @@ def read_config(
         )
     except _NotDescribed as error:
         notes.append(f"{CONFIG} describes no request: {error}")
-    assignments, more = _profile(config)
+    assignments, other_notes = _profile(config)
     return TritonModel(
         is_pytorch=True,
         backend=backend,
         file=config.default_model_filename or (PACKAGE_FILE if platform == AOTI else DEFAULT_FILE),
         requests=requests,
         assignments=assignments,
-        notes=(*notes, *more),
+        notes=(*notes, *other_notes),
     )
 
 
@@ -237,10 +237,11 @@ def _inputs(config: Any) -> list[dict[str, Any]]:
     if not config.input:
         raise _NotDescribed("it names no input")
     found = [_input(item, config) for item in config.input]
-    for state in config.sequence_batching.state:
-        found.append(_described("state", state.input_name, state, state.dims, batched=_batches(config)))
-    for item in config.sequence_batching.control_input:
-        found.append(_control(item, batched=_batches(config)))
+    found += [
+        _described("state", state.input_name, state, state.dims, batched=_batches(config))
+        for state in config.sequence_batching.state
+    ]
+    found += [_control(item, batched=_batches(config)) for item in config.sequence_batching.control_input]
     for item in config.batch_input:
         found += [_count(item, name) for name in item.target_name]
     if len(found) > MOST_INPUTS:
@@ -354,9 +355,7 @@ def _warmups(
     return found, notes
 
 
-def _warm(
-    item: Any, inputs: Sequence[Mapping[str, Any]], warmup_file: Callable[[str], bytes | None]
-) -> _Warm:
+def _warm(item: Any, inputs: Sequence[Mapping[str, Any]], warmup_file: Callable[[str], bytes | None]) -> _Warm:
     has_values = False
     made: list[Mapping[str, Any]] = []
     for known in inputs:
@@ -464,7 +463,9 @@ def _message_class() -> Any:
     for name, spec in {"Skipped": "", **MESSAGES}.items():
         message = file.message_type.add(name=name)
         for number, (label, kind, mark) in enumerate(_fields(spec), start=1):
-            made = message.field.add(name=label, number=number, label=field.LABEL_REPEATED if mark in ("*", "{}") else 1)
+            made = message.field.add(
+                name=label, number=number, label=field.LABEL_REPEATED if mark in ("*", "{}") else 1
+            )
             if mark == "{}":
                 _add_entry(message, label, kind)
                 made.type, made.type_name = field.TYPE_MESSAGE, f".gate.{name}.{_entry(label)}"

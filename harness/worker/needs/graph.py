@@ -12,7 +12,7 @@ MOST_STEPS = 20_000
 
 
 def of_method(module, method):
-    """Return a ``ValueRequirements`` per argument, and the ``Flow`` of the method, which knows what else its graph tells."""
+    """Return a ``ValueRequirements`` per argument, and the ``Flow`` of the method, which knows more of its graph."""
     analysis = Analysis(Flow(module, method))
     return [analysis.need(name) for name in analysis.flow.arguments], analysis.flow
 

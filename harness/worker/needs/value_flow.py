@@ -10,10 +10,8 @@ MOST_WORDS = 16
 # Nodes whose first output is their first input.
 SAME_VALUE = ("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "aten::wait")
 ALWAYS_STATEFUL = ("prim::SetAttr", "aten::copy_", "aten::index_put_")
-READS_NUMBERS = frozenset(
-    "aten::" + name
-    for name in "Int IntImplicit ScalarImplicit item tolist repeat_interleave one_hot bincount _pad_packed_sequence".split()
-) | {"prim::tolist"}
+READS_NUMBERS = ("aten::Int", "aten::IntImplicit", "aten::ScalarImplicit", "aten::item", "aten::tolist", "prim::tolist")
+READS_NUMBERS += ("aten::repeat_interleave", "aten::one_hot", "aten::bincount", "aten::_pad_packed_sequence")
 CHANGES_FIRST = frozenset(
     "aten::" + name
     for name in ("_set_item", "append", "clear", "extend", "insert", "pop", "popitem", "update", "Delete")

@@ -159,7 +159,7 @@ class Adoption:
         )
 
     def _guess(self, how, asked):
-        """Guess for each method; what works is marked before it is tried with other numbers, which may end this process.
+        """Guess for each method; what works is marked before it is tried with other numbers, which may end the process.
 
         Args:
             asked: (method, name of the input set with whole numbers of a wide range, what an inferrer is asked).

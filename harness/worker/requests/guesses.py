@@ -17,9 +17,9 @@ INTEGER_ROLES = ("offsets", "lengths", "bag")
 class Leaf:
     """A tensor of a guess: sizes with what each is (see below), dtype, and what fills it.
 
-    ``typed``: its dtype is known, and no other is tried. ``lead``: its first size is the batch's, as a server makes them,
-    and no other is tried. ``span``: the whole numbers between which it is drawn, in place
-    of those below ``below``; ``limited``: the graph has said what they are below.
+    ``typed``: its dtype is known, and no other is tried. ``lead``: its first size is the batch's, as a server makes
+    them, and no other is tried. ``span``: the whole numbers between which it is drawn, in place of those below
+    ``below``; ``limited``: the graph has said what they are below.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Leaf:
         typed=False,
         lead=False,
         limited=False,
-        span=None
+        span=None,
     ):
         self.sizes = list(sizes)
         self.kinds = list(kinds)

@@ -135,7 +135,7 @@ class Inferrer:
             spans = widest
         for index in places if not spans else ():
             least = guess.leaves[index].below or 2
-            high = largest(lambda most, at=index: takes({**spans, at: (0, most)}), least, widest[index][1])  # noqa: B023
+            high = largest(lambda most, at=index: takes({**spans, at: (0, most)}), least, widest[index][1])
             if high >= least:
                 spans[index] = (0, high)
         if not spans:

@@ -1,8 +1,8 @@
 """Guesses at what a model server makes of its clients' requests: named inputs, bound to the arguments of ``forward``.
 
-Bound as Triton's PyTorch backend binds them (src/pt/model_instance_state.cc of triton-inference-server/pytorch_backend):
-names are keys where ``forward`` takes one dict; else all are names of arguments, or all end with the position after the
-first ``__``, or they stand in the order of the arguments. Control inputs and states are bound by position alone.
+They are bound as Triton's PyTorch backend binds them (``src/pt/model_instance_state.cc`` in its repository): names are
+keys where ``forward`` takes one dict; else all are names of arguments, or all end with the position after their first
+``__``, or they stand in the order of the arguments. Control inputs and states are bound by position alone.
 """
 
 import base64
@@ -122,15 +122,21 @@ class Bound:
         known.update(ranked=True, typed=True, limited=need.below is not None)
         if item["ragged"]:
             return Ragged(Elements(item, length), batch, dtype, known)
-        return self._tensor(item, batch, need, dtype, known, length, side)
+        sizes, kinds = self._sizes(item, need, length, side)
+        if item["batched"]:
+            sizes, kinds = [batch] + sizes, [FIXED] + kinds
+        return Leaf(sizes, kinds, dtype, lead=bool(item["batched"]), **known)
 
-    def _tensor(self, item, batch, need, dtype, known, length, side):
-        rank = len(item["dims"]) + bool(item["batched"])
-        sizes, kinds = ([batch], [FIXED]) if item["batched"] else ([], [])
+    @staticmethod
+    def _sizes(item, need, length, side):
+        """Return the sizes behind the batch's, and what each is."""
+        ahead = int(item["batched"])
+        rank = ahead + len(item["dims"])
+        sizes, kinds = [], []
         need = need.from_front() if need.rank == rank else need
         free = side if rank >= 4 else length
         for index, size in enumerate(item["dims"]):
-            place = len(sizes)
+            place = ahead + index
             if size >= 0:
                 sizes.append(size)
                 kinds.append(FIXED)
@@ -138,9 +144,9 @@ class Bound:
             wanted = need.sizes.get(place, need.sizes.get(place - rank))
             least = need.least.get(place, need.least.get(place - rank, 0))
             tried = item["sizes"][index] if item.get("sizes") and (length, side) == (LENGTH, SIDE) else 0
-            sizes.append(tried or wanted or max(least, 1 if 1 < least else free))
+            sizes.append(tried or wanted or (least if least > 1 else free))
             kinds.append(LEAST if least > 1 else FREE)
-        return Leaf(sizes, kinds, dtype, lead=bool(item["batched"]), **known)
+        return sizes, kinds
 
     def _texts(self, item):
         need = self._needs.get(item["name"])
