@@ -25,6 +25,7 @@ CONFIG: Final = "config.pbtxt"
 DEFAULT_FILE: Final = "model.pt"
 PACKAGE_FILE: Final = "model.pt2"
 WARMUP_FOLDER: Final = "warmup"
+MEND: Final = "mend the file, or leave the model out"
 NEEDED: Final = "pip install protobuf, or torchscript-upgrade-gate[fleet]"
 TYPES: Final = (
     *("TYPE_INVALID", "TYPE_BOOL", "TYPE_UINT8", "TYPE_UINT16", "TYPE_UINT32", "TYPE_UINT64", "TYPE_INT8"),
@@ -92,7 +93,7 @@ BATCHES: Final = (2, 5)
 DEFAULTS: Final = {"INFERENCE_MODE": "true"}
 MOST_THREADS, MOST_INSTANCES = 1024, 64
 MOST_INPUTS, MOST_DIMENSIONS, MOST_ELEMENTS = 256, 64, 1 << 28
-MOST_VERSION_DIGITS: Final = 18
+MOST_VERSION_DIGITS, LONGEST_NAME = 18, 255
 MOST_SHOWN: Final = 40
 
 
@@ -143,7 +144,10 @@ def read_config(
     config = _parsed(text, file)
     backend, platform = _completed(config, beside)
     if backend != PYTORCH:
-        return TritonModel(is_pytorch=False, backend=backend or config.platform)
+        return TritonModel(is_pytorch=False, backend=_shown(backend or config.platform))
+    named = config.default_model_filename
+    if len(named) > LONGEST_NAME or not named.isprintable():
+        raise ConfigError(f"{file}: default_model_filename is {_shown(named)}, and no name of a file", MEND)
     requests: tuple[Mapping[str, Any], ...] = ()
     notes = []
     try:
@@ -162,7 +166,7 @@ def read_config(
     return TritonModel(
         is_pytorch=True,
         backend=backend,
-        file=config.default_model_filename or (PACKAGE_FILE if platform == AOTI else DEFAULT_FILE),
+        file=named or (PACKAGE_FILE if platform == AOTI else DEFAULT_FILE),
         requests=requests,
         assignments=assignments,
         notes=(*notes, *other_notes),
@@ -435,13 +439,12 @@ def _parsed(text: str, file: str) -> Any:
         from google.protobuf import text_format  # noqa: PLC0415  only a Triton repository needs it
     except ImportError as error:
         raise EnvironmentUnavailable(f"{file}: reading it needs protobuf, which is not installed", NEEDED) from error
-    mend = "mend the file, or leave the model out"
     try:
         return text_format.Parse(text, _message_class()(), allow_unknown_field=True)
     except RecursionError:
-        raise ConfigError(f"{file}: no configuration of Triton: it is nested too deeply", mend) from None
+        raise ConfigError(f"{file}: no configuration of Triton: it is nested too deeply", MEND) from None
     except (text_format.ParseError, ValueError, OverflowError) as error:  # numbers that no field holds, odd escapes
-        raise ConfigError(f"{file}: no configuration of Triton: {_shown_error(error)}", mend) from None
+        raise ConfigError(f"{file}: no configuration of Triton: {_shown_error(error)}", MEND) from None
 
 
 def _shown_error(error: Exception) -> str:

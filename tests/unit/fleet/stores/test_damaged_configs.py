@@ -35,6 +35,8 @@ def test_drawn_damage_loses_no_other_row(tmp_path: Path, seed: int) -> None:
         f"max_batch_size: {'9' * 5000}",
         f'input {{ name: "x" data_type: TYPE_FP32 dims: {"9" * 5000} }}',
         f'parameters {{ key: "INTRA_OP_THREAD_COUNT" value {{ string_value: "{"9" * 30}" }} }}',
+        f'default_model_filename: "{"a" * 100_000}"',
+        'default_model_filename: "a\\nb"',
         "instance_group { count: 2147483647 kind: 9 }",
         'input { name: "x" data_type: TYPE_FP32 dims: [ 4611686018427387904, 4611686018427387904 ] }',
     ],
