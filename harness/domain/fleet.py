@@ -41,7 +41,8 @@ class Serving:
 
     Attributes:
         inputs: path of the file with its requests, in the store; empty without one.
-        requests: described ones, as in ``models.toml``; without these and a file they are guessed.
+        requests: as of ``GivenArtifact``: described by a manifest, or named inputs of a server's configuration; without
+            these and a file they are guessed.
         methods, tolerance, reset, seed, unordered, timed: as of ``ModelDeclaration`` and ``GivenArtifact``.
         profile: name of its serving profile in the plan.
     """

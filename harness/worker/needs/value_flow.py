@@ -47,6 +47,7 @@ class Flow:
         self.sizes = {}
         self._origins = {}
         self._count = 0
+        self._loops_while = False
         names = [value.debugName() for value in graph.inputs()]
         self._self = names[0]
         self.arguments = names[1:]
@@ -112,8 +113,8 @@ class Flow:
         return False
 
     def reads_numbers(self):
-        """Whether numbers are read out of tensors: they may be sizes, or count loops."""
-        return any(step.kind in READS_NUMBERS for step in self._producers.values())
+        """Whether numbers are read out of tensors, or say how long a loop goes on: they may be sizes, or count it."""
+        return self._loops_while or any(step.kind in READS_NUMBERS for step in self._producers.values())
 
     def attribute_words(self):
         """Return the strings in those lists and dicts among the module's attributes that the method uses."""
@@ -169,6 +170,7 @@ class Flow:
 
     def _loop(self, step, prefix):
         (block,) = step.node.blocks()
+        self._loops_while |= next(iter(block.outputs())).node().kind() != "prim::Constant"
         carried = [prefix + value.debugName() for value in block.inputs()][1:]
         left = [prefix + value.debugName() for value in block.outputs()][1:]
         for given, name, end, result in zip(step.inputs[2:], carried, left, step.outputs):

@@ -99,6 +99,13 @@ class Counted(torch.nn.Module):
             total = total + i
         return total
 
+class Until(torch.nn.Module):
+    def forward(self, n: Tensor) -> Tensor:
+        x = torch.zeros_like(n)
+        while bool((x < n).any()):
+            x = x + 1
+        return x
+
 class Maybe(torch.nn.Module):
     def forward(self, x: Tensor, mask: Optional[Tensor] = None) -> Tensor:
         return x if mask is None else x * mask
@@ -109,7 +116,7 @@ class One(torch.nn.Module):
 
 folder = sys.argv[1]
 torch.manual_seed(0)
-for kind in (Args, Keys, Words, Three, Ends, Bags, Image, Flat, Bytes, Hashed, Counted, Maybe, One):
+for kind in (Args, Keys, Words, Three, Ends, Bags, Image, Flat, Bytes, Hashed, Counted, Until, Maybe, One):
     torch.jit.script(kind().eval()).save("%s/%s.pt" % (folder, kind.__name__.lower()))
 """
 
@@ -300,8 +307,9 @@ def test_ids_fit_a_table_that_only_the_release_knows(place: Place) -> None:
     assert "ids from 0 to 299, more is refused: " in note
 
 
-def test_what_counts_a_loop_stays_small(place: Place) -> None:
-    result = served(place, "counted", taken("n", "INT64", "2"))
+@pytest.mark.parametrize("name", ["counted", "until"])
+def test_what_counts_a_loop_stays_small(place: Place, name: str) -> None:
+    result = served(place, name, taken("n", "INT64", "2"))
     drawn = numbers(result, "range")
     assert drawn.max() == 255
     assert "no more, since it may be a size or count a loop" in result.data["adopted"]["inputs_note"]
