@@ -77,8 +77,8 @@ def _tensor(plain, generator, where):
 def _random(shape, dtype, below, generator):
     """Return normal numbers for floating dtypes, else integers from 0 to ``below`` - 1.
 
-    Without ``below`` those of 8 and 16 bits are of their whole range: nothing takes them for an index. Others may be one,
-    and are 0 and 1.
+    Without ``below`` those of 8 and 16 bits are of their whole range: nothing takes them for an index. Others may be
+    one, and are 0 and 1.
     """
     if dtype.is_complex:
         return _complex(shape, dtype, generator)
