@@ -168,7 +168,7 @@ def _of_triton(
         if listed[place].size > CONFIG_BYTES:
             raise ConfigError(f"{place}: is no configuration: {listed[place].size:,} bytes", "mend the file")
         text = path.read_text(encoding="utf-8")
-        beside = versions[min(versions, key=str)]
+        beside = versions[min(versions, key=str)] if versions else ()
         config = read_config(
             text,
             file=place,
