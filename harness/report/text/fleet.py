@@ -137,7 +137,7 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
 def _listed(label: str, texts: Sequence[str], most: int, width: int, *, whole: bool = False) -> list[str]:
     """Return the first texts under a label, a line each; ``whole``: on as many as it takes, up to three."""
     if whole:
-        lines = [line for text in texts[:most] for line in _labelled(f"{label}  ", prose(text), width)]
+        lines = [line for text in texts[:most] for line in _labelled(f"{label:<{LABEL + 2}}", prose(text), width)]
     else:
         lines = [f"{label:<{LABEL + 2}}{shorten(prose(text), width - LABEL - 2)}" for text in texts[:most]]
     left = len(texts) - most
