@@ -8,12 +8,14 @@ from harness.domain.findings import status_of
 from harness.domain.models import Artifact
 from harness.domain.outcome import Status
 from harness.domain.text import counted, first_few, joined
-from harness.domain.verdict import CellVerdict, Finding
+from harness.domain.verdict import CellVerdict, Finding, RowVerdict
+from harness.static.semantics import changes_between
 
 GUESSED: Final = "guessed from the graph: "
 """How the note of an adoption begins that made inputs up."""
 NAMED: Final = 3
 NO_VALUE: Final = "no value was compared: it answers the guessed inputs with NaN, infinity or nothing"
+UNSHOWN: Final = "its inputs are guesses, which may not show it: give requests"
 SHOWN_ONLY: Final = "the latency of guessed inputs is shown and decides nothing"
 
 
@@ -112,6 +114,32 @@ def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = Tr
         return replace(verdict, findings=(*verdict.findings, *doubts, *notes))
     findings = (*doubts, *verdict.findings, *notes)
     return replace(verdict, status=status_of(doubts), findings=findings)
+
+
+def with_changed_operators(
+    verdict: CellVerdict, artifact: Artifact, pair: tuple[str, str], *, draws: bool
+) -> CellVerdict:
+    """Return the verdict with a warning for each operator that is known to answer otherwise, where inputs are guesses.
+
+    What is known to have changed may need values or shapes that nobody guesses.
+
+    Args:
+        pair: the versions of torch on both sides.
+        draws: whether a call of the model drew random numbers: some changes are about these alone.
+    """
+    if verdict.status is not Status.PASS or not guess_of(artifact):
+        return verdict
+    found = tuple(
+        Finding(kind="changed_operator", message=f"{change.operator}: {change.what} ({change.source}); {UNSHOWN}")
+        for change, _ in changes_between(*pair)
+        if change.operator in artifact.operators and (draws or not change.drawn)
+    )
+    return replace(verdict, findings=(*found, *verdict.findings))
+
+
+def is_guessed(row: RowVerdict) -> bool:
+    """Whether a model was asked what nobody gave."""
+    return any("guessed_inputs" in cell.kinds for cell in row.cells)
 
 
 def _never(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:

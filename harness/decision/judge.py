@@ -9,7 +9,7 @@ from typing import TypeVar
 from harness.config.policy import model_policy
 from harness.decision.alone import judge_one, not_made, settings_between, unsupported_words
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled
-from harness.decision.inputs import guess_of
+from harness.decision.inputs import guess_of, with_changed_operators
 from harness.domain.comparison import OutputComparison
 from harness.domain.diagnosis import Attribution
 from harness.domain.findings import status_of
@@ -256,6 +256,7 @@ def _alone(model: ModelDeclaration, facts: Compared, effects: Effects, asked: At
         effects=effects,
         rates=asked.rates if asked is not None else None,
     )
+    verdict = with_changed_operators(verdict, facts.artifact(model.name), facts.pair, draws=facts.draws(model.name))
     uncovered = facts.exports[model.name].uncovered
     if uncovered:
         message = f"declares that it covers {', '.join(uncovered)}, and the artifact does not contain it"

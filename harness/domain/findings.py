@@ -69,6 +69,7 @@ SEVERITY: dict[str, Severity] = {
     "waiver_exceeded": Severity.WARN,
     "waiver_elsewhere": Severity.WARN,
     "waiver_unused": Severity.WARN,
+    "changed_operator": Severity.WARN,
     "guessed_inputs": Severity.INFO,
     "recompiles": Severity.INFO,
     "stride": Severity.INFO,

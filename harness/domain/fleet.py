@@ -41,7 +41,8 @@ class Serving:
 
     Attributes:
         inputs: path of the file with its requests, in the store; empty without one.
-        requests: described ones, as in ``models.toml``; without these and a file they are guessed.
+        requests: as of ``GivenArtifact``: described by a manifest, or named inputs of a server's configuration; without
+            these and a file they are guessed.
         methods, tolerance, reset, seed, unordered, timed: as of ``ModelDeclaration`` and ``GivenArtifact``.
         profile: name of its serving profile in the plan.
     """
@@ -199,6 +200,7 @@ class FleetRow:
         cause: id of the cause that decides it; empty where it has none.
         judged_with: the artifact of the same program that was examined in full, where it was not itself.
         content: the first digits of what its result is kept under; equal ones were asked the same of the same.
+        guessed: what its requests were guessed to be; empty where somebody gave them, or where it has no result.
     """
 
     name: str
@@ -212,6 +214,7 @@ class FleetRow:
     cause: str = ""
     judged_with: str = ""
     content: str = ""
+    guessed: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -69,7 +69,8 @@ class GivenArtifact:
         inputs: absolute path of the file with its requests (``.pt``, ``.npz``, ``.safetensors``, ``.py``, or the index
             of inputs that a worker has recorded), or empty.
         requests: requests that a manifest describes: ``{"name", "method", "arguments"}``, the arguments as plain
-            values, ``{"shape", "dtype", "below"}`` for a tensor. Without these and a file they are inferred.
+            values, ``{"shape", "dtype", "below"}`` for a tensor. Or those of a model server, with ``"inputs"`` by name,
+            which the worker binds to the method's arguments and fills. Without these and a file they are inferred.
         methods: which methods are called where the inputs do not say; empty means ``forward``.
         bundle: whether the file is a golden bundle, made by ``pack``.
         kind: what the file is, by its content.

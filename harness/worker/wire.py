@@ -61,7 +61,8 @@ Marks of verb ``adopt``:
     adopted     input_sets (name and method, in order); inputs_note: empty where the requests were given, else how
                 they were guessed or why there are none; given_up: [method, why] of each that nothing was guessed for.
                 Given ones are marked before the artifact is loaded, if they need nothing of it; an error of phase
-                ``inputs`` takes them back
+                ``inputs`` takes them back. Guessed ones are marked before they are tried with whole numbers of a wider
+                range, which may end the process, and once more with those
 
 Its ``begin`` and ``end`` of phase ``infer`` are one trial call: ``set`` is the method, ``call`` the trial's number, and
 ``guess`` what it was made with. A trial that fails has an ``end`` as well.

@@ -102,7 +102,11 @@ def merged(
     verdicts = {row.model: row for row in report.judgement.rows} if report is not None else {}
     causes = report.causes if report is not None else ()
     cause_of = {cell: cause.id for cause in causes for cell in cause.cells}
-    rows = [_row(item, verdicts.get(item.name), cause_of, faults, standing) for item in plan.artifacts]
+    guesses = {model.model: model.guessed for model in report.models} if report is not None else {}
+    rows = [
+        replace(_row(item, verdicts.get(item.name), cause_of, faults, standing), guessed=guesses.get(item.name, ""))
+        for item in plan.artifacts
+    ]
     judged = [Judged(artifacts[row.name], row, verdicts.get(row.name)) for row in rows]
     missing = [row for row in rows if row.status is None]
     decision, reason, code = _decision(report, missing)

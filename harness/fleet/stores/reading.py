@@ -19,7 +19,7 @@ from harness.domain.prediction import InspectedFile, Weight
 from harness.domain.text import first_few
 from harness.errors import ConfigError, SelectionError
 from harness.fleet.stores.sources import Listed, SourceFault, Store, listed_files
-from harness.fleet.stores.triton import CONFIG, models_in, read_config, served_versions
+from harness.fleet.stores.triton import CONFIG, WARMUP_FOLDER, models_in, read_config, served_versions
 from harness.models import files, names
 from harness.models.artifacts import MOST_MORE_BYTES, MOST_TIMES
 from harness.models.file_copies import digest_of
@@ -35,6 +35,7 @@ SUFFIXES = files.SUFFIXES - {".gate", PROGRAM_SUFFIX}
 MAR = ".mar"
 MAR_MANIFEST = "MAR-INF/MANIFEST.json"
 CONFIG_BYTES = 1 << 20
+WARMUP_BYTES = 64 << 10
 NO_TORCHSCRIPT = "is no TorchScript"
 MOST_NAMED = 3
 
@@ -167,7 +168,13 @@ def _of_triton(
         if listed[place].size > CONFIG_BYTES:
             raise ConfigError(f"{place}: is no configuration: {listed[place].size:,} bytes", "mend the file")
         text = path.read_text(encoding="utf-8")
-        config = read_config(text, file=place)
+        beside = versions[min(versions, key=str)] if versions else ()
+        config = read_config(
+            text,
+            file=place,
+            beside=[PurePosixPath(item).name for item in beside],
+            warmup_file=lambda name: _warmup_file(store, listed, folder, name),
+        )
         served = served_versions(text, list(versions), file=place)
     except (SourceFault, ConfigError, OSError, UnicodeDecodeError) as error:
         yield Found(path=place, kind=StoreKind.TRITON, called=name, left_out=str(error))
@@ -186,6 +193,15 @@ def _of_triton(
             left_out="" if there else f"{file} is not there, which {place} names",
             notes=config.notes,
         )
+
+
+def _warmup_file(store: Store, listed: Mapping[str, Listed], folder: str, name: str) -> bytes | None:
+    """Return what a file in a model's folder of warm-up data holds; None where it is not there, or large."""
+    found = listed.get(f"{folder}/{WARMUP_FOLDER}/{name}".removeprefix("./"))
+    if found is None:
+        return None
+    path = store.local(found)
+    return path.read_bytes() if path.stat().st_size <= WARMUP_BYTES else None
 
 
 class _Reader:

@@ -14,7 +14,7 @@ from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
 from harness.domain.verdict import CellVerdict
 from harness.report.excess import ModelExcess, OverLimit, by_excess
-from harness.report.words.fleet import numbered, urgency, wave_words
+from harness.report.words.fleet import numbered, row_words, urgency, wave_words
 from harness.report.words.phrases import shorten
 from harness.report.words.red_cells import finding_words
 
@@ -89,7 +89,7 @@ def render_owners_csv(report: FleetReport) -> str:
             status,
             *wave_of[row.name],
             row.cause,
-            row.reason,
+            row_words(row),
             row.program,
         )
         writer.writerow(_inert(shorten(prose(one), _TEXT_LIMIT)) for one in texts)

@@ -73,8 +73,12 @@ def _waves(report: FleetReport) -> Iterator[str]:
             escape(owners_words(wave.owners)),
         )
         yield table_line(words)
+    guesses = {row.name: row.guessed for row in report.rows if row.guessed}
     for number, wave in numbered(report):
-        names = [f"- {code(name)}" for name in wave.artifacts[:MOST_NAMED]]
+        names = [
+            f"- {code(name)}" + (f": guessed requests, {code(guesses[name])}" if name in guesses else "")
+            for name in wave.artifacts[:MOST_NAMED]
+        ]
         left = len(wave.artifacts) - MOST_NAMED
         names += [f"- and {left} more"] if left > 0 else []
         head = f"{number if number != '-' else 'stays'}: {prose(wave_words(wave))} ({len(wave.artifacts)})"

@@ -249,7 +249,10 @@ class NewsView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadView:
-    """The first screen; ``news`` are what is undecided, what is faster, and what starts slower."""
+    """The first screen; ``news`` are what is undecided, what is faster, and what starts slower.
+
+    ``guessed``: how many models were asked what nobody gave.
+    """
 
     decision: str
     tone: str
@@ -261,6 +264,7 @@ class HeadView:
     facts: tuple[Fact, ...]
     glances: tuple[Glance, ...]
     models: int
+    guessed: int
     counts: tuple[CountView, ...]
     causes: tuple[CauseView, ...]
     more_causes: int
@@ -294,6 +298,7 @@ def head_view(
         facts=tuple((label, shorten(prose(text), 600)) for label, text in facts if text),
         glances=glances(report, table_rows(report)),
         models=len(models),
+        guessed=sum(bool(model.guessed) for model in report.models),
         counts=_counts(models),
         causes=tuple(causes[:SHOWN]),
         more_causes=max(0, len(causes) - SHOWN),

@@ -53,7 +53,7 @@ def render_plan(plan: FleetPlan, times: Sequence[tuple[int, float]], *, command:
         if len(groups) > MOST_GROUPS:
             lines.append(f"and {counted(len(groups) - MOST_GROUPS, 'more reason')}: plan.json has all")
     left = [item for item in plan.artifacts if item.left_out]
-    lines += _listed("left out", [f"{item.path}: {item.left_out}" for item in left], MOST_LEFT_OUT, width)
+    lines += _listed("left out", [f"{item.path}: {item.left_out}" for item in left], MOST_LEFT_OUT, width, whole=True)
     lines += _listed("note", list(plan.notes), MOST_NOTES, width)
     return "\n".join([*lines, "", f"run it: {command}"]) + "\n"
 
@@ -131,11 +131,15 @@ def _faults(report: FleetReport, width: int) -> list[str]:
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:
-    return filled(visible(text), width, first=f"{label:<{LABEL}}", rest=" " * LABEL)[:3]
+    return filled(visible(text), width, first=f"{label:<{LABEL}}", rest=" " * max(LABEL, len(label)))[:3]
 
 
-def _listed(label: str, texts: Sequence[str], most: int, width: int) -> list[str]:
-    lines = [f"{label:<{LABEL + 2}}{shorten(prose(text), width - LABEL - 2)}" for text in texts[:most]]
+def _listed(label: str, texts: Sequence[str], most: int, width: int, *, whole: bool = False) -> list[str]:
+    """Return the first texts under a label, a line each; ``whole``: on as many as it takes, up to three."""
+    if whole:
+        lines = [line for text in texts[:most] for line in _labelled(f"{label:<{LABEL + 2}}", prose(text), width)]
+    else:
+        lines = [f"{label:<{LABEL + 2}}{shorten(prose(text), width - LABEL - 2)}" for text in texts[:most]]
     left = len(texts) - most
     lines += [f"{label:<{LABEL + 2}}and {left} more"] if left > 0 else []
     return ["", *lines] if lines else []

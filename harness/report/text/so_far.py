@@ -1,7 +1,9 @@
 """What is known before anything is timed, for a terminal: how many models are well, and each red cell in a line."""
 
+from collections import Counter
 from collections.abc import Sequence
 
+from harness.decision.inputs import is_guessed
 from harness.domain.findings import cell_reason
 from harness.domain.outcome import Status
 from harness.domain.text import counted, first_few, visible
@@ -21,6 +23,8 @@ _WORDS = {
     Status.PASS: "well",
 }
 
+_GUESSED = "alike on guessed requests"
+
 
 def render_so_far(rows: Sequence[RowVerdict], *, missed: Sequence[str] = (), then: str = "", width: int) -> str:
     """Return the counts, then a line per red cell; the cells that say the same share one.
@@ -31,9 +35,8 @@ def render_so_far(rows: Sequence[RowVerdict], *, missed: Sequence[str] = (), the
         then: what the run does next, in words.
         width: that no line exceeds.
     """
-    numbers = [
-        f"{number} {words}" for status, words in _WORDS.items() if (number := sum(row.status is status for row in rows))
-    ]
+    said = Counter(_words(row) for row in rows)
+    numbers = [f"{said[words]} {words}" for words in (*_WORDS.values(), _GUESSED) if said[words]]
     head = f"so far  {counted(len(rows), 'model')}: {', '.join(numbers) or 'none'}{'; ' if then else ''}{then}"
     lines = [head]
     if missed:
@@ -43,6 +46,10 @@ def render_so_far(rows: Sequence[RowVerdict], *, missed: Sequence[str] = (), the
     if len(alike) > MOST_LINES:
         lines.append(f"  and {len(alike) - MOST_LINES} more, which the report shows")
     return "".join(f"{_cut(visible(line), width)}\n" for line in lines)
+
+
+def _words(row: RowVerdict) -> str:
+    return _GUESSED if row.status is Status.PASS and is_guessed(row) else _WORDS[row.status]
 
 
 def _alike(cells: Sequence[CellVerdict]) -> list[list[CellVerdict]]:

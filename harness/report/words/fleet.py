@@ -9,6 +9,7 @@ from harness.domain.fleet import (
     FleetOutline,
     FleetPlan,
     FleetReport,
+    FleetRow,
     FleetSince,
     Wave,
     WaveKind,
@@ -96,7 +97,14 @@ def urgency(report: FleetReport) -> dict[str, int]:
 def store_words(report: FleetReport) -> str:
     """Return what the answer is about."""
     total, known = len(report.rows), sum(row.status is not None for row in report.rows)
-    return f"{known} of {counted(total, 'artifact')} have a result"
+    guessed = sum(bool(row.guessed) for row in report.rows)
+    words = f"{known} of {counted(total, 'artifact')} have a result"
+    return f"{words}, {guessed} of them to guessed requests" if guessed else words
+
+
+def row_words(row: FleetRow) -> str:
+    """Return why a row is what it is, and what was asked where nobody gave requests."""
+    return joined(row.reason, f"its requests are guesses: {row.guessed}" if row.guessed else "")
 
 
 def plan_facts(plan: FleetPlan) -> list[tuple[str, str]]:

@@ -12,13 +12,9 @@ MOST_STEPS = 20_000
 
 
 def of_method(module, method):
-    """Return what the graph tells: a ``ValueRequirements`` per argument, words, and whether calls change the module.
-
-    The words are strings in those attributes that the method uses; they may be keys of a request.
-    """
+    """Return a ``ValueRequirements`` per argument, and the ``Flow`` of the method, which knows more of its graph."""
     analysis = Analysis(Flow(module, method))
-    needs = [analysis.need(name) for name in analysis.flow.arguments]
-    return needs, analysis.flow.attribute_words(), analysis.flow.keeps_state()
+    return [analysis.need(name) for name in analysis.flow.arguments], analysis.flow
 
 
 class Analysis:

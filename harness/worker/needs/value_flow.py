@@ -10,6 +10,8 @@ MOST_WORDS = 16
 # Nodes whose first output is their first input.
 SAME_VALUE = ("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "aten::wait")
 ALWAYS_STATEFUL = ("prim::SetAttr", "aten::copy_", "aten::index_put_")
+READS_NUMBERS = ("aten::Int", "aten::IntImplicit", "aten::ScalarImplicit", "aten::item", "aten::tolist", "prim::tolist")
+READS_NUMBERS += ("aten::repeat_interleave", "aten::one_hot", "aten::bincount", "aten::_pad_packed_sequence")
 CHANGES_FIRST = frozenset(
     "aten::" + name
     for name in ("_set_item", "append", "clear", "extend", "insert", "pop", "popitem", "update", "Delete")
@@ -45,6 +47,7 @@ class Flow:
         self.sizes = {}
         self._origins = {}
         self._count = 0
+        self._loops_while = False
         names = [value.debugName() for value in graph.inputs()]
         self._self = names[0]
         self.arguments = names[1:]
@@ -109,6 +112,10 @@ class Flow:
                     return True
         return False
 
+    def reads_numbers(self):
+        """Whether numbers are read out of tensors, or say how long a loop goes on: they may be sizes, or count it."""
+        return self._loops_while or any(step.kind in READS_NUMBERS for step in self._producers.values())
+
     def attribute_words(self):
         """Return the strings in those lists and dicts among the module's attributes that the method uses."""
         found = []
@@ -163,6 +170,7 @@ class Flow:
 
     def _loop(self, step, prefix):
         (block,) = step.node.blocks()
+        self._loops_while |= next(iter(block.outputs())).node().kind() != "prim::Constant"
         carried = [prefix + value.debugName() for value in block.inputs()][1:]
         left = [prefix + value.debugName() for value in block.outputs()][1:]
         for given, name, end, result in zip(step.inputs[2:], carried, left, step.outputs):

@@ -49,7 +49,9 @@ class Adoption:
 
     def take(self):
         inputs, described = self._given["inputs"], self._given["requests"]
-        early = bool(described) or (bool(inputs) and os.path.splitext(inputs)[1] not in NEEDS_SIGNATURES)
+        served = bool(described) and "inputs" in described[0]
+        given = bool(inputs) or (bool(described) and not served)
+        early = given and os.path.splitext(inputs)[1] not in NEEDS_SIGNATURES
         if early:
             with self._log.phase(wire.INPUTS, model=self._name):
                 self._write(self._read())
@@ -64,18 +66,20 @@ class Adoption:
                 self._check_names()
                 self._check_calls()
                 if early:
-                    self._add_hooks()
+                    self._add_hooks(self._calls)
                     self._mark("")
-        if inputs or described:
+        if given:
             if not early:
                 with self._log.phase(wire.INPUTS, model=self._name):
                     self._write(self._read())
                     self._check_calls()
-                    self._add_hooks()
+                    self._add_hooks(self._calls)
                 self._mark("")
             return
         if self._module is None:
             self._mark("it does not load in this release, so no requests can be guessed: %s" % self._not_loaded)
+        elif served:
+            self._serve(described)
         else:
             self._infer()
 
@@ -118,10 +122,10 @@ class Adoption:
             self._writer.write(arguments, model=self._name, set=call.set_name, method=call.method)
             self._calls.append(Call(call.set_name, call.method, arguments))
 
-    def _add_hooks(self):
-        """Ask what Python's callers get as well, where that is more than ``forward``."""
+    def _add_hooks(self, calls):
+        """Ask what Python's callers get of these calls as well, where that is more than ``forward``."""
         if self._module is not None and signatures.has_hooks(self._module):
-            plain = [call for call in self._calls if call.method == "forward"]
+            plain = [call for call in calls if call.method == "forward"]
             self._write(
                 [Call(call.set_name + wire.WITH_HOOKS, wire.WITH_HOOKS_METHOD, call.arguments) for call in plain]
             )
@@ -136,29 +140,66 @@ class Adoption:
         if not self._given["methods"] and "forward" not in has:
             self._mark("it has no method forward; say which to call of its methods: %s" % (", ".join(has) or "none"))
             return
-        guessed, given_up = [], []
+        asked = [(method, "" if index == 0 else "_" + method) for index, method in enumerate(self._methods)]
+        self._guess(
+            "guessed from the graph: ",
+            [
+                (method, "guessed_range" + suffix, lambda inferrer, at=(method, suffix): inferrer.infer(*at))
+                for method, suffix in asked
+            ],
+        )
+
+    def _serve(self, requests):
+        """Make the requests of a model server; what is not said of them is guessed."""
+        first, warmups = requests[0], requests[1:]
+        signatures.require(self._module, self._given["path"], first["method"])
+        self._guess(
+            "guessed from %s: " % first["said_by"],
+            [(first["method"], "range", lambda inferrer: inferrer.serve(first, warmups))],
+        )
+
+    def _guess(self, how, asked):
+        """Guess for each method; what works is marked before it is tried with other numbers, which may end the process.
+
+        Args:
+            asked: (method, name of the input set with whole numbers of a wide range, what an inferrer is asked).
+        """
+        guessed, given_up, wider = {}, [], []
         with settings.thread_context(self._request):
-            for index, method in enumerate(self._methods):
-                found = self._inferred(method, "" if index == 0 else "_" + method)
+            for method, name, ask in asked:
+                found, inferrer = self._inferred(ask)
+                self._write(found.calls)
                 if found.calls:
-                    guessed.append(found.note)
+                    guessed[method] = found.note
+                    wider.append((method, inferrer, found, name))
                 else:
                     given_up.append([method, found.note])
-                self._write(found.calls)
-        self._add_hooks()
-        why_none = "; ".join(note for _, note in given_up)
-        self._mark("guessed from the graph: %s" % ", ".join(guessed) if guessed else why_none, given_up)
+            self._add_hooks(self._calls)
+            why_none = "; ".join(note for _, note in given_up)
+            self._mark(how + ", ".join(guessed.values()) if guessed else why_none, given_up)
+            for method, inferrer, found, name in wider:
+                call, words = inferrer.widen(found, name)
+                if call is not None and self._answers(call):
+                    self._write([call])
+                    self._add_hooks([call])
+                    guessed[method] += ", and with %s" % words
+                    self._mark(how + ", ".join(guessed.values()), given_up)
 
-    def _inferred(self, method, suffix):
-        """Infer on the CPU first: there an index out of range is an error, and a GPU would answer nothing any more."""
+    def _inferred(self, ask):
+        """Infer on the CPU first: there an index out of range is an error, and a GPU would answer nothing any more.
+
+        Returns the ``Inference`` and the inferrer that it is of.
+        """
         if not self._device.is_cpu:
             try:
-                found = self._inferrer(device.CPU, self._load(device.CPU)).infer(method, suffix)
+                inferrer = self._inferrer(device.CPU, self._load(device.CPU))
+                found = ask(inferrer)
             except (RuntimeError, NotImplementedError):  # the artifact insists on its device
                 found = None
             if found is not None and found.calls and all(self._answers(call) for call in found.calls):
-                return found
-        return self._inferrer(self._device, self._module).infer(method, suffix)
+                return found, inferrer
+        inferrer = self._inferrer(self._device, self._module)
+        return ask(inferrer), inferrer
 
     def _inferrer(self, where, module):
         return inferring.Inferrer(
@@ -167,6 +208,8 @@ class Adoption:
 
     def _answers(self, call):
         """Whether a call that was found on the CPU succeeds on the device."""
+        if self._device.is_cpu:
+            return True
         module = self._load(self._device)
         try:
             getattr(module, call.method)(*trees.to_device(call.arguments, self._device.name))

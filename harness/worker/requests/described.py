@@ -2,9 +2,11 @@
 
 import torch
 
+from gate_worker.requests.draws import range_of, whole_numbers
 from gate_worker.requests.values import BadInputs, Call, check_sets, elements_of, for_each, named
 
 MOST_BYTES = 1 << 34
+NO_INDEX = (torch.uint8, torch.int8, torch.int16)
 TENSOR_KEYS = {"shape", "dtype", "below"}
 
 
@@ -67,18 +69,24 @@ def _tensor(plain, generator, where):
     if elements_of(shape, where) * 16 > MOST_BYTES:
         raise BadInputs("%s: a tensor of shape %s is too large" % (where, list(shape)))
     try:
-        return random_tensor(shape, dtype, below, generator)
+        return _random(shape, dtype, below, generator)
     except RuntimeError as error:
         raise BadInputs("%s: torch %s fills no tensor of dtype %s: %s" % (where, torch.__version__, name, error))
 
 
-def random_tensor(shape, dtype, below, generator):
-    """Return normal numbers for floating dtypes, else integers from 0 to ``below`` - 1; without ``below`` 0 and 1."""
+def _random(shape, dtype, below, generator):
+    """Return normal numbers for floating dtypes, else integers from 0 to ``below`` - 1.
+
+    Without ``below`` those of 8 and 16 bits are of their whole range: nothing takes them for an index. Others may be
+    one, and are 0 and 1.
+    """
     if dtype.is_complex:
         return _complex(shape, dtype, generator)
     if dtype.is_floating_point:
         wide = torch.float64 if dtype == torch.float64 else torch.float32
         return torch.randn(list(shape), generator=generator, dtype=wide).to(dtype)
+    if below is None and dtype in NO_INDEX:
+        return whole_numbers(shape, dtype, range_of(dtype), generator)
     return torch.randint(below or 2, list(shape), generator=generator).to(dtype)
 
 

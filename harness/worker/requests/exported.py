@@ -57,6 +57,9 @@ class ProgramAdoption(Adoption):
         self._write(for_each("example", self._methods, arguments))
         self._mark("its own example inputs")
 
+    def _serve(self, requests):
+        self._mark("inputs of a server's configuration are bound to arguments of TorchScript alone: give requests")
+
 
 class PackageAdoption(ProgramAdoption):
     """A package tells nothing of its arguments."""

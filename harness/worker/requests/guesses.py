@@ -1,8 +1,11 @@
 """A guess at the arguments of a call: a tree of values whose tensors are described, not made yet."""
 
+import copy
+
 import torch
 
 from gate_worker.needs.value_requirements import ValueRequirements
+from gate_worker.requests.draws import whole_numbers
 
 BATCH, LENGTH, SIDE = 2, 16, 32
 # A size that the graph tells, that of the batch, one that may be any, and one that subscripts bound from below.
@@ -12,9 +15,28 @@ INTEGER_ROLES = ("offsets", "lengths", "bag")
 
 
 class Leaf:
-    """A tensor of a guess: sizes with what each is (see below), dtype, and what fills it."""
+    """A tensor of a guess: sizes with what each is (see below), dtype, and what fills it.
 
-    def __init__(self, sizes, kinds, dtype, *, below=None, role="", ranked=False, positive=False):
+    ``typed``: its dtype is known, and no other is tried. ``lead``: its first size is the batch's, as a server makes
+    them, and no other is tried. ``span``: the whole numbers between which it is drawn, in place of those below
+    ``below``; ``limited``: the graph has said what they are below.
+    """
+
+    def __init__(
+        self,
+        sizes,
+        kinds,
+        dtype,
+        *,
+        below=None,
+        role="",
+        ranked=False,
+        positive=False,
+        typed=False,
+        lead=False,
+        limited=False,
+        span=None,
+    ):
         self.sizes = list(sizes)
         self.kinds = list(kinds)
         self.dtype = dtype
@@ -22,27 +44,42 @@ class Leaf:
         self.role = role
         self.ranked = ranked
         self.positive = positive
+        self.typed = typed
+        self.lead = lead
+        self.limited = limited
+        self.span = span
 
     def copy(self):
-        return Leaf(
-            self.sizes,
-            self.kinds,
-            self.dtype,
-            below=self.below,
-            role=self.role,
-            ranked=self.ranked,
-            positive=self.positive,
-        )
+        found = copy.copy(self)
+        found.sizes, found.kinds = list(self.sizes), list(self.kinds)
+        return found
 
     def __str__(self):
         return "%s%s%s" % (str(self.dtype).replace("torch.", ""), self.sizes, " > 0" if self.positive else "")
 
+    @property
+    def is_open(self):
+        """Whether nothing but the dtype bounds its whole numbers."""
+        whole = not (self.dtype.is_floating_point or self.dtype.is_complex or self.dtype == torch.bool)
+        return whole and not self.role and not self.limited
+
+    def of_batch(self, batch):
+        """Return the same for another batch."""
+        found = self.copy()
+        for place, kind in enumerate(self.kinds):
+            if kind == BATCHED or (self.lead and place == 0):
+                found.sizes[place] = batch
+        return found
+
     def make(self, generator):
         """Return a tensor: normal numbers, ids below a bound, starts of bags, or lengths of sequences."""
+        if self.span is not None:
+            return whole_numbers(self.sizes, self.dtype, self.span, generator)
         if self.role == "offsets":
-            return torch.arange(self.sizes[-1]).expand(self.sizes).contiguous()
+            return torch.arange(self.sizes[-1]).expand(self.sizes).contiguous().to(self.dtype)
         if self.role == "lengths":
-            return torch.randint(1, max(2, (self.below or LENGTH) + 1), self.sizes, generator=generator)
+            most = max(2, (self.below or LENGTH) + 1)
+            return torch.randint(1, most, self.sizes, generator=generator).to(self.dtype)
         if self.dtype.is_complex:
             return torch.randn(self.sizes, generator=generator).to(self.dtype)
         if self.dtype.is_floating_point:
@@ -57,11 +94,16 @@ class Number:
     def __init__(self, value):
         self.value = value
 
-    def copy(self):
-        return Number(self.value)
+    def of_batch(self, batch):
+        del batch
+        return self
 
     def __str__(self):
         return str(self.value)
+
+    def make(self, generator):
+        del generator
+        return self.value
 
 
 class Guess:
@@ -84,6 +126,11 @@ class Guess:
                 changes[index].positive = True
         return self.varied(changes)
 
+    def of_batch(self, batch):
+        """Return the guess for another batch; None where nothing of it has one."""
+        found = Guess(self.trees, [leaf.of_batch(batch) for leaf in self.leaves])
+        return None if list(map(str, found.leaves)) == list(map(str, self.leaves)) else found
+
     def tensors(self):
         return [(index, leaf) for index, leaf in enumerate(self.leaves) if isinstance(leaf, Leaf)]
 
@@ -95,8 +142,8 @@ class Guess:
     def _made(self, tree, generator, device):
         kind, content = tree
         if kind == "leaf":
-            leaf = self.leaves[content]
-            return leaf.make(generator).to(device) if isinstance(leaf, Leaf) else leaf.value
+            made = self.leaves[content].make(generator)
+            return made.to(device) if isinstance(made, torch.Tensor) else made
         if kind == "value":
             return content
         if kind == "dict":
@@ -221,7 +268,8 @@ class Guesser:
                 free = self.side if rank >= 4 else self.length
                 sizes.append(least if least > 1 else free)
                 kinds.append(LEAST if least > 1 else FREE)
-        return Leaf(sizes, kinds, dtype, below=need.below, role=need.role, ranked=ranked)
+        limited = need.below is not None
+        return Leaf(sizes, kinds, dtype, below=need.below, role=need.role, ranked=ranked, limited=limited)
 
 
 def flattened(needs):

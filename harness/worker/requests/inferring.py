@@ -9,7 +9,7 @@ import torch
 from gate_worker import wire
 from gate_worker.needs import graph
 from gate_worker.needs.value_requirements import ValueRequirements
-from gate_worker.requests import repairs, signatures
+from gate_worker.requests import draws, repairs, served, signatures
 from gate_worker.requests.guesses import BATCHED, FIXED, FREE, WORDS, CannotGuess, Guesser, Leaf
 from gate_worker.requests.values import Call, first_line
 
@@ -17,6 +17,9 @@ MOST_TRIALS = 40
 MOST_SILENT = 6
 """Guesses that work and whose answers hold no value, before the first of them is taken."""
 OTHER_BATCH = 5
+MOST_WIDER = 40
+"""Calls with other whole numbers that a guess which works is tried with."""
+STEP = 8
 # Shapes that are tried for tensors of which nothing is known, where nothing else worked.
 GENERIC = (
     ((2, 3, 224, 224), torch.float32),
@@ -32,9 +35,10 @@ GENERIC = (
 class Inference:
     """What came of one method: the calls that succeeded, and a note that says what was guessed, or why not."""
 
-    def __init__(self, calls, note):
+    def __init__(self, calls, note, guess=None):
         self.calls = calls
         self.note = note
+        self.guess = guess
 
 
 class Inferrer:
@@ -48,30 +52,135 @@ class Inferrer:
         self._log = log
         self._model = model
         self._stateful = False
+        self._reads_numbers = True
         self._answer = None
 
     def infer(self, method, suffix):
         """Return the ``Inference`` for one method; ``suffix`` ends the names of its input sets."""
+        arguments, needs = self._look_at(method)
+        try:
+            guess = self._search(self._first_guesses(arguments, needs))
+        except CannotGuess as error:
+            return Inference([], self._gave_up(method, "nothing can be made up for a value of type %s" % error))
+        if guess is None:
+            return Inference([], self._gave_up(method, understood(arguments, needs, self._failure)))
+        calls = [self._call("guessed" + suffix, guess, self._seed)]
+        other, seed = guess.of_batch(OTHER_BATCH), self._seed + 1
+        if other is not None and self._attempt(other, self._tries, seed=seed, optimized=True) is None:
+            calls.append(self._call("guessed_other_batch" + suffix, other, seed))
+        return Inference(calls, "%s(%s)" % (method, guess.described(self._names)), guess)
+
+    def serve(self, request, warmups):
+        """Return the ``Inference`` for the calls that a server would make.
+
+        Args:
+            request, warmups: as ``harness/fleet/stores/triton.py`` describes them.
+        """
+        arguments, needs = self._look_at(request["method"])
+        called = signatures.described(self._module, self._method)
+        try:
+            first, *others = served.batches(request)
+            bound = served.Bound(request, arguments, needs, self._words)
+            guesses = [bound.guess(batch, **plan) for batch in dict.fromkeys((first, 1)) for plan in served.PLANS]
+            warm = [served.Bound(item, arguments, needs, self._words).guess(*served.batches(item)) for item in warmups]
+        except served.NotServed as error:
+            return Inference([], "%s: %s" % (called, error))
+        guess = self._search(guesses)
+        if guess is None:
+            return Inference([], "%s: no request of these shapes succeeds: %s" % (called, self._failure))
+        calls, refused = [self._call(request["name"], guess, self._seed)], []
+        for number, batch in enumerate(others, start=1):
+            other, seed = guess.of_batch(batch), self._seed + number
+            error = self._attempt(other, self._tries, seed=seed, optimized=True) if other is not None else None
+            if error is not None:
+                refused.append("a batch of %d is refused: %s" % (batch, first_line(error)))
+            elif other is not None:
+                calls.append(self._call("larger" if number == 1 else "larger_%d" % number, other, seed))
+        for item, guessed in zip(warmups, warm):
+            error = self._attempt(guessed, self._tries, seed=self._seed, optimized=True)
+            if error is not None:
+                refused.append("%s is refused: %s" % (item["name"], first_line(error)))
+            else:
+                calls.append(self._call(item["name"], guessed, self._seed))
+        note = "%s(%s)" % (self._method, guess.described(self._names))
+        return Inference(calls, "; ".join([note] + refused), guess)
+
+    def widen(self, found, name):
+        """Return a call whose whole numbers span as much of their dtypes as the artifact takes, and words for it.
+
+        None and no words where the guess has no whole numbers that only their dtype bounds.
+
+        Args:
+            found: the last ``Inference`` of this inferrer, with a guess.
+            name: of the input set.
+        """
+        guess, refusal = found.guess, ""
+        places = [index for index, leaf in guess.tensors() if leaf.is_open]
+        trials = iter(range(MOST_WIDER))
+        spans = {}
+
+        def takes(changes):
+            nonlocal refusal
+            trial = next(trials, None)
+            if trial is None:
+                return False
+            wide = guess.varied({index: spanned(guess.leaves[index], span) for index, span in changes.items()})
+            error = self._attempt(wide, self._tries + trial, seed=self._seed, optimized=False)
+            if error is not None:
+                refusal = refusal or first_line(error)
+            return error is None
+
+        widest = {index: self._widest(guess.leaves[index].dtype) for index in places}
+        if takes(widest):
+            spans = widest
+        for index in places if not spans else ():
+            least = guess.leaves[index].below or 2
+            high = largest(lambda most, at=index: takes({**spans, at: (0, most)}), least, widest[index][1])
+            if high >= least:
+                spans[index] = (0, high)
+        if not spans:
+            return None, ""
+        wide = guess.varied({index: spanned(guess.leaves[index], span) for index, span in spans.items()})
+        if self._attempt(wide, self._tries, seed=self._seed, optimized=True) is not None:
+            return None, ""
+        return self._call(name, wide, self._seed), self._span_words(wide, spans, widest, refusal)
+
+    def _widest(self, dtype):
+        """Return what a whole number of a dtype may be; no more than a byte where it may be a size or count loops."""
+        low, high = draws.range_of(dtype)
+        return (max(low, -128), min(high, 255)) if self._reads_numbers else (low, high)
+
+    def _span_words(self, wide, spans, widest, refusal):
+        words = [
+            "%s from %d to %d" % (self._named(wide, index), low, high) for index, (low, high) in sorted(spans.items())
+        ]
+        if spans != widest and refusal:
+            words.append("more is refused: %s" % refusal)
+        elif any(span != draws.range_of(wide.leaves[index].dtype) for index, span in spans.items()):
+            words.append("no more, since it may be a size or count a loop")
+        return ", ".join(words)
+
+    def _named(self, guess, index):
+        """Return the name of the argument that a leaf lies in."""
+        return next((name for name, tree in zip(self._names, guess.trees) if index in leaves_of(tree)), "?")
+
+    def _look_at(self, method):
         arguments = signatures.arguments(self._module, method)
         self._method = method
         self._names = [argument.name for argument in arguments]
         self._tries = 0
         self._failure = ""
         try:
-            needs, self._words, self._stateful = graph.of_method(self._module, method)
+            needs, flow = graph.of_method(self._module, method)
+            self._words, self._stateful = flow.attribute_words(), flow.keeps_state()
+            self._reads_numbers = flow.reads_numbers()
         except (RuntimeError, AttributeError, IndexError, TypeError, ValueError):  # a graph that we do not understand
-            needs, self._words, self._stateful = [ValueRequirements() for _ in arguments], (), True
-        try:
-            guess = self._search(arguments, needs)
-        except CannotGuess as error:
-            return Inference([], self._gave_up(method, "nothing can be made up for a value of type %s" % error))
-        if guess is None:
-            return Inference([], self._gave_up(method, understood(arguments, needs, self._failure)))
-        calls = [Call("guessed" + suffix, method, guess.arguments(self._seed, self._device.name))]
-        other, seed = other_batch(guess), self._seed + 1
-        if other is not None and self._attempt(other, self._tries, seed=seed, optimized=True) is None:
-            calls.append(Call("guessed_other_batch" + suffix, method, other.arguments(seed, self._device.name)))
-        return Inference(calls, "%s(%s)" % (method, guess.described(self._names)))
+            needs = [ValueRequirements() for _ in arguments]
+            self._words, self._stateful, self._reads_numbers = (), True, True
+        return arguments, needs
+
+    def _call(self, name, guess, seed):
+        return Call(name, self._method, guess.arguments(seed, self._device.name))
 
     def _gave_up(self, method, why):
         return "%s: %s; put requests beside the file: %s.inputs.pt" % (
@@ -80,19 +189,20 @@ class Inferrer:
             self._model,
         )
 
-    def _search(self, arguments, needs):
+    def _search(self, guesses):
         """Return a guess that works twice, or None: the first whose answer holds a value, else the first.
 
         What torch says of a failure makes the next guesses.
         """
         pending, order = [], count()
-        for place, guess in enumerate(self._first_guesses(arguments, needs)):
+        most = max([repairs.MOST_ELEMENTS] + [repairs.elements(guess) for guess in guesses[:1]])
+        for place, guess in enumerate(guesses):
             heapq.heappush(pending, (3.0 * place, next(order), guess))
         tried, said, silent = set(), set(), []
         while pending and self._tries < MOST_TRIALS:
             cost, _, guess = heapq.heappop(pending)
             key = guess.described(self._names)
-            if key in tried or not repairs.small_enough(guess):
+            if key in tried or repairs.elements(guess) > most:
                 continue
             tried.add(key)
             error = self._attempt(guess, self._tries, seed=self._seed, optimized=False)
@@ -146,16 +256,38 @@ class Inferrer:
         return None
 
 
-def other_batch(guess):
-    changes = {}
-    for index, leaf in guess.tensors():
-        places = [place for place, kind in enumerate(leaf.kinds) if kind == BATCHED]
-        if places:
-            changed = leaf.copy()
-            for place in places:
-                changed.sizes[place] = OTHER_BATCH
-            changes[index] = changed
-    return guess.varied(changes) if changes else None
+def spanned(leaf, span):
+    found = leaf.copy()
+    found.span = span
+    return found
+
+
+def leaves_of(tree):
+    """Return the indices of the leaves of a tree."""
+    kind, content = tree
+    if kind == "leaf":
+        return [content]
+    items = [item for _, item in content] if kind == "dict" else content if kind in ("list", "tuple") else []
+    return [index for item in items for index in leaves_of(item)]
+
+
+def largest(takes, least, most):
+    """Return the greatest number from ``least`` that is taken, below ``most``, which is not; ``least`` - 1 for none."""
+    if least >= most or not takes(least):
+        return least - 1
+    low, high = least, most
+    while low * STEP < high:
+        if not takes(low * STEP):
+            high = low * STEP
+        else:
+            low *= STEP
+    while high - low > 1:
+        middle = (low + high) // 2
+        if takes(middle):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def main_dtype(module):

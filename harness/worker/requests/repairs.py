@@ -154,9 +154,13 @@ def _retyped(guess, message):
         wanted.append(torch.int64)
     for dtype in sorted(set(wanted), key=wanted.index):
         for index, leaf in guess.tensors():
-            if leaf.dtype != dtype and not leaf.role:
+            if leaf.dtype != dtype and not leaf.role and not leaf.typed:
                 found.append(guess.varied({index: retyped(leaf, dtype)}))
-        everyone = {index: retyped(leaf, dtype) for index, leaf in guess.tensors() if leaf.dtype.is_floating_point}
+        everyone = {
+            index: retyped(leaf, dtype)
+            for index, leaf in guess.tensors()
+            if leaf.dtype.is_floating_point and not leaf.typed
+        }
         if len(everyone) > 1:
             found.append(guess.varied(everyone))
     return found
@@ -192,11 +196,12 @@ def _bounded(guess):
     return found
 
 
-def small_enough(guess):
+def elements(guess):
+    """Return how many elements the largest tensor of a guess has."""
+    most = 0
     for _, leaf in guess.tensors():
-        elements = 1
+        count = 1
         for size in leaf.sizes:
-            elements *= size
-        if elements > MOST_ELEMENTS:
-            return False
-    return True
+            count *= size
+        most = max(most, count)
+    return most

@@ -244,6 +244,26 @@ def test_described_requests_are_made_by_shape_and_seed(place: Place) -> None:
     assert set(np.frombuffer(ids["ids"][2], "<i8")) <= set(range(5))
 
 
+@pytest.mark.parametrize(
+    ("described", "ends"),
+    [
+        ({"dtype": "uint8"}, (0, 255)),
+        ({"dtype": "int8"}, (-128, 127)),
+        ({"dtype": "int16"}, (-32768, 32767)),
+        ({"dtype": "uint8", "below": 3}, (0, 2)),
+        ({"dtype": "int32"}, (0, 1)),
+        ({"dtype": "int64"}, (0, 1)),  # it may be an index
+    ],
+)
+def test_whole_numbers_that_are_no_index_are_of_their_whole_range(
+    place: Place, described: dict[str, Any], ends: tuple[int, int]
+) -> None:
+    told = {"name": "told", "method": "encode", "arguments": [{"shape": [40], **described}, 1]}
+    _, ((dtype, _, data), _) = inputs_of(place.adopt("everything", requests=(told,)))["told"]
+    numbers = np.frombuffer(data, dtype)
+    assert (numbers.min(), numbers.max()) == ends
+
+
 def _object_array(path: Path) -> None:
     np.savez(path, allow_pickle=True, x=np.array([{}], dtype=object))
 

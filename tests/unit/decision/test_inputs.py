@@ -8,6 +8,7 @@ from harness.decision.inputs import (
     inputs_words,
     latency_with_inputs,
     untested_method_notes,
+    with_changed_operators,
     with_inputs,
     with_requests,
 )
@@ -40,6 +41,41 @@ def test_guessed_inputs_are_reported_behind_everything_else() -> None:
     assert found.status is Status.FAIL
     assert [finding.kind for finding in found.findings] == ["hang", "guessed_inputs"]
     assert "float32[2, 3]" in found.findings[1].message
+
+
+BICUBIC = ("aten::relu", "aten::upsample_bicubic2d")
+DRAWS = ("aten::dropout",)
+
+
+@pytest.mark.parametrize(
+    ("operators", "note", "pair", "draws", "warned"),
+    [
+        (BICUBIC, GUESS, ("2.1.2", "2.6.0"), False, True),
+        (BICUBIC, "guessed from config.pbtxt: forward(x=uint8[2, 3])", ("2.1.2", "2.6.0"), False, True),
+        (BICUBIC, GUESS, ("2.6.0", "2.1.2"), False, True),
+        (BICUBIC, "", ("2.1.2", "2.6.0"), False, False),  # given requests show what they show
+        (BICUBIC, GUESS, ("2.6.0", "2.7.0"), False, False),
+        (("aten::relu",), GUESS, ("2.1.2", "2.6.0"), False, False),
+        (DRAWS, GUESS, ("2.6.0", "2.7.0"), True, True),
+        (DRAWS, GUESS, ("2.6.0", "2.7.0"), False, False),  # a dropout at rest
+        (BICUBIC, GUESS, ("", "2.6.0"), False, False),
+    ],
+)
+def test_an_operator_that_is_known_to_answer_otherwise_is_warned_of_where_inputs_are_guesses(
+    operators: tuple[str, ...], note: str, pair: tuple[str, str], draws: bool, warned: bool
+) -> None:
+    asked = artifact(operators=operators, inputs_note=note)
+    found = with_changed_operators(with_inputs(verdict(), asked), asked, pair, draws=draws)
+    assert found.status is Status.PASS
+    assert ("changed_operator" in found.kinds) is warned
+    if warned:
+        assert "its inputs are guesses" in found.findings[0].message and "https://" in found.findings[0].message
+
+
+def test_what_fails_needs_no_such_warning() -> None:
+    asked = artifact(operators=BICUBIC, inputs_note=GUESS)
+    found = with_changed_operators(verdict(Status.FAIL, HANG), asked, ("2.1.2", "2.6.0"), draws=False)
+    assert found.findings == (HANG,)
 
 
 def test_model_that_was_only_loaded_is_not_green() -> None:

@@ -8,9 +8,12 @@ from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import Mitigation
 from harness.fleet.answer.merge import renamed
+from harness.report.markdown.fleet import render_fleet_markdown
+from harness.report.page.fleet import render_fleet_html
+from harness.report.words.fleet import row_words, store_words
 from harness.store import codec
 from tests.unit.builders.planted_causes import hang, red, refused
-from tests.unit.builders.reports import cell_id
+from tests.unit.builders.reports import cell_id, healthy
 from tests.unit.fleet.answers import answer, artifact, plan_of, result_of, statuses
 
 
@@ -146,3 +149,15 @@ def test_only_the_full_examination_stands_for_a_program() -> None:
         "a": Examination.FULL,
         "b": Examination.WEIGHTS,
     }
+
+
+def test_a_row_says_that_its_requests_were_guessed() -> None:
+    planned = plan_of(artifact("a"), artifact("b", program="Q"), artifact("c", program="R"))
+    guess = "guessed from config.pbtxt: forward(x=uint8[2, 3])"
+    facts = replace(healthy("a"), latency=None, guessed=guess)
+    made = answer(planned, result_of(planned, "a", facts=facts), result_of(planned, "b"))
+    assert {row.name: row.guessed for row in made.answer.rows} == {"a": guess, "b": "", "c": ""}
+    assert store_words(made.answer) == "2 of 3 artifacts have a result, 1 of them to guessed requests"
+    assert row_words(made.answer.rows[0]) == f"its requests are guesses: {guess}"
+    assert f"`a`: guessed requests, `{guess}`" in render_fleet_markdown(made.answer)
+    assert "its requests are guesses" in render_fleet_html(made.answer)

@@ -65,7 +65,8 @@ def test_a_triton_repository_gives_what_triton_serves_as_it_serves_it(store: Pat
     found = read(store)
     (item,) = found.artifacts
     assert (item.path, item.name, item.kind) == ("ranker/2/model.pt", "ranker_2", StoreKind.TRITON)
-    assert item.serving.requests[0]["arguments"] == [{"shape": [2, 6], "dtype": "float32"}]
+    (asked,) = item.serving.requests[0]["inputs"]
+    assert (asked["name"], asked["dims"], asked["dtype"]) == ("x", [2, 6], "float32")
     assert found.profiles[item.serving.profile] == ("serving.switches.inference_mode=true",)
 
 

@@ -1,5 +1,7 @@
 """A fleet on a terminal: 60 lines however large it is, what needs somebody first, and owners beside every cause."""
 
+from dataclasses import replace
+
 from harness.report.ci.spreadsheet import OWNERS_COLUMNS, render_owners_csv
 from harness.report.markdown.fleet import render_fleet_markdown
 from harness.report.text.fleet import MOST_LINES, render_answer, render_plan
@@ -38,3 +40,16 @@ def test_the_spreadsheet_has_a_line_per_artifact() -> None:
 def test_markdown_has_every_artifact_of_every_wave() -> None:
     text = render_fleet_markdown(fleet_answer(FEW))
     assert all(f"- `{name}`" in text for name in FEW)
+
+
+def test_what_is_left_out_keeps_its_reason_and_a_plan_its_sixty_lines() -> None:
+    why = "is no TorchScript: state dict; it holds values without code: script or trace the model that uses them"
+    plan = fleet_plan(MANY, reasons=300)
+    artifacts = tuple(replace(item, left_out=why) if at < 9 else item for at, item in enumerate(plan.artifacts))
+    notes = tuple(f"a note of many words, number {at}, that does not fit on a line of its own " * 2 for at in range(9))
+    lines = render_plan(
+        replace(plan, artifacts=artifacts, notes=notes), ((1, 9000.0), (4, 2300.0)), command="run it", width=80
+    ).splitlines()
+    assert len(lines) <= MOST_LINES
+    told = " ".join(line.removeprefix("left out").strip() for line in lines)
+    assert f"model_0000.pt: {why}" in " ".join(told.split()) and "more" in told

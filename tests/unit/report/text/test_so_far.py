@@ -58,3 +58,10 @@ def test_many_lines_are_counted_and_long_ones_cut() -> None:
 
 def test_messages_steer_no_terminal() -> None:
     assert "\x1b" not in render_so_far([judge_row("a", [cell("a", "values", "\x1b[2J")])], width=80)
+
+
+def test_what_answered_guesses_is_not_called_well() -> None:
+    asked = verdict(Status.PASS, finding("guessed_inputs", "its inputs were guessed"), model="a")
+    assert lines(judge_row("a", [asked]), row(model="b")) == ["so far  2 models: 1 well, 1 alike on guessed requests"]
+    red = verdict(Status.FAIL, finding("hang", "hangs"), finding("guessed_inputs", "guessed"), model="a")
+    assert lines(judge_row("a", [red]))[0] == "so far  1 model: 1 FAIL"

@@ -1,0 +1,323 @@
+"""Guesses at what a model server makes of its clients' requests: named inputs, bound to the arguments of ``forward``.
+
+They are bound as Triton's PyTorch backend binds them (``src/pt/model_instance_state.cc`` in its repository): names are
+keys where ``forward`` takes one dict; else all are names of arguments, or all end with the position after their first
+``__``, or they stand in the order of the arguments. Control inputs and states are bound by position alone.
+"""
+
+import base64
+import binascii
+
+import torch
+
+from gate_worker.needs.value_requirements import ValueRequirements
+from gate_worker.requests.guesses import FIXED, FREE, LEAST, LENGTH, SIDE, WORDS, Guess, Leaf
+from gate_worker.requests.values import BadInputs, from_bytes
+
+PLANS = (
+    {},
+    {"side": 224},
+    {"length": 64, "side": 64},
+    {"length": 8, "side": 8},
+    {"length": 128, "side": 128},
+    {"length": 1, "side": 1},
+    {"length": 256, "side": 256},
+    {"length": 512, "side": 512},
+)
+"""Sizes of open dimensions that are tried before what torch says of the failures makes others."""
+RAGGED = (3, 5, 2, 4, 1)
+"""Elements of the requests that a server puts together in one ragged batch, in turn; of an open dimension."""
+TEXT = "text"
+FAR = 10**9
+"""A position that no argument has."""
+
+
+class NotServed(Exception):
+    """The backend would not serve the model so, or nothing can be made for it; the message says why."""
+
+
+def batches(request):
+    """Return the batch sizes of a request: (1,) where the server makes none."""
+    return tuple(request["batches"]) or (1,)
+
+
+def position(name):
+    """Return the position that a name ends with, after its first ``__``; None where it ends with none."""
+    _, delimiter, digits = name.partition("__")
+    if not delimiter or any(digit not in "0123456789" for digit in digits):
+        return None
+    digits = digits.lstrip("0")
+    return int(digits or 0) if len(digits) < 9 else FAR
+
+
+class Bound:
+    """The inputs of one request, each with the argument of ``forward`` that it becomes."""
+
+    def __init__(self, request, arguments, needs, words):
+        self._inputs = request["inputs"]
+        self._words = words or WORDS
+        self._arguments = arguments
+        self._keyed = len(arguments) == 1 and arguments[0].type.kind() == "DictType"
+        if self._keyed:
+            self._needs = {item["name"]: needs[0].items.get(item["name"]) or needs[0].each for item in self._inputs}
+            return
+        self._slots = self._in_order(request["ordered"])
+        self._needs = {item["name"]: needs[place] for place, item in self._slots.items()}
+
+    def _in_order(self, ordered):
+        """Return position -> input; all positions of arguments without a default have one."""
+        names = [argument.name for argument in self._arguments]
+        for argument in self._arguments:
+            if argument.type.kind() not in ("TensorType", "ListType") and not (ordered and argument.has_default):
+                raise NotServed("the backend passes tensors and lists of texts, and %s is neither" % argument)
+        places = places_of(self._inputs, names, ordered)
+        slots = {}
+        for item, place in zip(self._inputs, places):
+            if place is None:
+                raise NotServed("%s ends with no position, and the backend binds it by that alone" % item["name"])
+            if place >= len(names):
+                raise NotServed("%s is argument %d, and forward takes %d" % (item["name"], place, len(names)))
+            if place in slots:
+                raise NotServed("%s and %s are both argument %d" % (slots[place]["name"], item["name"], place))
+            slots[place] = item
+        missing = [argument.name for place, argument in enumerate(self._arguments) if place not in slots]
+        if missing and not (ordered and all(self._arguments[names.index(name)].has_default for name in missing)):
+            raise NotServed("the configuration has no input for %s" % ", ".join(missing))
+        return slots
+
+    def guess(self, batch, length=LENGTH, side=SIDE):
+        """Return a ``Guess``: sizes that the configuration leaves open are the graph's, else ``length`` or ``side``."""
+        leaves, of_name = [], {}
+        for item in self._inputs:
+            of_name[item["name"]] = len(leaves)
+            leaves.append(self._leaf(item, batch, length, side))
+        trees = {name: ("leaf", index) for name, index in of_name.items()}
+        if self._keyed:
+            return Guess([("dict", list(trees.items()))], leaves)
+        return Guess(
+            [
+                trees[self._slots[place]["name"]] if place in self._slots else ("value", argument.default)
+                for place, argument in enumerate(self._arguments)
+            ],
+            leaves,
+        )
+
+    def _leaf(self, item, batch, length, side):
+        if "counts" in item:
+            source = next((other for other in self._inputs if other["name"] == item["of"]), None)
+            if source is None:
+                raise NotServed("%s counts the elements of %s, which is no input" % (item["name"], item["of"]))
+            return Counts(item, Elements(source, length), batch)
+        if item["dtype"] == TEXT:
+            return Texts(elements(item["dims"], length), self._texts(item), batch if item["batched"] else None)
+        dtype = getattr(torch, item["dtype"], None)
+        if dtype is None:
+            raise NotServed("torch %s has no %s, which %s is of" % (torch.__version__, item["dtype"], item["name"]))
+        if "cycle" in item:
+            return Cycle(item["cycle"], dtype, batch if item["batched"] else None)
+        if "zero" in item or "bytes" in item:
+            return Literal(item, dtype, batch if item["batched"] else None)
+        need = self._needs.get(item["name"]) or ValueRequirements()
+        known = {"below": need.below, "role": need.role if need.role in ("offsets", "lengths") else ""}
+        known.update(ranked=True, typed=True, limited=need.below is not None)
+        if item["ragged"]:
+            return Ragged(Elements(item, length), batch, dtype, known)
+        sizes, kinds = self._sizes(item, need, length, side)
+        if item["batched"]:
+            sizes, kinds = [batch] + sizes, [FIXED] + kinds
+        return Leaf(sizes, kinds, dtype, lead=bool(item["batched"]), **known)
+
+    @staticmethod
+    def _sizes(item, need, length, side):
+        """Return the sizes behind the batch's, and what each is."""
+        ahead = int(item["batched"])
+        rank = ahead + len(item["dims"])
+        sizes, kinds = [], []
+        need = need.from_front() if need.rank == rank else need
+        free = side if rank >= 4 else length
+        for index, size in enumerate(item["dims"]):
+            place = ahead + index
+            if size >= 0:
+                sizes.append(size)
+                kinds.append(FIXED)
+                continue
+            wanted = need.sizes.get(place, need.sizes.get(place - rank))
+            least = need.least.get(place, need.least.get(place - rank, 0))
+            tried = item["sizes"][index] if item.get("sizes") and (length, side) == (LENGTH, SIDE) else 0
+            sizes.append(tried or wanted or (least if least > 1 else free))
+            kinds.append(LEAST if least > 1 else FREE)
+        return sizes, kinds
+
+    def _texts(self, item):
+        need = self._needs.get(item["name"])
+        found = list(need.words) + list(need.each.words if need.each is not None else []) if need is not None else []
+        return list(dict.fromkeys(found + list(self._words)))
+
+
+def places_of(inputs, names, ordered):
+    """Return the position of each input among the arguments with these names; None for one that has no position.
+
+    Args:
+        ordered: whether the backend takes them in the order of the configuration, whatever their names.
+    """
+    plain = [item["name"] for item in inputs if item["kind"] == "input"]
+    if ordered:
+        return list(range(len(inputs)))
+    if all(name in names for name in plain):
+        by_name = {name: place for place, name in enumerate(names)}
+    elif all(position(name) is not None for name in plain):
+        by_name = None
+    else:
+        by_name = {name: place for place, name in enumerate(plain)}
+        batch = [item["name"] for item in inputs if item["kind"] == "batch"]
+        by_name.update({name: len(plain) + place for place, name in enumerate(batch)})
+    by_position = ("control", "state")
+    return [
+        position(item["name"]) if by_name is None or item["kind"] in by_position else by_name.get(item["name"])
+        for item in inputs
+    ]
+
+
+def elements(dims, length):
+    found = 1
+    for size in dims:
+        found *= length if size < 0 else size
+    return found
+
+
+class Elements:
+    """How many elements each request of a batch has in one input, and the shape of its own."""
+
+    def __init__(self, item, length):
+        self._dims, self._ragged, self._length = item["dims"], item["ragged"], length
+
+    def shape(self, index):
+        open_size = RAGGED[index % len(RAGGED)] if self._ragged else self._length
+        return [open_size if size < 0 else size for size in self._dims]
+
+    def count(self, index):
+        return elements(self.shape(index), 1)
+
+
+class Made:
+    """A leaf whose values follow from the request: no other guess changes it."""
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def of_batch(self, batch):
+        found = self.__class__.__new__(self.__class__)
+        found.__dict__.update(self.__dict__, batch=batch if self.batch is not None else None)
+        return found
+
+
+class Texts(Made):
+    """A list of texts: as many as the tensor would have elements."""
+
+    def __init__(self, count, words, batch):
+        Made.__init__(self, batch)
+        self._count = count
+        self._words = words
+
+    def __str__(self):
+        return "%d texts" % self._number()
+
+    def make(self, generator):
+        del generator
+        return [self._words[index % len(self._words)] for index in range(self._number())]
+
+    def _number(self):
+        return self._count * (1 if self.batch is None else self.batch)
+
+
+class Cycle(Made):
+    """A tensor of one value for each request of a batch, in turn; of one value where there is no batch."""
+
+    def __init__(self, values, dtype, batch):
+        Made.__init__(self, batch)
+        self._values, self._dtype = values, dtype
+
+    def __str__(self):
+        return "%s%s of %s" % (
+            str(self._dtype).replace("torch.", ""),
+            [1] if self.batch is None else [self.batch, 1],
+            " and ".join(map(str, dict.fromkeys(self._values))),
+        )
+
+    def make(self, generator):
+        del generator
+        count = 1 if self.batch is None else self.batch
+        rows = [[self._values[index % len(self._values)]] for index in range(count)]
+        return torch.tensor(rows[0] if self.batch is None else rows, dtype=self._dtype)
+
+
+class Literal(Made):
+    """A tensor of zeros, or of bytes that the configuration names; each request of a batch has the same."""
+
+    def __init__(self, item, dtype, batch):
+        Made.__init__(self, batch)
+        self._dims, self._dtype, self._name = item["dims"], dtype, item["name"]
+        self._bytes = item.get("bytes")
+
+    def __str__(self):
+        dims = ([] if self.batch is None else [self.batch]) + list(self._dims)
+        what = "of zeros" if self._bytes is None else "of its file"
+        return "%s%s %s" % (str(self._dtype).replace("torch.", ""), dims, what)
+
+    def make(self, generator):
+        del generator
+        if self._bytes is None:
+            one = torch.zeros(self._dims, dtype=self._dtype)
+        else:
+            try:
+                one = from_bytes(base64.b64decode(self._bytes), self._dtype, self._dims, self._name)
+            except (BadInputs, binascii.Error) as error:
+                raise ValueError(str(error))
+        return one if self.batch is None else one.expand([self.batch] + list(self._dims)).contiguous()
+
+
+class Ragged(Leaf):
+    """The elements of all requests of a batch, one behind the other, in one dimension."""
+
+    def __init__(self, elements_of_each, batch, dtype, known):
+        self._each = elements_of_each
+        Leaf.__init__(self, [self._total(batch)], [FIXED], dtype, **known)
+
+    def _total(self, batch):
+        return sum(self._each.count(index) for index in range(batch))
+
+    def of_batch(self, batch):
+        found = self.copy()
+        found.sizes = [self._total(batch)]
+        return found
+
+
+class Counts(Made):
+    """What a server counts of the requests in a batch, for the model: ``batch_input`` of the configuration."""
+
+    def __init__(self, item, source, batch):
+        Made.__init__(self, batch)
+        self._kind, self._source = item["counts"], source
+        self._dtype = getattr(torch, item["dtype"])
+
+    def __str__(self):
+        return "%s%s counted" % (str(self._dtype).replace("torch.", ""), list(self._values().shape))
+
+    def make(self, generator):
+        del generator
+        return self._values()
+
+    def _values(self):
+        each = range(self.batch)
+        counts = [self._source.count(index) for index in each]
+        sums = [sum(counts[: index + 1]) for index in each]
+        shapes = [self._source.shape(index) for index in each]
+        found = {
+            "BATCH_ELEMENT_COUNT": counts,
+            "BATCH_ACCUMULATED_ELEMENT_COUNT": sums,
+            "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO": [0] + sums,
+            "BATCH_MAX_ELEMENT_COUNT_AS_SHAPE": [0] * max(counts),
+            "BATCH_ITEM_SHAPE": shapes,
+            "BATCH_ITEM_SHAPE_FLATTEN": [size for shape in shapes for size in shape],
+        }[self._kind]
+        return torch.tensor(found, dtype=self._dtype)
