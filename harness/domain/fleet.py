@@ -96,6 +96,30 @@ class FleetArtifact:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Unjudged:
+    """Something that a store holds and that no verdict speaks of, for a reason that is none to doubt an upgrade.
+
+    Attributes:
+        path: in the store; ``member``: of a TorchServe archive the file in it.
+        reason: in words, the same for all of a kind.
+    """
+
+    path: str
+    reason: str
+    member: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedOptions:
+    """What the command line said of the runs of a plan, with paths that mean the same in any folder."""
+
+    overrides: Mapping[str, Any]
+    assignments: tuple[str, ...]
+    environments: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FleetUnit:
     """What is run once: one content under one key, however many artifacts have it.
 
@@ -128,6 +152,7 @@ class FleetPlan:
         profiles: serving profile -> assignments as of ``--set``; the empty name is that of the configuration.
         tiers: in the order in which they are upgraded.
         artifacts: by name; ``units``: in the order in which they run.
+        unjudged: what else the store holds, by path.
         run_s: what each run costs beside its artifacts: environments, planted defects.
         measured: of how many kept results the costs were estimated; 0: they are the defaults.
         within_s: how long all may take, where somebody said it; ``machines``: how many that takes.
@@ -139,7 +164,7 @@ class FleetPlan:
     old: str
     new: str
     releases: Mapping[str, str]
-    options: Mapping[str, Any]
+    options: PlannedOptions
     settings: str
     device: str
     profiles: Mapping[str, tuple[str, ...]]
@@ -151,6 +176,7 @@ class FleetPlan:
     within_s: float | None = None
     machines: int = 1
     notes: tuple[str, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,6 +227,7 @@ class FleetRow:
         judged_with: the artifact of the same program that was examined in full, where it was not itself.
         content: the first digits of what its result is kept under; equal ones were asked the same of the same.
         guessed: what its requests were guessed to be; empty where somebody gave them, or where it has no result.
+        member: of a TorchServe archive the file in it; with ``path`` its place, which is who it is in another answer.
     """
 
     name: str
@@ -215,6 +242,7 @@ class FleetRow:
     judged_with: str = ""
     content: str = ""
     guessed: str = ""
+    member: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -310,6 +338,7 @@ class FleetReport:
         faults: what has no result since something of ours or of the machine failed.
         machines: kinds of CPU on which results were made.
         since: what changed since an earlier answer, where one was named.
+        unjudged: what the store holds beside its artifacts, as of the plan.
     """
 
     schema_version: int = MERGED_SCHEMA
@@ -328,6 +357,7 @@ class FleetReport:
     machines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     since: FleetSince | None = None
+    unjudged: tuple[Unjudged, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from harness import __version__
 from harness.domain.archive import OperatorRegistry
 from harness.domain.environment import Environment
-from harness.domain.fleet import PLAN_SCHEMA, FleetPlan, FleetReport
+from harness.domain.fleet import PLAN_SCHEMA, FleetPlan, FleetReport, PlannedOptions
 from harness.domain.plan import PolicySettings, Settings
 from harness.environments.interpreters import inspect_interpreter
 from harness.environments.sides import env_specs
@@ -104,6 +104,7 @@ def plan_fleet(
         within_s=within_s,
         machines=machines,
         notes=found.notes,
+        unjudged=found.unjudged,
     )
     codec.write_atomically(into / PLAN, dump_fleet(plan).encode(), parents=True)
     return PlannedFleet(plan=plan, folder=into)
@@ -173,23 +174,22 @@ def options_again(plan: FleetPlan, options: Options, assignments: tuple[str, ...
     said = plan.options
     return replace(
         options,
-        overrides=said["overrides"],
-        assignments=(*said["assignments"], *assignments),
-        environments=tuple(said["environments"]),
-        libraries=tuple(said["libraries"]),
+        overrides=said.overrides,
+        assignments=(*said.assignments, *assignments),
+        environments=said.environments,
+        libraries=said.libraries,
         arguments=("fleet", "run"),
     )
 
 
-def _options(options: Options) -> dict[str, Any]:
-    return {
-        "overrides": dict(options.overrides),
-        "assignments": list(options.assignments),
-        "environments": [
-            f"{name}={_absolute(path)}" for name, _, path in (said.partition("=") for said in options.environments)
-        ],
-        "libraries": [_absolute(path) for path in options.libraries],
-    }
+def _options(options: Options) -> PlannedOptions:
+    environments = (said.partition("=") for said in options.environments)
+    return PlannedOptions(
+        overrides=dict(options.overrides),
+        assignments=options.assignments,
+        environments=tuple(f"{name}={_absolute(path)}" for name, _, path in environments),
+        libraries=tuple(_absolute(path) for path in options.libraries),
+    )
 
 
 def _absolute(path: str) -> str:

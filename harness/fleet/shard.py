@@ -29,7 +29,8 @@ from harness.fleet.plan import (
 )
 from harness.fleet.planning import content_of, key_of, runs_of, shard_of
 from harness.fleet.results import FleetResults
-from harness.fleet.stores.reading import sha256_of, unpacked
+from harness.fleet.stores.reading import sha256_of
+from harness.fleet.stores.torchserve import unpacked
 from harness.fleet.stores.sources import UNREACHABLE, Listed, SourceFault, Store
 from harness.models.given import GivenModels, source_digest
 from harness.run.execute import execute

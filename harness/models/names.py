@@ -4,7 +4,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
@@ -48,7 +48,9 @@ def tag_of(path: str) -> str:
     return "files"
 
 
-def names_of(paths: Sequence[str], taken: Sequence[str] = ()) -> dict[str, str]:
+def names_of(
+    paths: Sequence[str], taken: Sequence[str] = (), called: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Return path -> name, unique and none of ``taken``.
 
     A file is named by its stem. Files of one stem in two folders get as many folder names in front as distinguish them,
@@ -57,22 +59,24 @@ def names_of(paths: Sequence[str], taken: Sequence[str] = ()) -> dict[str, str]:
     Args:
         paths: absolute, each once.
         taken: names that are given already.
+        called: path -> the path that it is named after instead; several may be named after one.
     """
-    same = Counter((PurePath(path).parent, word_of(path)) for path in paths)
+    after = {path: PurePath((called or {}).get(path, path)) for path in paths}
+    same = Counter((place.parent, word_of(place.name)) for place in after.values())
     own = {
-        path: word_of(path) if same[PurePath(path).parent, word_of(path)] == 1 else word(PurePath(path).name)
-        for path in paths
+        path: word_of(place.name) if same[place.parent, word_of(place.name)] == 1 else word(place.name)
+        for path, place in after.items()
     }
     depth = dict.fromkeys(paths, 0)
     names = dict(own)
     while True:
         uses = Counter([*names.values(), *taken])
-        above = [path for path in paths if uses[names[path]] > 1 and depth[path] < len(PurePath(path).parts) - 2]
+        above = [path for path in paths if uses[names[path]] > 1 and depth[path] < len(after[path].parts) - 2]
         if not above:
             break
         for path in above:
             depth[path] += 1
-            folders = PurePath(path).parts[-1 - depth[path] : -1]
+            folders = after[path].parts[-1 - depth[path] : -1]
             names[path] = word("_".join((*folders, own[path].lstrip("_"))))
     uses = Counter([*names.values(), *taken])  # "a-b.pt" beside "a_b.pt"
     used = {*taken, *(name for name in names.values() if uses[name] == 1)}

@@ -18,7 +18,7 @@ from harness.models.requests import read_requests
 
 MANIFEST: Final = "fleet.toml"
 OF_MODELS: Final = (*("inputs", "requests", "methods", "tolerance", "reset", "tags", "seed", "timed", "unordered"),)
-ENTRY: Final = Table({"match": TEXT, "owner": TEXT, "tier": TEXT, **{key: MODEL.keys[key] for key in OF_MODELS}})
+ENTRY: Final = Table({"match": TEXT, "owner": TEXT, "tier": TEXT, "leave_out": TEXT, **{key: MODEL.keys[key] for key in OF_MODELS}})
 TOP: Final = Table(
     {
         "tiers": Kind('a list of words such as ["batch", "online"]', tuple[str, ...]),
@@ -39,22 +39,26 @@ class FleetManifest:
     tiers: tuple[str, ...] = ()
     entries: tuple[tuple[str, Mapping[str, Any]], ...] = field(default=())
 
-    def of(self, path: str) -> dict[str, Any]:
-        """Return what the manifest says of the artifact at ``path`` in the store; empty where nothing matches."""
+    def of(self, *paths: str) -> dict[str, Any]:
+        """Return what the manifest says of an artifact, by any of its paths in the store; empty where none matches."""
         said: dict[str, Any] = {}
         for pattern, values in self.entries:
-            if fnmatch.fnmatchcase(path, pattern):
+            if _matches(paths, pattern):
                 said.update(values)
         return said
 
-    def idle(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Return a note for each pattern that matches none of ``paths``: a typing error looks like that."""
-        known = list(paths)
+    def idle(self, artifacts: Iterable[Sequence[str]]) -> tuple[str, ...]:
+        """Return a note for each pattern that matches no path of any artifact: a typing error looks like that."""
+        known = list(artifacts)
         return tuple(
             f"{MANIFEST}: match = {pattern!r} means none of {len(known)} artifacts"
             for pattern, _ in self.entries
-            if not any(fnmatch.fnmatchcase(path, pattern) for path in known)
+            if not any(_matches(paths, pattern) for paths in known)
         )
+
+
+def _matches(paths: Sequence[str], pattern: str) -> bool:
+    return any(fnmatch.fnmatchcase(path, pattern) for path in paths)
 
 
 def load_fleet_manifest(path: Path, *, file: str) -> FleetManifest:
@@ -96,7 +100,7 @@ def _entry(table: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]
     pattern = values.pop("match", None)
     if not pattern or not values:
         what = "lacks match" if not pattern else "says nothing of what it matches"
-        raise FixtureError(f"{where}: {what}", 'write match = "ads/*" and owner, tier, tags or requests')
+        raise FixtureError(f"{where}: {what}", 'write match = "ads/*" and owner, tier, tags, requests or leave_out')
     if "inputs" in values and "requests" in values:
         raise FixtureError(f"{where}.requests: requests are given twice, here and by inputs", "keep one of the two")
     if "requests" in values:

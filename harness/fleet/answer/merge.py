@@ -35,6 +35,7 @@ from harness.fleet.faults import LABELS
 from harness.fleet.plan import STORE, PlannedFleet, options_again
 from harness.fleet.planning import family_of
 from harness.fleet.results import FleetResults
+from harness.report.words.fleet import unjudged_words
 from harness.run.options import Options, own_command, read_waivers, settings_of
 from harness.system import clock
 from harness.system.typed import converted
@@ -109,7 +110,7 @@ def merged(
     ]
     judged = [Judged(artifacts[row.name], row, verdicts.get(row.name)) for row in rows]
     missing = [row for row in rows if row.status is None]
-    decision, reason, code = _decision(report, missing)
+    decision, reason, code = _decision(report, missing, unjudged_words(plan.unjudged))
     notes = [*plan.notes, *filter(None, [timing.words])]
     cpus = tuple(sorted({frame.new.fingerprint.cpu or "" for frame in frames.values() if frame.new.fingerprint}))
     if len(cpus) > 1:
@@ -129,6 +130,7 @@ def merged(
         faults=tuple(faults[key] for key in sorted(faults)),
         machines=cpus,
         notes=tuple(notes),
+        unjudged=plan.unjudged,
     )
     return Merged(report=report, answer=answer)
 
@@ -257,6 +259,7 @@ def _row(
         cause=cause,
         judged_with="" if is_itself or stands is None else stands[0],
         content=artifact.key[:12],
+        member=artifact.member,
     )
 
 
@@ -270,14 +273,17 @@ def _why_none(artifact: FleetArtifact, faults: Mapping[str, Fault]) -> str:
     return joined(NOT_RUN, f"reading predicts: {prediction.value}" if prediction is not None else "")
 
 
-def _decision(report: RunReport | None, missing: Sequence[FleetRow]) -> tuple[Decision, str, ExitCode]:
+def _decision(
+    report: RunReport | None, missing: Sequence[FleetRow], unjudged: str
+) -> tuple[Decision, str, ExitCode]:
+    """Return the decision, why, and the exit code; a green one says what it does not speak of."""
     if report is None:
         return Decision.NOTHING_TESTED, "no result is known yet", ExitCode.INCONCLUSIVE
     judgement: Judgement = report.judgement
     without = f"{counted(len(missing), 'artifact')} without a result"
     if missing and judgement.decision in GREEN:
         return Decision.INCONCLUSIVE, without, ExitCode.INCONCLUSIVE
-    reason = joined(judgement.reason, without if missing else "")
+    reason = joined(judgement.reason, without if missing else "", unjudged if judgement.decision in GREEN else "")
     return judgement.decision, reason, ExitCode(judgement.exit_code)
 
 

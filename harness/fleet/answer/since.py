@@ -19,9 +19,11 @@ def with_since(report: FleetReport, earlier: Sequence[FleetReport]) -> FleetRepo
     if not earlier:
         return report
     other = earlier[-1]
-    before = {row.path: row for row in other.rows}
-    now = {row.path: row for row in report.rows}
-    found = [_change(before.get(path), now.get(path)) for path in sorted({*before, *now})]
+    before, now = _by_place(other), _by_place(report)
+    for path, member in sorted(now.keys() - before.keys()):
+        if (path, "") in before.keys() - now.keys():  # rows did not always say which model of an archive they are of
+            before[path, member] = before.pop((path, ""))
+    found = [_change(before.get(place), now.get(place)) for place in sorted({*before, *now})]
     order = list(CellTrend)
     told = sorted(
         (item for item in found if item.change is not CellTrend.UNCHANGED or item.why),
@@ -42,6 +44,11 @@ def with_since(report: FleetReport, earlier: Sequence[FleetReport]) -> FleetRepo
         trend=tuple(outline(one) for one in (*earlier, report)),
     )
     return replace(report, since=since)
+
+
+def _by_place(report: FleetReport) -> dict[tuple[str, str], FleetRow]:
+    """Return the rows by where their artifacts lie: names depend on what else the store holds."""
+    return {(row.path, row.member): row for row in report.rows}
 
 
 def outline(report: FleetReport) -> FleetOutline:

@@ -1,9 +1,10 @@
-"""Reads a store without torch: which artifacts it has, what each is, and what both releases will do with it."""
+"""Reads a store without torch: which artifacts it has, what each is, and what both releases will do with it.
 
-import hashlib
-import json
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+Whatever the store holds is an artifact, or is counted with the reason why no verdict speaks of it.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,52 +14,64 @@ from harness.archive.formats import FORMATS
 from harness.archive.identity import identity_of
 from harness.archive.limits import CannotRead
 from harness.domain.archive import ArchiveFormat, OperatorRegistry
-from harness.domain.fleet import FleetArtifact, Serving, StoreKind
-from harness.domain.models import PROGRAM_SUFFIX
+from harness.domain.fleet import FleetArtifact, Serving, StoreKind, Unjudged
 from harness.domain.prediction import InspectedFile, Weight
-from harness.domain.text import first_few
+from harness.domain.text import counted, first_few
 from harness.errors import ConfigError, SelectionError
-from harness.fleet.stores.sources import Listed, SourceFault, Store, listed_files
-from harness.fleet.stores.triton import CONFIG, WARMUP_FOLDER, models_in, read_config, served_versions
+from harness.fleet.stores import torchserve
+from harness.fleet.stores.sources import Link, Listed, SourceFault, Store, listed_files
+from harness.fleet.stores.triton import CONFIG, DEFAULT_FILE, WARMUP_FOLDER, models_in, read_config, served_versions
 from harness.models import files, names
-from harness.models.artifacts import MOST_MORE_BYTES, MOST_TIMES
 from harness.models.file_copies import digest_of
 from harness.models.given import MAY_LOAD, REQUEST_SUFFIXES, REQUESTS, is_request_file
 from harness.models.owners import MANIFEST, FleetManifest
 from harness.static.check import inspect_file
 from harness.static.judging import changed_semantics, deciding
 from harness.store.codec import digest
-from harness.system.files import ZIP_DAMAGE
 from harness.system.progress import Progress
 
-SUFFIXES = files.SUFFIXES - {".gate", PROGRAM_SUFFIX}
-MAR = ".mar"
-MAR_MANIFEST = "MAR-INF/MANIFEST.json"
+SUFFIXES = files.SUFFIXES - {".gate"}
 CONFIG_BYTES = 1 << 20
 WARMUP_BYTES = 64 << 10
 NO_TORCHSCRIPT = "is no TorchScript"
 MOST_NAMED = 3
+PROGRAM = (
+    "is an exported program, which no fleet judges yet: compat --artifacts does; then leave_out in fleet.toml says so"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """An artifact that a store lists, before it is read."""
+    """An artifact that a store lists, before it is read.
+
+    Attributes:
+        called: the path that it is named after, in place of its own.
+        unjudged: why no verdict will speak of it, where it is none to doubt an upgrade; else empty.
+    """
 
     path: str
     kind: StoreKind = StoreKind.FILE
+    member: str = ""
     called: str = ""
     serving: Serving = field(default_factory=Serving)
     assignments: tuple[str, ...] = ()
     left_out: str = ""
+    unjudged: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Which of the store's artifacts it is; no two have the same."""
+        return f"/{self.path}\0{self.member}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadStore:
-    """What a store holds: its artifacts, by name, and the serving profiles that they name."""
+    """What a store holds: its artifacts, by name, what else there is, and the serving profiles that artifacts name."""
 
     artifacts: tuple[FleetArtifact, ...]
     profiles: Mapping[str, tuple[str, ...]]
+    unjudged: tuple[Unjudged, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -78,30 +91,31 @@ def read_store(
     Raises:
         SelectionError: it cannot be listed, or holds no artifact.
         ConfigError: an artifact has requests in two files.
+        EnvironmentUnavailable: reading what it holds needs a package that is not installed.
     """
     progress.stage(f"list {store.name}")
     listed = {item.path: item for item in listed_files(store)}
-    found = list(_found(store, listed))
-    if not found:
-        raise SelectionError(
-            f"{store.name} holds no artifact", f"{', '.join(sorted(SUFFIXES))}, {MAR}, or a Triton model repository"
-        )
-    called = names.names_of([f"/{item.called or item.path}" for item in found])
+    seen = [_as_manifest_says(item, manifest) for item in _found(store, listed)]
+    found = [item for item in seen if not item.unjudged]
+    unjudged = [Unjudged(path=item.path, member=item.member, reason=item.unjudged) for item in seen if item.unjudged]
+    called = names.names_of(
+        [item.place for item in found], called={item.place: f"/{item.called or item.path}" for item in found}
+    )
     profiles: dict[str, tuple[str, ...]] = {"": ()}
     progress.stage("read artifacts", len(found))
     memory, reader = CodeMemory(), _Reader(store, listed, registries, scratch)
     artifacts: list[FleetArtifact] = []
-    others: list[str] = []
     for item in found:
-        name = called[f"/{item.called or item.path}"]
-        profile = f"triton_{digest(item.assignments)[:6]}" if item.assignments else ""
+        name = called[item.place]
+        profile = f"triton_{digest(item.assignments)[:12]}" if item.assignments else ""
         profiles.setdefault(profile, item.assignments)
-        said = manifest.of(item.path)
+        said = manifest.of(*_matched(item))
         serving = _serving(item.serving, said, profile)
         artifact = FleetArtifact(
             name=name,
             path=item.path,
             kind=item.kind,
+            member=item.member,
             serving=serving,
             owner=said.get("owner", ""),
             tier=said.get("tier", ""),
@@ -109,48 +123,84 @@ def read_store(
             left_out=item.left_out,
             notes=item.notes,
         )
-        artifact = reader.read(artifact, memory)
-        if artifact.left_out.startswith(NO_TORCHSCRIPT) and item.kind is StoreKind.FILE:
-            others.append(f"{artifact.path} {artifact.left_out}")
+        read = reader.read(artifact, memory)
+        if isinstance(read, Unjudged):
+            unjudged.append(read)
         else:
-            artifacts.append(artifact)
+            artifacts.append(read)
         progress.step(name)
     progress.finish()
     if not artifacts:
-        raise SelectionError(f"{store.name} holds no artifact: {first_few(others, 3, '; ')}", "name another store")
+        expected = f"{', '.join(sorted(SUFFIXES))}, {', '.join(torchserve.SUFFIXES)}, or a Triton model repository"
+        others = first_few([f"{item.path} {item.reason}" for item in unjudged], MOST_NAMED, "; ")
+        raise SelectionError(f"{store.name} holds no artifact" + (f": {others}" if others else ""), expected)
     unread = [f"{path}: fleet does not read it; write {MANIFEST}" for path in listed if path.endswith("models.toml")]
-    left = [f"left out: {first_few(others, MOST_NAMED, '; ')}"] if others else []
-    notes = (*manifest.idle(item.path for item in found), *unread[:1], *left)
-    return ReadStore(artifacts=tuple(sorted(artifacts, key=lambda item: item.name)), profiles=profiles, notes=notes)
+    others = _others_words(listed, {item.path for item in seen})
+    notes = (*manifest.idle(_matched(item) for item in seen), *unread[:1], *others)
+    return ReadStore(
+        artifacts=tuple(sorted(artifacts, key=lambda item: item.name)),
+        profiles=profiles,
+        unjudged=tuple(sorted(unjudged, key=lambda item: (item.path, item.member))),
+        notes=notes,
+    )
+
+
+def _matched(item: Found) -> tuple[str, ...]:
+    """Return the paths by which a manifest may mean an artifact."""
+    return (item.path, f"{item.path}/{item.member}") if item.member else (item.path,)
+
+
+def _as_manifest_says(item: Found, manifest: FleetManifest) -> Found:
+    why = manifest.of(*_matched(item)).get("leave_out", "")
+    return replace(item, unjudged=f"{MANIFEST} leaves it out: {why}") if why and not item.unjudged else item
+
+
+def _others_words(listed: Mapping[str, Listed], seen: Collection[str]) -> tuple[str, ...]:
+    """Return how many files nobody looked at, by their suffixes; none where there are none."""
+    others = [
+        PurePosixPath(path).suffix or "without a suffix"
+        for path in listed
+        if path not in seen and not is_request_file(path) and PurePosixPath(path).name not in (CONFIG, MANIFEST)
+    ]
+    kinds = [f"{suffix} {count}" for suffix, count in sorted(Counter(others).items(), key=lambda pair: -pair[1])]
+    return (f"not looked at: {counted(len(others), 'other file')} ({first_few(kinds, 5)})",) if others else ()
 
 
 def _serving(served: Serving, said: Mapping[str, Any], profile: str) -> Serving:
     """Return how an artifact is asked: what the manifest says wins over what its store says."""
-    asked = {key: said[key] for key in said if key not in ("owner", "tier", "tags")}
+    asked = {key: said[key] for key in said if key not in ("owner", "tier", "tags", "leave_out")}
     if "inputs" in asked or "requests" in asked:
         served = replace(served, inputs="", requests=())
     return replace(served, profile=profile, **asked)
 
 
 def _found(store: Store, listed: Mapping[str, Listed]) -> Iterator[Found]:
-    """Yield the artifacts of a store by path: models of Triton by what it serves, all others by their suffix."""
-    triton = {folder: versions for folder, versions in models_in(list(listed)).items() if versions}
+    """Yield what a store holds, by path: models of Triton by what it serves, all others by their suffix."""
     taken: set[str] = set()
-    for folder, versions in triton.items():
-        taken |= {path for paths in versions.values() for path in paths}
-        yield from _of_triton(store, listed, folder, versions)
-    for path in listed:
-        name = PurePosixPath(path)
-        if path in taken or is_request_file(path) or any(part.startswith(".") for part in name.parts):
+    for folder, versions in models_in([path for path in listed if _is_plain(path)]).items():
+        for item in _of_triton(store, listed, folder, versions):
+            taken.add(item.path)
+            yield item
+        if item.left_out and item.path.endswith(CONFIG):  # nobody knows which of its files it serves
+            taken |= {path for paths in versions.values() for path in paths}
+    for path, item in listed.items():
+        if path in taken or is_request_file(path) or PurePosixPath(path).name.startswith("."):
             continue
-        if name.suffix.lower() == MAR:
-            yield Found(path=path, kind=StoreKind.TORCHSERVE)
-        elif name.suffix.lower() in SUFFIXES:
+        if item.link is Link.AGAIN:
+            yield Found(path=path, unjudged="is a link to a folder above it, or below another link: not followed")
+        elif torchserve.is_archive(path):
+            yield from _of_torchserve(store, listed, path)
+        elif item.link is Link.OUT or PurePosixPath(path).suffix.lower() in SUFFIXES:
             yield Found(path=path, serving=Serving(inputs=_requests_beside(path, listed)))
 
 
+def _is_plain(path: str) -> bool:
+    """Whether a path names a file as a folder does; keys of an object store may hold ``//``, or begin with ``/``."""
+    return all(part not in ("", ".", "..") for part in path.split("/"))
+
+
 def _requests_beside(path: str, listed: Mapping[str, Listed]) -> str:
-    stem = str(PurePosixPath(path).with_suffix(""))
+    stem = path.removesuffix(PurePosixPath(path).suffix)
     there = [name for suffix in REQUEST_SUFFIXES if (name := f"{stem}{REQUESTS}{suffix}") in listed]
     if len(there) > 1:
         raise ConfigError(f"{path}: its requests are in two files, {there[0]} and {there[1]}", "keep one of them")
@@ -160,13 +210,14 @@ def _requests_beside(path: str, listed: Mapping[str, Listed]) -> str:
 def _of_triton(
     store: Store, listed: Mapping[str, Listed], folder: str, versions: Mapping[int, Sequence[str]]
 ) -> Iterator[Found]:
-    """Yield the versions of one model that Triton serves; one row where its configuration cannot be read."""
-    place = f"{folder}/{CONFIG}" if folder != "." else CONFIG
-    name = PurePosixPath(folder).name or "model"
+    """Yield one model's versions as Triton serves them, or one row of it where its configuration cannot be read."""
+    above = f"{folder}/" if folder != "." else ""
+    place, name = f"{above}{CONFIG}", PurePosixPath(folder).name or "model"
+    row = Found(path=place, kind=StoreKind.TRITON, called=f"{PurePosixPath(folder).parent}/{name}.pt")
     try:
         path = store.local(listed[place])
-        if listed[place].size > CONFIG_BYTES:
-            raise ConfigError(f"{place}: is no configuration: {listed[place].size:,} bytes", "mend the file")
+        if path.stat().st_size > CONFIG_BYTES:
+            raise ConfigError(f"{place}: is no configuration: {path.stat().st_size:,} bytes", "mend the file")
         text = path.read_text(encoding="utf-8")
         beside = versions[min(versions, key=str)] if versions else ()
         config = read_config(
@@ -177,20 +228,28 @@ def _of_triton(
         )
         served = served_versions(text, list(versions), file=place)
     except (SourceFault, ConfigError, OSError, UnicodeDecodeError) as error:
-        yield Found(path=place, kind=StoreKind.TRITON, called=name, left_out=str(error))
+        yield replace(row, left_out=str(error))
         return
-    if not config.is_pytorch:
+    files_of = {version: f"{above}{version}/{config.file}" for version in versions}
+    is_default = config.file == DEFAULT_FILE and any(file in listed for file in files_of.values())
+    if not config.is_pytorch or not (config.backend or is_default):
+        what = f"is served by {config.backend}, not by PyTorch" if config.backend else f"names no backend, and is no {DEFAULT_FILE}"
+        yield replace(row, unjudged=f"a model of Triton that {what}")
         return
-    for version in served:
-        file = f"{PurePosixPath(place).parent!s}/{version}/{config.file}".removeprefix("./")
-        there = file in listed
+    if not served:
+        yield replace(row, unjudged="a model of Triton without a version that it serves")
+    for version, file in files_of.items():
+        if version not in served:
+            if file in listed:
+                yield Found(path=file, unjudged="a version that Triton does not serve, by its version_policy")
+            continue
         yield Found(
             path=file,
             kind=StoreKind.TRITON,
-            called=f"{name}_{version}.pt",
+            called=f"{PurePosixPath(folder).parent}/{name}_{version}.pt",
             serving=Serving(requests=config.requests),
             assignments=config.assignments,
-            left_out="" if there else f"{file} is not there, which {place} names",
+            left_out="" if file in listed else f"{file} is not there, which {place} names",
             notes=config.notes,
         )
 
@@ -204,23 +263,43 @@ def _warmup_file(store: Store, listed: Mapping[str, Listed], folder: str, name: 
     return path.read_bytes() if path.stat().st_size <= WARMUP_BYTES else None
 
 
+def _of_torchserve(store: Store, listed: Mapping[str, Listed], path: str) -> Iterator[Found]:
+    """Yield the models of an archive of TorchServe, or one row where it cannot be read."""
+    row = Found(path=path, kind=StoreKind.TORCHSERVE, called=f"{torchserve.stem_of(path)}.pt")
+    try:
+        archive = torchserve.read_archive(store.local(listed[path]))
+    except SourceFault as fault:
+        yield replace(row, left_out=f"{fault.label}: {fault.text}")
+        return
+    except CannotRead as error:
+        yield replace(row, left_out=f"{error.kind}: {error.text}")
+        return
+    if not archive.is_served:
+        why = f"an archive without {torchserve.MANIFEST}"
+        yield replace(row, left_out=why) if path.lower().endswith(torchserve.MAR) else replace(row, unjudged=why)
+    elif not archive.models:
+        yield replace(row, unjudged="a TorchServe archive that names no serialized file and holds no artifact")
+    for member in archive.models if archive.is_served else ():
+        called = f"{torchserve.stem_of(path)}_{PurePosixPath(member).stem}.pt" if member != archive.served else row.called
+        yield replace(row, member=member, called=called)
+
+
 class _Reader:
     def __init__(
         self, store: Store, listed: Mapping[str, Listed], registries: Mapping[str, OperatorRegistry], scratch: Path
     ) -> None:
         self._store, self._listed, self._registries, self._scratch = store, listed, registries, scratch
 
-    def read(self, artifact: FleetArtifact, memory: CodeMemory) -> FleetArtifact:
-        """Return the artifact with what its bytes say; where they say nothing usable, why it is left out."""
+    def read(self, artifact: FleetArtifact, memory: CodeMemory) -> FleetArtifact | Unjudged:
+        """Return the artifact with what its bytes say, or why it is left out; what is certainly none is no artifact."""
         if artifact.left_out:
             return artifact
-        if not artifact.path.isprintable():
+        if not (artifact.path + artifact.member).isprintable():
             return replace(artifact, left_out="has a name that is no plain text: rename it")
         try:
             path = self._store.local(self._listed[artifact.path])
             if artifact.kind is StoreKind.TORCHSERVE:
-                artifact = replace(artifact, member=served_member(path))
-                path = unpacked(path, artifact.member, self._scratch)
+                path = torchserve.unpacked(path, artifact.member, self._scratch)
             inputs = artifact.serving.inputs
             if inputs and inputs not in self._listed:
                 return replace(artifact, left_out=f"its requests, {inputs}, are not in the store")
@@ -229,7 +308,7 @@ class _Reader:
             looked = inspect_file(str(path), self._registries, memory)
             artifact = replace(artifact, size_bytes=path.stat().st_size, sha256=sha256, inputs_sha256=inputs_sha256)
             if looked.facts is None or not looked.facts.has_code:
-                return replace(artifact, left_out=_why_left_out(looked))
+                return _without_code(artifact, looked)
             with files.opened(str(path)) as source:
                 identity = identity_of(source)
         except SourceFault as fault:
@@ -247,13 +326,20 @@ class _Reader:
         )
 
 
-def _why_left_out(looked: InspectedFile) -> str:
+def _without_code(artifact: FleetArtifact, looked: InspectedFile) -> FleetArtifact | Unjudged:
+    """Return what has no TorchScript that can be read: a row where it may be an artifact all the same, or is served."""
     if looked.failure is not None:
-        return f"{looked.failure.kind}: {looked.failure.text}"
+        return replace(artifact, left_out=f"{looked.failure.kind}: {looked.failure.text}")
     assert looked.facts is not None
-    planned = MAY_LOAD - {ArchiveFormat.EXPORTED_PROGRAM}  # a fleet is planned by TorchScript's code
-    what = "cannot be judged" if looked.facts.format in planned else NO_TORCHSCRIPT
-    return f"{what}: {'; '.join(FORMATS[looked.facts.format])}"
+    found = looked.facts.format
+    if found is ArchiveFormat.EXPORTED_PROGRAM:
+        return replace(artifact, left_out=PROGRAM)
+    what = "; ".join(filter(None, FORMATS[found]))
+    if found in MAY_LOAD:
+        return replace(artifact, left_out=f"cannot be judged: {what}")
+    if artifact.kind is StoreKind.TRITON:
+        return replace(artifact, left_out=f"{NO_TORCHSCRIPT}, which PyTorch's backend loads: {what}")
+    return Unjudged(path=artifact.path, member=artifact.member, reason=f"{NO_TORCHSCRIPT}: {what}")
 
 
 def _why(looked: InspectedFile) -> str:
@@ -274,51 +360,3 @@ def sha256_of(path: Path) -> str:
     """
     with files.opened(str(path)) as source:
         return digest_of(source)
-
-
-def served_member(archive: Path) -> str:
-    """Return which file of a TorchServe archive its handler loads as TorchScript.
-
-    Raises:
-        CannotRead: it is damaged, or its manifest names none.
-    """
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            info = opened.getinfo(MAR_MANIFEST)
-            if info.file_size > CONFIG_BYTES:
-                raise CannotRead("too_large", f"{MAR_MANIFEST} has {info.file_size:,} bytes")
-            said = json.loads(opened.read(info))
-            member = said["model"]["serializedFile"]
-            if not isinstance(member, str) or member not in opened.namelist():
-                raise CannotRead("member_missing", f"{MAR_MANIFEST} names {member!r}, which is not in the archive")
-            return member
-    except KeyError as error:
-        raise CannotRead("member_missing", f"a TorchServe archive without {error}") from None
-    except (OSError, ValueError, TypeError, *ZIP_DAMAGE) as error:
-        raise CannotRead("damaged", f"no readable TorchServe archive: {error}") from None
-
-
-def unpacked(archive: Path, member: str, scratch: Path) -> Path:
-    """Return the artifact of a TorchServe archive as a file by itself, under a name that follows from its content.
-
-    Raises:
-        CannotRead: it is damaged.
-        OSError: there is no room for it.
-    """
-    scratch.mkdir(parents=True, exist_ok=True)
-    part = scratch / f".{archive.name}.part"
-    made = hashlib.sha256()
-    try:
-        with zipfile.ZipFile(archive) as opened, opened.open(member) as source, part.open("wb") as target:
-            if opened.getinfo(member).file_size > MOST_TIMES * archive.stat().st_size + MOST_MORE_BYTES:
-                raise CannotRead("zip_bomb", f"{member} unpacks to far more than the archive is")
-            while chunk := source.read(1 << 20):
-                made.update(chunk)
-                target.write(chunk)
-        path = scratch / f"{made.hexdigest()[:32]}.pt"
-        part.replace(path)
-    except (ValueError, KeyError, *ZIP_DAMAGE) as error:
-        raise CannotRead("damaged", f"{member} of a TorchServe archive: {error}") from None
-    finally:
-        part.unlink(missing_ok=True)
-    return path

@@ -28,13 +28,14 @@ def render_fleet_markdown(report: FleetReport) -> str:
         f"**{report.decision.value}** (exit code {report.exit_code}: {exit_words(report.exit_code)})"
         + (f": {escape(report.reason)}" if report.reason else ""),
         "",
-        f"- {code(report.store)}, {escape(report.device)}: {store_words(report)}",
+        f"- {code(report.store)}, {escape(report.device)}: {escape(store_words(report))}",
         *(f"- {escape(note)}" for note in report.notes),
         "",
         *_since(report),
         *_waves(report),
         *_causes(report),
         *_faults(report),
+        *_unjudged(report),
     ]
     return "\n".join(lines) + "\n"
 
@@ -110,3 +111,13 @@ def _faults(report: FleetReport) -> Iterator[str]:
         yield from bullets(
             [(item.label, f"{item.text} (tried {item.tries} times)") for item in report.faults[:MOST_NAMED]]
         )
+
+
+def _unjudged(report: FleetReport) -> Iterator[str]:
+    if report.unjudged:
+        shown = report.unjudged[:MOST_NAMED]
+        pairs = [("/".join(filter(None, (item.path, item.member))), item.reason) for item in shown]
+        left = len(report.unjudged) - MOST_NAMED
+        pairs += [("more", str(left))] if left > 0 else []
+        yield ""
+        yield folded(f"{counted(len(report.unjudged), 'other file')} not judged", bullets(pairs))

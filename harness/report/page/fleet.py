@@ -78,7 +78,7 @@ def render_fleet_html(report: FleetReport) -> str:
             "new": visible(report.new),
             "reason": shorten(prose(report.reason), TEXT),
             "exit": f"exit code {report.exit_code}: {exit_words(report.exit_code)}",
-            "store": f"{visible(report.store)}, {visible(report.device)}: {store_words(report)}",
+            "store": f"{visible(report.store)}, {visible(report.device)}: {visible(store_words(report))}",
             "notes": tuple(shorten(prose(note), TEXT) for note in report.notes[:NOTES_SHOWN]),
             "total": len(report.rows),
             "counts": tuple(_counts(report)),

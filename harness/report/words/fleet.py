@@ -1,7 +1,7 @@
 """The words of a fleet: what a wave waits for, whose it is, what a plan will do."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.domain.fleet import (
     Examination,
@@ -11,6 +11,7 @@ from harness.domain.fleet import (
     FleetReport,
     FleetRow,
     FleetSince,
+    Unjudged,
     Wave,
     WaveKind,
 )
@@ -19,7 +20,7 @@ from harness.domain.prediction import Prediction
 from harness.domain.report import CellTrend
 from harness.domain.text import counted, first_few, joined
 
-OWNERS_NAMED, CAUSES_NAMED = 3, 3
+OWNERS_NAMED, CAUSES_NAMED, REASONS_NAMED = 3, 3, 3
 KIND_WORDS = {
     WaveKind.READY: "ready now",
     WaveKind.SWITCH: "ready with a switch",
@@ -99,12 +100,21 @@ def store_words(report: FleetReport) -> str:
     total, known = len(report.rows), sum(row.status is not None for row in report.rows)
     guessed = sum(bool(row.guessed) for row in report.rows)
     words = f"{known} of {counted(total, 'artifact')} have a result"
-    return f"{words}, {guessed} of them to guessed requests" if guessed else words
+    words += f", {guessed} of them to guessed requests" if guessed else ""
+    return joined(words, unjudged_words(report.unjudged))
 
 
 def row_words(row: FleetRow) -> str:
     """Return why a row is what it is, and what was asked where nobody gave requests."""
     return joined(row.reason, f"its requests are guesses: {row.guessed}" if row.guessed else "")
+
+
+def unjudged_words(unjudged: Sequence[Unjudged], most: int = REASONS_NAMED) -> str:
+    """Return how much of a store no verdict speaks of, and why, most first; empty where nothing is so."""
+    if not unjudged:
+        return ""
+    reasons = [f"{count} {reason}" for reason, count in Counter(item.reason for item in unjudged).most_common()]
+    return f"not judged: {counted(len(unjudged), 'other file')} ({first_few(reasons, most, '; ')})"
 
 
 def plan_facts(plan: FleetPlan) -> list[tuple[str, str]]:
@@ -134,4 +144,5 @@ def plan_facts(plan: FleetPlan) -> list[tuple[str, str]]:
             f"{len(plan.units)} units: {full} in full, once per program; {len(plan.units) - full} loaded and compared",
         ),
         ("known", f"{known} of {len(plan.units)} have a result already"),
+        *([("beside", unjudged_words(plan.unjudged))] if plan.unjudged else []),
     ]

@@ -247,7 +247,7 @@ def _owners(models: Sequence[ModelDeclaration], said: FleetManifest) -> tuple[Ma
     """Return whose each model is, and notes on what the manifest says of none; a pattern means the path of its file."""
     paths = {model.name: _path_of(model) for model in models}
     owners = {name: str(said.of(path).get("owner", "")) for name, path in paths.items()}
-    return owners, said.idle(paths.values())
+    return owners, said.idle([path] for path in paths.values())
 
 
 def _path_of(model: ModelDeclaration) -> str:

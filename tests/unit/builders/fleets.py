@@ -12,6 +12,8 @@ from harness.domain.fleet import (
     FleetReport,
     FleetRow,
     FleetUnit,
+    PlannedOptions,
+    Unjudged,
     ShardDone,
     StoreStatus,
     Wave,
@@ -60,7 +62,7 @@ def fleet_plan(names: tuple[str, ...], reasons: int = 3) -> FleetPlan:
         old="2.1.2",
         new="2.6.0",
         releases={"old": "torch 2.1.2", "new": "torch 2.6.0"},
-        options={},
+        options=PlannedOptions(overrides={}, assignments=(), environments=(), libraries=()),
         settings="",
         device="cpu",
         profiles={"": ()},
@@ -140,6 +142,7 @@ def fleet_answer(names: tuple[str, ...], causes: int = 3) -> FleetReport:
         faults=tuple(Fault(key=name, label="spurious-vanished", text=name) for name in names),
         machines=("one CPU",),
         notes=names,
+        unjudged=tuple(Unjudged(path=name, reason=f"is no TorchScript: {name}") for name in names),
     )
 
 

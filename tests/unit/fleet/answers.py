@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness.decision.causes import with_causes
 from harness.decision.decide import decide, judge_row
-from harness.domain.fleet import Examination, Fault, FleetArtifact, FleetPlan, FleetResult, Merged, Serving
+from harness.domain.fleet import Examination, Fault, FleetArtifact, FleetPlan, FleetResult, Merged, PlannedOptions, Serving
 from harness.domain.outcome import Status
 from harness.domain.prediction import Prediction
 from harness.domain.report import ModelReport, RunReport
@@ -45,7 +45,7 @@ def plan_of(*artifacts: FleetArtifact, tiers: tuple[str, ...] = (), store: str =
         old="2.1.2",
         new="2.6.0",
         releases=COMMON.releases,
-        options={"overrides": {}, "assignments": [], "environments": [], "libraries": []},
+        options=PlannedOptions(overrides={}, assignments=(), environments=(), libraries=()),
         settings="s",
         device="cpu",
         profiles={"": ()},

@@ -30,8 +30,8 @@ def test_later_tables_win_key_by_key() -> None:
 
 def test_a_pattern_that_matches_nothing_is_named() -> None:
     manifest = read_fleet_manifest(TEXT, file="fleet.toml")
-    assert manifest.idle(["search/a.pt"]) == ("fleet.toml: match = 'ads/*' means none of 1 artifacts",)
-    assert manifest.idle(["search/a.pt", "ads/b.pt"]) == ()
+    assert manifest.idle([["search/a.pt"]]) == ("fleet.toml: match = 'ads/*' means none of 1 artifacts",)
+    assert manifest.idle([["search/a.pt"], ["search/b.pt", "ads/b.pt"]]) == ()
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,23 @@
 """Stores are read as their servers do: what Triton serves, what TorchServe's manifest names, and files with requests."""
 
 import gzip
+import io
 import json
+import os
+import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from harness.domain.fleet import FleetArtifact, StoreKind
-from harness.errors import ConfigError, SelectionError
-from harness.fleet.stores import reading
+from harness.errors import ConfigError, EnvironmentUnavailable, SelectionError
+from harness.fleet.stores import torchserve
 from harness.models.owners import FleetManifest, read_fleet_manifest
 from harness.fleet.stores.reading import ReadStore, read_store
-from harness.fleet.stores.sources import FolderStore
+from harness.fleet.stores.sources import FolderStore, Listed
+from harness.store.codec import digest
 from harness.system.progress import Progress
 from tests.unit.builders.archives import CODE, golden, torchscript, zipped
 
@@ -112,7 +117,7 @@ def test_a_torchserve_archive_that_names_nothing_is_a_row(store: Path, members: 
 def test_a_torchserve_archive_that_unpacks_to_far_more_than_it_is_is_not_unpacked(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "MOST_MORE_BYTES", 1 << 20)
+    monkeypatch.setattr(torchserve, "MOST_MORE_BYTES", 1 << 20)
     with zipfile.ZipFile(store / "bomb.mar", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("m.pt", b"\0" * (2 << 20))
         archive.writestr("MAR-INF/MANIFEST.json", json.dumps({"model": {"serializedFile": "m.pt"}}))
@@ -121,7 +126,7 @@ def test_a_torchserve_archive_that_unpacks_to_far_more_than_it_is_is_not_unpacke
     assert list((store.parent / "scratch").iterdir()) == []
 
 
-def test_a_damaged_artifact_is_a_row_and_what_is_no_torchscript_a_note(store: Path) -> None:
+def test_a_damaged_artifact_is_a_row_and_what_is_no_torchscript_is_counted(store: Path) -> None:
     write(store, "a.pt", torchscript()[:200])
     write(store, "b.pt", b"\x89HDF\r\n\x1a\n" + b"\0" * 100)
     write(store, "c.pt", gzip.compress(b"x"))
@@ -131,18 +136,223 @@ def test_a_damaged_artifact_is_a_row_and_what_is_no_torchscript_a_note(store: Pa
         "a.pt": "damaged",
         "d.pt": "cannot be judged",
     }
-    (note,) = found.notes
-    assert "b.pt is no TorchScript" in note and "HDF5" in note and "gzip" in note
+    assert {item.path: item.reason.partition(";")[0] for item in found.unjudged} == {
+        "b.pt": "is no TorchScript: HDF5 file",
+        "c.pt": "is no TorchScript: gzip file",
+    }
 
 
-def test_an_exported_program_is_left_out_of_a_fleet_with_a_note(store: Path) -> None:
+def test_an_exported_program_is_a_row_until_the_manifest_leaves_it_out(store: Path) -> None:
     program = zipped({"version": "8.2", "serialized_exported_program.json": "{}"})
     for name, content in {"net.pt": program, "net.pt2": program, "kept.pt": torchscript()}.items():
         write(store, name, content)
+    left = {path: item.left_out for path, item in by_path(read(store)).items()}
+    assert left["kept.pt"] == "" and "exported program" in left["net.pt"] and left["net.pt"] == left["net.pt2"]
+    said = '[[artifacts]]\nmatch = "net.*"\nleave_out = "judged by compat"'
+    found = read(store, read_fleet_manifest(said, file="fleet.toml"))
+    assert sorted(by_path(found)) == ["kept.pt"] and found.notes == ()
+    assert {item.path: item.reason for item in found.unjudged} == dict.fromkeys(
+        ("net.pt", "net.pt2"), "fleet.toml leaves it out: judged by compat"
+    )
+
+
+def test_two_models_of_one_name_are_two_artifacts(store: Path) -> None:
+    """Of these, one was known by the name of the other, whose verdict it then had."""
+    for folder in ("prod", "staging", "eu/prod"):
+        write(store, f"{folder}/ranker/config.pbtxt", CONFIG)
+        write(store, f"{folder}/ranker/1/model.pt", torchscript())
+    for path in ("prod/ranker_1.pt", "ranker_1.pt", "prod_ranker_1.pt", "prod/ranker.1.pt"):
+        write(store, path, torchscript())
+    for path in ("prod/a.mar", "staging/a.mar"):
+        mar(store / path, {"m.pt": torchscript()}, "m.pt")
+    found = read(store).artifacts
+    assert len({item.path for item in found}) == len(found) == 9
+    assert len({item.name for item in found}) == 9
+    assert {item.path: item.name for item in found}["eu/prod/ranker/1/model.pt"] == "eu_prod_ranker_1"
+
+
+def mar(path: Path, members: dict[str, bytes], served: str = "", form: str = "zip") -> None:
+    """Write an archive as torch-model-archiver does."""
+    said = {"model": {"modelName": "m", **({"serializedFile": served} if served else {})}}
+    content = {**members, "MAR-INF/MANIFEST.json": json.dumps(said).encode()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if form == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in content.items():
+                archive.writestr(name, data)
+        return
+    with tarfile.open(path, "w:gz") as tar:
+        for name, data in content.items():
+            info = tarfile.TarInfo(f"./{name}")
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+
+
+@pytest.mark.parametrize(("name", "form"), [("m.mar", "zip"), ("m.mar", "tar"), ("m.tar.gz", "tar"), ("m.tgz", "tar")])
+def test_every_model_of_a_torchserve_archive_is_an_artifact_whatever_its_form(
+    store: Path, name: str, form: str
+) -> None:
+    other = torchscript(CODE.replace("relu", "gelu"))
+    members = {"b/second.pt": other, "first.bin": torchscript(), "handler.py": b"", "w.pth": b"\x89HDF\r\n\x1a\n"}
+    mar(store / name, members, "first.bin", form)
     found = read(store)
-    assert "kept.pt" in {item.path for item in found.artifacts}
-    assert not {"net.pt", "net.pt2"} & {item.path for item in found.artifacts}
-    assert any("net.pt is no TorchScript: exported program" in note for note in found.notes)
+    assert [(item.path, item.member, item.name, item.left_out) for item in found.artifacts] == [
+        (name, "first.bin", "m", ""),
+        (name, "b/second.pt", "m_second", ""),
+    ]
+    assert found.artifacts[0].program != found.artifacts[1].program
+    assert [(item.path, item.member) for item in found.unjudged] == [(name, "w.pth")]
+
+
+def test_models_of_one_name_in_one_archive_are_told_apart(store: Path) -> None:
+    members = {f"{folder}/m.pt": torchscript() for folder in "abc"}
+    mar(store / "m.mar", members)
+    mar(store / "m" / "m.mar", members, "b/m.pt")
+    found = read(store).artifacts
+    assert len({item.name for item in found}) == len({(item.path, item.member) for item in found}) == len(found) == 6
+
+
+def test_a_manifest_means_an_archive_or_one_model_of_it(store: Path) -> None:
+    mar(store / "m.mar", {"a.pt": torchscript(), "b.pt": torchscript()}, "a.pt")
+    said = '[[artifacts]]\nmatch = "m.mar"\nowner = "ads"\n[[artifacts]]\nmatch = "m.mar/b.pt"\nseed = 7'
+    found = read(store, read_fleet_manifest(said, file="fleet.toml"))
+    assert [(item.owner, item.serving.seed) for item in found.artifacts] == [("ads", 0), ("ads", 7)]
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("data.tar.gz", gzip.compress(b"x" * 600), "damaged"),
+        ("data.tgz", b"no gzip", "damaged"),
+        ("m.mar", b"\x1f\x8b", "damaged"),
+        ("m.mar", gzip.compress(b""), "damaged"),
+        ("m.mar", gzip.compress(b"\0" * 1024), "without MAR-INF"),
+    ],
+)
+def test_an_archive_that_cannot_be_read_is_a_row(store: Path, name: str, content: bytes, said: str) -> None:
+    write(store, name, content)
+    (item,) = read(store).artifacts
+    assert said in item.left_out
+
+
+def test_an_archive_of_something_else_and_one_of_an_eager_model_are_counted(store: Path) -> None:
+    write(store, "kept.pt", torchscript())
+    with tarfile.open(store / "data.tar.gz", "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("images/1.png"), io.BytesIO())
+    mar(store / "eager.mar", {"w.pth": b"\x89HDF\r\n\x1a\n", "model.py": b""}, "w.pth")
+    mar(store / "code.mar", {"handler.py": b""})
+    found = read(store)
+    assert sorted(by_path(found)) == ["kept.pt"]
+    assert [item.path for item in found.unjudged] == ["code.mar", "data.tar.gz", "eager.mar"]
+
+
+def test_a_tar_that_unpacks_to_far_more_than_it_is_is_not_read_to_its_end(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torchserve, "MOST_MORE_BYTES", 1 << 20)
+    mar(store / "m.mar", {"a.pt": b"\0" * (8 << 20)}, "a.pt", "tar")
+    (item,) = read(store).artifacts
+    assert item.left_out.startswith("zip_bomb")
+
+
+def test_what_triton_serves_otherwise_or_not_at_all_is_counted_and_torchscript_below_it_is_judged(store: Path) -> None:
+    def model(name: str, config: str, *paths: str) -> None:
+        write(store, f"{name}/config.pbtxt", config)
+        for path in paths:
+            write(store, f"{name}/{path}", torchscript())
+
+    model("plain", CONFIG, "1/model.pt", "2/model.pt", "2/helper.pt")
+    model("completed", CONFIG.replace('backend: "pytorch"', ""), "1/model.pt")
+    model("onnx", 'platform: "onnxruntime_onnx"', "1/model.onnx")
+    model("nothing", "max_batch_size: 2", "1/model.bin")
+    model("python", 'backend: "python"', "1/model.py", "1/weights/encoder.pt")
+    model("ensemble", 'platform: "ensemble"')
+    model("empty", CONFIG)
+    found = read(store)
+    assert {item.path: item.kind.value for item in found.artifacts} == {
+        "plain/2/model.pt": "triton",
+        "plain/2/helper.pt": "file",
+        "completed/1/model.pt": "triton",
+        "python/1/weights/encoder.pt": "file",
+    }
+    assert by_path(found)["completed/1/model.pt"].serving.requests
+    assert {item.path: item.reason.removeprefix("a model of Triton that ") for item in found.unjudged} == {
+        "plain/1/model.pt": "a version that Triton does not serve, by its version_policy",
+        "onnx/config.pbtxt": "is served by onnxruntime_onnx, not by PyTorch",
+        "nothing/config.pbtxt": "names no backend, and is no model.pt",
+        "python/config.pbtxt": "is served by python, not by PyTorch",
+        "ensemble/config.pbtxt": "is served by ensemble, not by PyTorch",
+        "empty/config.pbtxt": "a model of Triton without a version that it serves",
+    }
+    assert found.notes == ("not looked at: 3 other files (.bin 1, .onnx 1, .py 1)",)
+
+
+def test_a_package_of_a_server_and_a_state_dict_where_torchscript_is_served_are_rows(store: Path) -> None:
+    program = zipped({"version": "8.2", "serialized_exported_program.json": "{}"})
+    write(store, "aoti/config.pbtxt", 'platform: "torch_aoti"')
+    write(store, "aoti/1/model.pt2", program)
+    write(store, "weights/config.pbtxt", CONFIG)
+    write(store, "weights/1/model.pt", b"\x89HDF\r\n\x1a\n" + b"\0" * 100)
+    left = {path: item.left_out for path, item in by_path(read(store)).items()}
+    assert "exported program" in left["aoti/1/model.pt2"]
+    assert left["weights/1/model.pt"].startswith("is no TorchScript, which PyTorch's backend loads: HDF5 file")
+
+
+def test_a_repository_is_not_read_without_protobuf(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(store, "ranker/config.pbtxt", CONFIG)
+    write(store, "ranker/1/model.pt", torchscript())
+    write(store, "kept.pt", torchscript())
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    with pytest.raises(EnvironmentUnavailable, match="needs protobuf, which is not installed; pip install") as error:
+        read(store)
+    assert error.value.exit_code == 3
+
+
+def test_links_to_folders_are_artifacts_rows_or_counted(store: Path) -> None:
+    write(store, "pool/a.pt", torchscript())
+    write(store.parent, "outside/b.pt", torchscript())
+    (store / "prod").symlink_to("pool")
+    (store / "out").symlink_to(store.parent / "outside")
+    (store / "pool" / "up").symlink_to("..")
+    (store / "gone.pt").symlink_to("nowhere.pt")
+    os.mkfifo(store / "pipe.pt")
+    found = read(store)
+    assert {item.path: item.left_out for item in found.artifacts} == {
+        "pool/a.pt": "",
+        "prod/a.pt": "",
+        "out": "spurious-link: out is a link that leads out of the store",
+        "gone.pt": "spurious-vanished: gone.pt is a link to nothing",
+        "pipe.pt": "spurious-vanished: pipe.pt is no plain file",
+    }
+    assert {item.path for item in found.unjudged} == {"pool/up", "prod/up"}
+
+
+class Objects:
+    """A store of any keys, in memory."""
+
+    name = "s3://bucket"
+
+    def __init__(self, folder: Path, objects: dict[str, bytes]) -> None:
+        self._folder, self._objects = folder, objects
+
+    def files(self) -> tuple[Listed, ...]:
+        return tuple(Listed(path, len(data)) for path, data in sorted(self._objects.items()))
+
+    def local(self, listed: Listed) -> Path:
+        return write(self._folder, digest(listed.path) + ".pt", self._objects[listed.path])
+
+
+def test_keys_that_a_folder_would_take_for_one_are_artifacts_of_their_own(tmp_path: Path) -> None:
+    keys = ("a.pt", "/a.pt", "//a.pt", "ads/a.pt", "ads//a.pt", "./a.pt", "ads/../a.pt", "m/config.pbtxt", "m/1//model.pt")
+    objects = dict.fromkeys((*keys, "n//config.pbtxt", "n//1/model.pt", "ads/a.inputs.npz"), torchscript())
+    store = Objects(tmp_path / "local", objects | {"m/config.pbtxt": CONFIG.encode(), "n//config.pbtxt": CONFIG.encode()})
+    progress = Progress(enabled=False)
+    found = read_store(store, FleetManifest(), {}, scratch=tmp_path / "scratch", progress=progress)
+    expected = {*keys, "n//1/model.pt"} - {"m/config.pbtxt"}
+    assert {item.path for item in found.artifacts} == expected
+    assert len({item.name for item in found.artifacts}) == len(expected)
+    assert {item.path for item in found.artifacts if item.serving.inputs} == {"ads/a.pt"}
 
 
 def test_a_store_of_other_files_alone_is_refused(store: Path) -> None:

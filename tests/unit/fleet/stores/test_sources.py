@@ -1,5 +1,6 @@
 """Stores: a folder as it lies, an address through fsspec's own file systems; what fails is tried again and labelled."""
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 import fsspec
 import pytest
 
-from harness.errors import ConfigError, SelectionError
-from harness.fleet.stores.sources import TRIES, FolderStore, Listed, RemoteStore, SourceFault, listed_files, open_store
+from harness.errors import GateError, SelectionError
+from harness.fleet.stores.sources import TRIES, FolderStore, Link, Listed, RemoteStore, SourceFault, listed_files, open_store
 
 CONTENT = bytes(range(256)) * 64
 
@@ -141,9 +142,10 @@ def test_the_cache_keeps_to_its_bound_and_to_what_was_used_last(memory: Any, tmp
     ],
 )
 def test_an_address_that_cannot_be_read_is_one_line_without_secrets(name: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(GateError) as error:
         open_store(name, tmp_path)
     assert said in str(error.value) and "secret" not in str(error.value)
+    assert error.value.exit_code == (3 if said == "gcsfs" else 2)
 
 
 def test_an_empty_address_is_refused(memory: Any, tmp_path: Path) -> None:
@@ -167,6 +169,79 @@ def test_no_link_is_followed_out_of_a_folder(tmp_path: Path) -> None:
     with pytest.raises(SourceFault) as fault:
         store.local(store.files()[0])
     assert fault.value.label == "spurious-link"
+
+
+def test_a_link_to_a_folder_is_followed_within_the_store_and_listed_where_it_is_not(tmp_path: Path) -> None:
+    store, outside = tmp_path / "store", tmp_path / "outside"
+    for path in (store / "pool" / "a.pt", outside / "b.pt", store / ".kept" / "c.pt"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    links = {"prod": "pool", "hidden": ".kept", "out": outside, "pool/up": "..", "pool/round": ".", "prod2": "prod"}
+    for name, target in links.items():
+        (store / name).symlink_to(target)
+    (store / "loop").symlink_to("loop")
+    listed = FolderStore(store).files()
+    assert {item.path for item in listed if item.link is Link.NO} == {
+        *("pool/a.pt", "prod/a.pt", "prod2/a.pt", "hidden/c.pt", "loop"),
+    }
+    assert {item.path for item in listed if item.link is Link.OUT} == {"out"}
+    again = {item.path for item in listed if item.link is Link.AGAIN}
+    assert again == {f"{name}/{link}" for name in ("pool", "prod", "prod2") for link in ("up", "round")}
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "dangling", "loop"])
+def test_what_is_no_plain_file_is_a_fault_and_never_opened(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a.pt"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("gone.pt" if kind == "dangling" else "a.pt")
+    store = FolderStore(tmp_path)
+    listed = store.files() or (Listed("a.pt", 0),)
+    with pytest.raises(SourceFault) as fault:
+        store.local(listed[0])
+    assert fault.value.text.startswith("a.pt is ")
+
+
+class Keys:
+    """An object store: any text is a key, and two keys that a folder would take for one are two objects."""
+
+    def __init__(self, objects: dict[str, bytes]) -> None:
+        self.objects = objects
+
+    def _strip_protocol(self, name: str) -> str:
+        return name.partition("://")[2].rstrip("/")
+
+    def invalidate_cache(self) -> None:
+        pass
+
+    def find(self, root: str, *, detail: bool) -> dict[str, Any]:
+        assert detail
+        return {key: {"size": len(data), "ETag": data.hex()} for key, data in self.objects.items() if root in key}
+
+    def open(self, path: str, _mode: str) -> Any:
+        return io.BytesIO(self.objects[path.partition("://")[2]])
+
+
+def test_keys_with_empty_parts_are_objects_of_their_own(tmp_path: Path) -> None:
+    keys = {"b/m/a.pt": b"1", "b/m//a.pt": b"2", "b/m/ads//a.pt": b"3", "b/m/ads/a.pt": b"4", "b/m2/a.pt": b"5"}
+    store = RemoteStore("s3://b/m", Keys(keys), tmp_path)
+    listed = store.files()
+    assert {item.path for item in listed} == {"a.pt", "/a.pt", "ads//a.pt", "ads/a.pt"}
+    assert {item.path: store.local(item).read_bytes() for item in listed} == {
+        key.removeprefix("b/m/"): data for key, data in keys.items() if key != "b/m2/a.pt"
+    }
+
+
+def test_no_more_of_an_object_is_fetched_than_was_listed_or_than_the_cache_takes(tmp_path: Path) -> None:
+    keys = Keys({"b/a.pt": b"x" * 100})
+    store = RemoteStore("s3://b", keys, tmp_path, limit_bytes=50)
+    for listed in (Listed("a.pt", 100, "1"), Listed("a.pt", 0, "1"), Listed("a.pt", 10, "1")):
+        with pytest.raises(SourceFault, match="is larger than") as fault:
+            store.local(listed)
+        assert fault.value.label == "spurious-disk" and list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_vanishes_is_one_line(tmp_path: Path) -> None:
