@@ -4,9 +4,6 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from harness import __version__
 from harness.config.policy import IN_CONFIG, Tagged, policy_of
@@ -29,6 +26,7 @@ from harness.domain.report import RunReport
 from harness.domain.text import counted, joined
 from harness.domain.verdict import Cause, Judgement, RowVerdict
 from harness.errors import ExitCode
+from harness.fleet.answer.renaming import renamed
 from harness.fleet.answer.timing import FleetTiming, over_fleet
 from harness.fleet.answer.waves import Judged, owners_of, waves_of
 from harness.fleet.faults import LABELS
@@ -38,7 +36,6 @@ from harness.fleet.results import FleetResults
 from harness.report.words.fleet import unjudged_words
 from harness.run.options import Options, own_command, read_waivers, settings_of
 from harness.system import clock
-from harness.system.typed import converted
 
 FLEET = "fleet"
 NOT_RUN = "not run yet"
@@ -165,25 +162,6 @@ def _whole(artifact: FleetArtifact, own: FleetResult, stands: tuple[str, FleetRe
     facts = replace(own.facts, latency=other.facts.latency, timed=other.facts.timed, concurrent=other.facts.concurrent)
     explained = (*own.explained, *(item for item in other.explained if item.cell in cells))
     return replace(own, row=row, facts=facts, explained=explained)
-
-
-def renamed(value: FleetResult, new: str) -> FleetResult:
-    """Return a result under another artifact's name: every text that is the name, or a cell of it, is changed."""
-    old = value.name
-    if old == new:
-        return value
-
-    def walk(item: Any) -> Any:
-        if isinstance(item, str):
-            return new if item == old else new + item[len(old) :] if item.startswith(f"{old}/") else item
-        if isinstance(item, dict):
-            return {walk(key): walk(inner) for key, inner in item.items()}
-        if isinstance(item, (list, tuple)):
-            return [walk(inner) for inner in item]
-        return item
-
-    renamed: FleetResult = converted(walk(msgspec.to_builtins(value)), FleetResult)
-    return renamed
 
 
 def _report(

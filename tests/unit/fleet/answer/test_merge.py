@@ -7,7 +7,6 @@ from harness.domain.fleet import Examination, Fault, WaveKind
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import Mitigation
-from harness.fleet.answer.merge import renamed
 from harness.report.markdown.fleet import render_fleet_markdown
 from harness.report.page.fleet import render_fleet_html
 from harness.report.words.fleet import row_words, store_words
@@ -30,15 +29,6 @@ def test_a_copy_has_the_result_of_its_content_under_its_own_name() -> None:
     (cause,) = made.answer.causes
     assert cause.owners == {"ads": 1, "search": 1} and cause.programs == 1
     assert cause.cause.models == ("a", "b")
-
-
-def test_a_name_that_begins_like_another_is_another() -> None:
-    planned = plan_of(artifact("net"))
-    cell = red("net", "values", "net_large is not renamed")
-    found = renamed(result_of(planned, "net", cell), "ranker")
-    assert found.name == found.row.model == found.facts.model == "ranker"
-    assert found.row.cells[0].cell == cell_id("ranker", "alone")
-    assert found.row.cells[0].findings[0].message == "net_large is not renamed"
 
 
 def test_what_fails_while_a_server_starts_blocks_every_artifact_of_the_program() -> None:
