@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.domain.text import counted
-from harness.fleet.plan import CACHE, RUNS, STORE, PlannedFleet
+from harness.fleet.plan import CACHE, RUNS, STORE, UNPACKED, PlannedFleet
 from harness.fleet.results import FleetResults
+from harness.fleet.stores.sources import cached_in
 from harness.report.text.fleet import render_kept
 from harness.report.words.phrases import size
 from harness.store.run_folder import REPORT, RunDir
@@ -24,27 +25,45 @@ def status(planned: PlannedFleet) -> str:
 
 
 def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:
-    """Return what was not used for so many days, in words; it is removed if wanted. What the plan needs stays.
+    """Return what was not used for so many days, in words; it is removed if wanted.
+
+    What the plan needs stays, and so does whatever is not the fleet's own: what lies behind a link, or is called
+    otherwise than what is kept here.
 
     Raises:
         RunDirError: something cannot be removed.
     """
     keep = {unit.key for unit in planned.plan.units}
-    with FleetResults(planned.folder / STORE) as results:
-        count, freed = results.collect(days, keep=keep, remove=remove)
-    old = [path for path in _finished(planned.folder / RUNS) if _age_s(path / REPORT) > days * DAY_S]
-    cached = [path for path in (planned.folder / CACHE).rglob("*") if path.is_file() and _age_s(path) > days * DAY_S]
+    links = [name for name in (STORE, RUNS, CACHE) if (planned.folder / name).is_symlink()]
+    count, freed = 0, 0
+    if STORE not in links:
+        with FleetResults(planned.folder / STORE) as results:
+            count, freed = results.collect(days, keep=keep, remove=remove)
+    runs = [] if RUNS in links else _finished(planned.folder / RUNS)
+    old = [path for path in runs if _is_older(path / REPORT, days)]
+    cache = planned.folder / CACHE
+    fetched = [] if CACHE in links else [*cached_in(cache), *_own(cache / UNPACKED)]
+    cached = [path for path in fetched if _is_older(path, days)]
     freed += sum(files.size_of(path) for path in (*old, *cached))
     for path in (*old, *cached) if remove else ():
         files.remove(path)
     what = f"{counted(count, 'result')}, {counted(len(old), 'run')}, {counted(len(cached), 'fetched file')}"
     verb = "removed" if remove else "to go"
-    return f"{verb}: {what} not used for {days} days, {size(freed)}\n" + ("" if remove else "remove with --yes\n")
+    told = "".join(f"{planned.folder / name} is a link: what lies there is not touched\n" for name in links)
+    return f"{verb}: {what} not used for {days} days, {size(freed)}\n{told}" + ("" if remove else "remove with --yes\n")
+
+
+def _own(folder: Path) -> list[Path]:
+    return [] if folder.is_symlink() else cached_in(folder)
 
 
 def _finished(runs: Path) -> list[Path]:
-    return sorted(path.parent for path in runs.glob(f"*/{REPORT}") if not RunDir(path.parent).is_running)
+    found = (path.parent for path in runs.glob(f"*/{REPORT}") if not path.parent.is_symlink())
+    return sorted(path for path in found if not RunDir(path).is_running)
 
 
-def _age_s(path: Path) -> float:
-    return time.time() - path.stat().st_mtime
+def _is_older(path: Path, days: int) -> bool:
+    try:
+        return time.time() - path.lstat().st_mtime > days * DAY_S
+    except FileNotFoundError:  # somebody else has removed it
+        return False

@@ -67,7 +67,7 @@ def export(planned: PlannedFleet, file: Path) -> int:
 
 def _in_parts(results: FleetResults) -> Iterator[list[dict[str, Any]]]:
     lines: list[dict[str, Any]] = []
-    for key in sorted(results.keys_in(results.folder)):
+    for key in sorted(results.keys()):
         result = results.read(key)
         if result is not None:
             lines.append(line_of(result))

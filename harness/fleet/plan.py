@@ -13,8 +13,8 @@ from harness.domain.plan import PolicySettings, Settings
 from harness.environments.interpreters import inspect_interpreter
 from harness.environments.sides import env_specs
 from harness.errors import RunDirError, SelectionError
-from harness.fleet.planning import RUN_S, Content, examined, machines_for, units_of
-from harness.fleet.results import FleetResults
+from harness.fleet.planning import RUN_S, Content, examined, machines_for, units_of, why_unusable
+from harness.fleet.results import WRITABLE, FleetResults, KeptResults
 from harness.fleet.stores.reading import read_store
 from harness.fleet.stores.sources import CACHE_BYTES, SourceFault, Store, listed_files, open_store
 from harness.models.owners import MANIFEST, FleetManifest, load_fleet_manifest
@@ -27,9 +27,11 @@ from harness.run.plan import chosen_device
 from harness.static.registries import registries_of
 from harness.store import codec
 from harness.store.run_folder import require_own
+from harness.system.files import plain_bytes
 from harness.system.progress import Progress
 from harness.worker import wire
 
+OTHER_FOLDER = f"{WRITABLE}, or name another one with --into"
 PLAN, ANSWER = "plan.json", "fleet.json"
 STORE, RUNS, CACHE, UNPACKED = "store", "runs", "cache", "unpacked"
 
@@ -106,7 +108,7 @@ def plan_fleet(
         notes=found.notes,
         unjudged=found.unjudged,
     )
-    codec.write_atomically(into / PLAN, dump_fleet(plan).encode(), parents=True)
+    _write(into / PLAN, plan)
     return PlannedFleet(plan=plan, folder=into)
 
 
@@ -135,7 +137,15 @@ def load_plan(name: str, *, to_run: bool = False) -> PlannedFleet:
     version = codec.read_json(path, dict[str, Any]).get("schema_version")
     if version != PLAN_SCHEMA:
         raise RunDirError(f"{path} is no plan of a fleet of this version (schema_version {version!r})", "plan again")
-    return PlannedFleet(plan=codec.read_json(path, FleetPlan), folder=path.parent)
+    plan = codec.read_json(path, FleetPlan)
+    why = why_unusable(plan)
+    if why:
+        raise RunDirError(f"{path} is damaged or was edited: {why}", "plan again")
+    return PlannedFleet(plan=plan, folder=path.parent)
+
+
+def _write(path: Path, plan: FleetPlan) -> None:
+    codec.write_atomically(path, dump_fleet(plan).encode(), parents=True, synced=True, hint=OTHER_FOLDER)
 
 
 def earlier_answer(name: str) -> FleetReport:
@@ -147,7 +157,7 @@ def earlier_answer(name: str) -> FleetReport:
     path = Path(name)
     path = path / ANSWER if path.is_dir() else path
     try:
-        return load_fleet(path.read_bytes(), file=str(path))
+        return load_fleet(plain_bytes(path), file=str(path))
     except OSError as error:
         raise RunDirError(
             f"--since {name}: {error.strerror}", "name a fleet.json of `fleet report`, or its folder"
@@ -157,16 +167,23 @@ def earlier_answer(name: str) -> FleetReport:
 def in_folder(planned: PlannedFleet, folder: Path) -> PlannedFleet:
     """Return a plan with another folder for results and runs, one machine's own, and make that."""
     FleetResults(folder / STORE).close()
-    codec.write_atomically(folder / PLAN, dump_fleet(planned.plan).encode(), parents=True)
+    _write(folder / PLAN, planned.plan)
     return PlannedFleet(plan=planned.plan, folder=folder)
 
 
-def known_in(*folders: Path) -> frozenset[str]:
-    """Return the keys whose results lie in these folders of a fleet, whoever else may be writing there.
+def known_in(plan: FleetPlan, *folders: Path) -> frozenset[str]:
+    """Return which results of a plan lie, whole, in these folders of a fleet, whoever else may be writing there.
 
     No index is opened, for a network file system cannot lock it: a result is its file, which is written at once.
     """
-    return frozenset(key for folder in folders for key in FleetResults.keys_in(folder / STORE))
+    known: set[str] = set()
+    for folder in folders:
+        try:
+            kept = KeptResults(folder / STORE)
+        except RunDirError:  # of another version, or no store: nothing there is known
+            continue
+        known |= {unit.key for unit in plan.units if unit.key not in known and kept.read(unit.key) is not None}
+    return frozenset(known)
 
 
 def options_again(plan: FleetPlan, options: Options, assignments: tuple[str, ...] = ()) -> Options:
@@ -186,7 +203,7 @@ def _options(options: Options) -> PlannedOptions:
     environments = (said.partition("=") for said in options.environments)
     return PlannedOptions(
         overrides=dict(options.overrides),
-        assignments=options.assignments,
+        assignments=tuple(options.assignments),
         environments=tuple(f"{name}={_absolute(path)}" for name, _, path in environments),
         libraries=tuple(_absolute(path) for path in options.libraries),
     )

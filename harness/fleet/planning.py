@@ -20,6 +20,7 @@ FULL_S, WEIGHTS_S, RUN_S = 12.0, 2.5, 60.0
 BYTES_PER_S = 100e6
 MOST_IN_A_RUN, MOST_S = 1000, 7200.0
 """Artifacts of one run, and seconds that it is expected to take: results are kept when a run has ended."""
+MOST_COST_S = 1e12
 MACHINES = 4
 """For how many a plan says how long they take, where nobody said how long all may take."""
 SHARD = re.compile(r"(\d+)/(\d+)\Z")
@@ -61,6 +62,12 @@ def content_of(artifact: FleetArtifact, examination: Examination, common: Conten
     }
 
 
+def is_of(content: Mapping[str, str], artifact: FleetArtifact, plan: FleetPlan) -> bool:
+    """Whether a result with this content is of what a plan asks of an artifact, whatever workers found it."""
+    common = Content(content.get("protocol", ""), plan.releases, plan.device, plan.settings, plan.profiles)
+    return content == content_of(artifact, artifact.examination, common)
+
+
 def key_of(content: Mapping[str, str]) -> str:
     """Return the key that a result with this content is kept under."""
     return _digest(dict(content))
@@ -83,6 +90,37 @@ def risk_of(artifact: FleetArtifact) -> int:
     if prediction is Prediction.UNKNOWN:
         return 1
     return 2 if artifact.why else 3
+
+
+def why_unusable(plan: FleetPlan) -> str:
+    """Return what contradicts itself in a plan, in words: only a file that somebody has edited does; else empty."""
+    named = {artifact.name: artifact for artifact in plan.artifacts}
+    units = {unit.key: unit for unit in plan.units}
+    if len(named) < len(plan.artifacts):
+        return "two artifacts have one name"
+    if len(units) < len(plan.units):
+        return "two units have one key"
+    if len({(item.path, item.member) for item in plan.artifacts}) < len(plan.artifacts):
+        return "two artifacts lie in one place"
+    if {*plan.releases} != {"old", "new"}:
+        return "its releases are not those of two sides"
+    unknown = [item.name for item in plan.artifacts if item.serving.profile not in plan.profiles]
+    if unknown:
+        return f"{unknown[0]} has a serving profile that it does not have"
+    for unit in plan.units:
+        own = [named.get(name) for name in (unit.artifact, *unit.artifacts)]
+        if any(item is None or item.key != unit.key for item in own):
+            return f"the unit of {unit.artifact} and the artifacts that it is of do not agree"
+    common = Content("", plan.releases, plan.device, plan.settings, plan.profiles)
+    contents: dict[str, dict[str, str]] = {}
+    for item in plan.artifacts:
+        content = content_of(item, item.examination, common)
+        if item.key and contents.setdefault(item.key, content) != content:
+            return f"{item.name} and another artifact have one key and not one content"
+    numbers = [plan.run_s, plan.within_s or 0.0, *(unit.cost_s for unit in plan.units)]
+    if any(not 0.0 <= number <= MOST_COST_S for number in numbers) or plan.machines < 1:
+        return "a time or a number of machines is none"
+    return ""
 
 
 def family_of(artifact: FleetArtifact) -> tuple[str, str, str]:

@@ -1,12 +1,16 @@
 """What is known of a fleet: immutable JSON under keys of content, and an index in SQLite that can be made again.
 
-The files are the truth: a file is written whole and never changed, and a result that has no file is not known. The
-index answers what is known of thousands of keys at once, what it cost, and when it was last used. One process of a
-machine writes at a time; machines that share no disk have a folder each, which are merged.
+The files are the truth: a file is written whole and never changed, and a result that has no file is not known. None is
+believed that was edited, cut, or lies under another key than that of its content: such a file is no result. That finds
+accidents; who may write the folder can write any verdict. The index answers what is known of thousands of keys at once,
+what it cost, and when it was last used. One process of a machine writes at a time; machines that share no disk have a
+folder each, which are merged.
 """
 
 import contextlib
 import datetime as dt
+import hashlib
+import os
 import sqlite3
 import statistics
 from collections.abc import Collection, Iterator
@@ -19,17 +23,21 @@ import msgspec
 from harness.domain.fleet import Examination, Fault, FleetResult, StoreStatus
 from harness.domain.report import RunReport
 from harness.errors import RunDirError
-from harness.fleet.planning import DEFAULT_COSTS, Costs
+from harness.fleet.planning import DEFAULT_COSTS, Costs, key_of
 from harness.store import codec
 from harness.store.exact import plain_of, value_of
+from harness.store.json import from_json
 from harness.system import clock
+from harness.system.files import is_within, plain_bytes
 
 T = TypeVar("T")
-VERSION = 1
+VERSION = 2
 """Of the folder; another one is refused."""
 MARK = "store.json"
 INDEX = "index.sqlite3"
 RESULTS, FRAMES, FAULTS = "results", "frames", "faults"
+SET_ASIDE = "set-aside"
+WRITABLE = "free space, or make the folder writable"
 TABLE = """
 CREATE TABLE IF NOT EXISTS results (
     key TEXT PRIMARY KEY, program TEXT, weights TEXT, old TEXT, new TEXT, examination TEXT,
@@ -41,8 +49,96 @@ WAIT_S = 60.0
 AT_ONCE = 500
 
 
-class FleetResults:
-    """Results, the frames of the runs that made them, and faults, in one folder."""
+class _Sealed(msgspec.Struct):
+    """A result as its file has it: the sha256 of its bytes, and these."""
+
+    seal: str
+    value: msgspec.Raw
+
+
+class KeptResults:
+    """Results, the frames of the runs that made them, and faults, as they lie in a folder; nothing is written there."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder; one that is not there holds nothing.
+
+        Raises:
+            RunDirError: it is of another version.
+        """
+        self.folder = folder
+        self._frames: dict[str, RunReport | None] = {}
+        mark = folder / MARK
+        if not os.path.lexists(mark):
+            return
+        found = codec.read_json(mark, dict[str, int]).get("version", 0)
+        if found != VERSION:
+            raise RunDirError(
+                f"{folder} is of another version of the gate ({found}; this one writes {VERSION})",
+                "plan into another folder (fleet plan --into): results are made anew there",
+            )
+
+    def path(self, key: str) -> Path:
+        """Return the file of the first result under ``key``; ones with more rounds of timing lie beside it."""
+        return self.folder / RESULTS / key[:2] / f"{key}.json"
+
+    def _of(self, key: str) -> list[Path]:
+        """Return the files that may hold the result under ``key``, that with most rounds of timing first."""
+        first = self.path(key)
+        return [*sorted(first.parent.glob(f"{key}.rounds-*.json"), reverse=True), first]
+
+    def read(self, key: str) -> FleetResult | None:
+        """Return the result under ``key``; None where there is none that can be used."""
+        return next((result for path in self._of(key) if (result := self.usable(path, key)) is not None), None)
+
+    def usable(self, path: Path, key: str) -> FleetResult | None:
+        """Return the result in a file, if it is whole, unchanged, and of the content that ``key`` means."""
+        try:
+            sealed = from_json(plain_bytes(path), _Sealed)
+            if sealed.seal != _seal(bytes(sealed.value)):
+                return None
+            result = value_of(from_json(bytes(sealed.value), dict[str, Any]), FleetResult)
+        except (OSError, ValueError):  # JsonError and msgspec's too
+            return None
+        is_it = result.key == key == key_of(result.content) and self.frame(result.frame) is not None
+        return result if is_it else None
+
+    def frame(self, digest: str) -> RunReport | None:
+        """Return the report of a run without its models; None where it is not there, or another one."""
+        if self._frames.get(digest) is None:
+            try:
+                frame = value_of(codec.read_json(self.folder / FRAMES / f"{digest}.json", dict[str, Any]), RunReport)
+                self._frames[digest] = frame if codec.digest(frame) == digest else None
+            except (RunDirError, ValueError, OverflowError, RecursionError):
+                return None
+        return self._frames[digest]
+
+    def fault(self, key: str) -> Fault | None:
+        """Return why a unit has no result; None where nothing is known."""
+        try:
+            fault = codec.read_json(self.folder / FAULTS / f"{key}.json", Fault)
+        except RunDirError:
+            return None
+        return fault if fault.key == key else None
+
+    def files(self) -> Iterator[tuple[Path, str]]:
+        """Yield every file that should hold a result, with the key that its name says."""
+        for path in sorted((self.folder / RESULTS).glob("*/*.json")):
+            yield path, path.name.partition(".")[0]
+
+    def keys(self) -> set[str]:
+        """Return the keys under which files lie, whatever is in these."""
+        return {key for _, key in self.files()}
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield every fault, by key."""
+        for path in sorted((self.folder / FAULTS).glob("*.json")):
+            fault = self.fault(path.stem)
+            if fault is not None:
+                yield fault
+
+
+class FleetResults(KeptResults):
+    """The same in a folder of one's own, with an index: results are added, and what cannot be used is removed."""
 
     def __init__(self, folder: Path) -> None:
         """Open the folder, made if need be.
@@ -50,19 +146,21 @@ class FleetResults:
         Raises:
             RunDirError: it cannot be written, or is of another version.
         """
-        self.folder = folder
-        self._frames: dict[str, RunReport | None] = {}
-        mark = folder / MARK
-        if mark.exists():
-            found = codec.read_json(mark, dict[str, int]).get("version", 0)
-            if found != VERSION:
-                raise RunDirError(
-                    f"{folder} is of another version of the gate ({found}; this one writes {VERSION})",
-                    "name another folder with --into: results are made anew there",
-                )
-        else:
-            codec.write_atomically(mark, codec.pretty({"version": VERSION}), parents=True)
+        super().__init__(folder)
+        if not os.path.lexists(folder / MARK):
+            self._write(folder / MARK, codec.pretty({"version": VERSION}))
         self._index = self._opened()
+
+    def _write(self, path: Path, data: bytes) -> None:
+        if path.is_dir() and not path.is_symlink():  # nobody's that we know: it is not removed
+            with contextlib.suppress(OSError):
+                path.rename(path.with_name(f"{path.name}.{SET_ASIDE}"))
+        codec.write_atomically(path, data, parents=True, synced=True, hint=WRITABLE)
+
+    def _remove(self, path: Path) -> None:
+        """Remove a file, or a link, that lies in the folder itself."""
+        if is_within(path, self.folder) and not (path.is_dir() and not path.is_symlink()):
+            path.unlink(missing_ok=True)
 
     def _opened(self) -> sqlite3.Connection:
         path = self.folder / INDEX
@@ -76,10 +174,7 @@ class FleetResults:
                     (self.folder / name).unlink(missing_ok=True)
                 return _connected(path)
         except sqlite3.Error as error:
-            raise RunDirError(
-                f"{path} cannot be used: {error}",
-                "end whoever else uses it, free space, or name another folder with --into",
-            ) from error
+            raise RunDirError(f"{path} cannot be used: {error}", f"end whoever else uses it, {WRITABLE}") from error
 
     def close(self) -> None:
         """Close the index."""
@@ -93,13 +188,14 @@ class FleetResults:
         """Close the index."""
         self.close()
 
-    def path(self, key: str) -> Path:
-        """Return the file of the first result under ``key``; ones with more rounds of timing lie beside it."""
-        return self.folder / RESULTS / key[:2] / f"{key}.json"
-
-    def _timed_more(self, key: str) -> list[Path]:
-        """Return the files of the results under ``key`` with more rounds, the one with most of them first."""
-        return sorted(self.path(key).parent.glob(f"{key}.rounds-*.json"), reverse=True)
+    def read(self, key: str) -> FleetResult | None:
+        """Return the result under ``key``; None where there is none, and a file that is none goes."""
+        for path in self._of(key):
+            result = self.usable(path, key)
+            if result is not None:
+                return result
+            self._remove(path)
+        return None
 
     def known(self, keys: Collection[str]) -> set[str]:
         """Return which of the keys have a result; these count as used today."""
@@ -109,12 +205,13 @@ class FleetResults:
             part = wanted[begin : begin + AT_ONCE]
             asked = f"SELECT key FROM results WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608  marks alone
             listed.update(key for (key,) in self._index.execute(asked, part))
-        there = {key for key in wanted if self.path(key).is_file() or self._timed_more(key)}
-        for key in sorted(there - listed):  # kept by a process that was ended before it could say so
+        there = set()
+        for key in wanted:
             result = self.read(key)
             if result is None:
-                there.discard(key)
-            else:
+                continue
+            there.add(key)
+            if key not in listed:  # kept by a process that was ended before it could say so
                 self._list(result)
         gone = listed - there
         with self._index:
@@ -138,14 +235,14 @@ class FleetResults:
             timed = result.facts.latency
             rounds = len(timed.samples) if timed is not None else 0
             path = path.with_name(f"{result.key}.rounds-{rounds:06}-{codec.digest(result.row)[:8]}.json")
-        if path.is_file():
+        if self.usable(path, result.key) is not None:
             return
-        place = self.folder / FRAMES / f"{result.frame}.json"
-        if not place.is_file():
-            codec.write_atomically(place, _bytes_of(frame), parents=True)
-        codec.write_atomically(path, _bytes_of(result), parents=True)
+        if self.frame(result.frame) is None:
+            self._write(self.folder / FRAMES / f"{result.frame}.json", _bytes_of(frame))
+        value = _bytes_of(result)
+        self._write(path, b'{"seal":"%s","value":%s}' % (_seal(value).encode(), value))
         self._list(result)
-        (self.folder / FAULTS / f"{result.key}.json").unlink(missing_ok=True)
+        self._remove(self.folder / FAULTS / f"{result.key}.json")
 
     def _list(self, result: FleetResult) -> None:
         said, today = result.content, clock.today().isoformat()
@@ -154,39 +251,12 @@ class FleetResults:
             *(said.get(name, "") for name in ("program", "weights", "old", "new")),
             result.examination.value,
             result.seconds,
-            sum(
-                path.stat().st_size for path in (*self._timed_more(result.key), self.path(result.key)) if path.is_file()
-            ),
+            sum(path.lstat().st_size for path in self._of(result.key) if path.is_file()),
             today,
             today,
         )
         with self._index:
             self._index.execute("INSERT OR REPLACE INTO results VALUES (?,?,?,?,?,?,?,?,?,?)", row)
-
-    def read(self, key: str) -> FleetResult | None:
-        """Return the result under ``key``; None where there is none that can be used: one that is damaged goes."""
-        for path in (*self._timed_more(key), self.path(key)):
-            result = self._usable(path, key)
-            if result is not None:
-                return result
-            path.unlink(missing_ok=True)
-        return None
-
-    def _usable(self, path: Path, key: str) -> FleetResult | None:
-        try:
-            result = _read(path, FleetResult)
-        except RunDirError:
-            return None
-        return result if result.key == key and self.frame(result.frame) is not None else None
-
-    def frame(self, digest: str) -> RunReport | None:
-        """Return the report of a run without its models; None where it is not there or damaged."""
-        if self._frames.get(digest) is None:
-            try:
-                self._frames[digest] = _read(self.folder / FRAMES / f"{digest}.json", RunReport)
-            except RunDirError:
-                return None
-        return self._frames[digest]
 
     def costs(self) -> Costs:
         """Return what a unit takes by what was kept: the median of each examination, else the default."""
@@ -202,20 +272,8 @@ class FleetResults:
         """Keep why a unit has no result; return it with how often that was so by now."""
         before = self.fault(fault.key)
         fault = replace(fault, tries=1 + (before.tries if before is not None else 0))
-        codec.write_atomically(self.folder / FAULTS / f"{fault.key}.json", codec.canonical(fault), parents=True)
+        self._write(self.folder / FAULTS / f"{fault.key}.json", codec.canonical(fault))
         return fault
-
-    def fault(self, key: str) -> Fault | None:
-        """Return why a unit has no result; None where nothing is known."""
-        try:
-            return codec.read_json(self.folder / FAULTS / f"{key}.json", Fault)
-        except RunDirError:
-            return None
-
-    @staticmethod
-    def keys_in(folder: Path) -> set[str]:
-        """Return the keys of the results that lie in a folder, without its index."""
-        return {_key_of(path) for path in (folder / RESULTS).glob("*/*.json")}
 
     def absorb(self, other: Path) -> int:
         """Copy what another folder knows and this one does not; return how many results that were.
@@ -227,24 +285,19 @@ class FleetResults:
             raise RunDirError(
                 f"{other} holds no results of a fleet", f"name a folder in which {MARK} lies, or the one above"
             )
-        with FleetResults(other) as theirs:
-            mine = {path.name for path in self._files()}
-            added = set()
-            for path in theirs._files():
-                key = _key_of(path)
-                result = theirs._usable(path, key) if path.name not in mine else None
-                frame = theirs.frame(result.frame) if result is not None else None
-                if result is not None and frame is not None:
-                    self.save(result, frame, replaces=path != theirs.path(key))
-                    added.add(key)
-            for path in sorted((other / FAULTS).glob("*.json")):
-                fault = theirs.fault(path.stem)
-                if fault is not None and not self.path(fault.key).is_file() and self.fault(fault.key) is None:
-                    codec.write_atomically(self.folder / FAULTS / path.name, codec.canonical(fault), parents=True)
+        theirs = KeptResults(other)
+        added = set()
+        for path, key in theirs.files():
+            is_mine = self.usable(self.path(key).with_name(path.name), key) is not None
+            result = theirs.usable(path, key) if not is_mine else None
+            frame = theirs.frame(result.frame) if result is not None else None
+            if result is not None and frame is not None:
+                self.save(result, frame, replaces=path != theirs.path(key))
+                added.add(key)
+        for fault in theirs.faults():
+            if self.read(fault.key) is None and self.fault(fault.key) is None:
+                self._write(self.folder / FAULTS / f"{fault.key}.json", codec.canonical(fault))
         return len(added)
-
-    def _files(self) -> Iterator[Path]:
-        yield from sorted((self.folder / RESULTS).glob("*/*.json"))
 
     def status(self) -> StoreStatus:
         """Return how much is kept."""
@@ -264,7 +317,7 @@ class FleetResults:
         )
 
     def _unlisted(self) -> Collection[str]:
-        return self.keys_in(self.folder) - {key for (key,) in self._index.execute("SELECT key FROM results")}
+        return self.keys() - {key for (key,) in self._index.execute("SELECT key FROM results")}
 
     def collect(self, days: int, *, keep: Collection[str], remove: bool) -> tuple[int, int]:
         """Return how many results, and bytes, were not used for so many days; these are removed if wanted.
@@ -282,37 +335,25 @@ class FleetResults:
             with self._index:
                 self._index.executemany("DELETE FROM results WHERE key = ?", [(key,) for key, _ in old])
             for key, _ in old:
-                for path in (*self._timed_more(key), self.path(key)):
-                    path.unlink(missing_ok=True)
+                for path in self._of(key):
+                    self._remove(path)
             self._remove_idle_frames()
         return len(old), sum(size for _, size in old)
 
     def _remove_idle_frames(self) -> None:
-        kept = (self._usable(path, _key_of(path)) for path in self._files())
+        kept = (self.usable(path, key) for path, key in self.files())
         used = {result.frame for result in kept if result is not None}
         for path in (self.folder / FRAMES).glob("*.json"):
             if path.stem not in used:
-                path.unlink(missing_ok=True)
-
-
-def _key_of(path: Path) -> str:
-    return path.name.partition(".")[0]
+                self._remove(path)
 
 
 def _bytes_of(value: FleetResult | RunReport) -> bytes:
     return codec.canonical(plain_of(msgspec.to_builtins(value)))
 
 
-def _read(path: Path, type_: type[T]) -> T:
-    """Return what ``_bytes_of`` has written.
-
-    Raises:
-        RunDirError: it is not there, damaged, or of another shape.
-    """
-    try:
-        return value_of(codec.read_json(path, dict[str, Any]), type_)
-    except msgspec.ValidationError as error:
-        raise RunDirError(f"{path} is damaged or from another version: {error}", "run again") from error
+def _seal(value: bytes) -> str:
+    return hashlib.sha256(value).hexdigest()
 
 
 def _ordinal(text: str) -> int:

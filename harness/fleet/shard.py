@@ -18,6 +18,7 @@ from harness.errors import ConfigError, RunDirError
 from harness.fleet.faults import FULL, blind, label_of
 from harness.fleet.plan import (
     CACHE,
+    OTHER_FOLDER,
     RUNS,
     STORE,
     UNPACKED,
@@ -29,9 +30,9 @@ from harness.fleet.plan import (
 )
 from harness.fleet.planning import content_of, key_of, runs_of, shard_of
 from harness.fleet.results import FleetResults
-from harness.fleet.stores.reading import sha256_of
-from harness.fleet.stores.torchserve import unpacked
+from harness.fleet.stores.reading import runs_code, sha256_of
 from harness.fleet.stores.sources import UNREACHABLE, Listed, SourceFault, Store
+from harness.fleet.stores.torchserve import unpacked
 from harness.models.given import GivenModels, source_digest
 from harness.run.execute import execute
 from harness.run.files import stored_report
@@ -48,6 +49,7 @@ from harness.system.progress import Progress
 TRIES = 2
 # What is examined in full is loaded and called alone, whoever took it over.
 SHARED = {Examination.FULL: ("adopt",), Examination.WEIGHTS: ("adopt", "run")}
+TRUST = "read it, then repeat the command with --trust"
 KEPT = "kept"
 """A file in the folder of a run whose results are kept: what it left without one is tried in another run."""
 
@@ -65,6 +67,7 @@ def run_shard(
     *,
     shard: tuple[int, int] = (1, 1),
     known_elsewhere: Collection[str] = (),
+    trust: bool = False,
     progress: Progress,
 ) -> ShardDone:
     """Run what is not known of one machine's part, and keep its results; a part that is known starts nothing.
@@ -72,6 +75,7 @@ def run_shard(
     Args:
         shard: (index from 1, count).
         known_elsewhere: keys whose results lie in another folder of this fleet.
+        trust: whether programs that make requests run here, where the store is no folder of this machine.
 
     Raises:
         ConfigError: the configuration, a release or the gate is another one than when it was planned.
@@ -85,7 +89,7 @@ def run_shard(
         open_units = [unit for unit in mine if unit.key not in known]
         if not open_units:
             return ShardDone(units=len(mine), known=len(known), made=0)
-        runner = _Shard(options, planned, results, progress, open_units)
+        runner = _Shard(options, planned, results, progress, open_units, trust=trust)
         for _ in range(TRIES):
             open_units = runner.run(open_units)
         faults = tuple(found for unit in open_units if (found := results.fault(unit.key)) is not None)
@@ -93,11 +97,14 @@ def run_shard(
         return ShardDone(units=len(mine), known=len(known), made=made, faults=faults, runs=tuple(runner.runs))
 
 
-def time_more(options: Options, planned: PlannedFleet, *, more_s: float, progress: Progress) -> ShardDone:
+def time_more(
+    options: Options, planned: PlannedFleet, *, more_s: float, trust: bool = False, progress: Progress
+) -> ShardDone:
     """Go on timing, on the machine that ran them, the programs whose latency is undecided; rounds of before count too.
 
     Args:
         more_s: seconds of timing for each run that left something undecided.
+        trust: as of ``run_shard``.
 
     Raises:
         ConfigError: the configuration, a release or the gate is another one than when it was planned.
@@ -105,7 +112,7 @@ def time_more(options: Options, planned: PlannedFleet, *, more_s: float, progres
         RunDirError: another process works here, or a folder cannot be written.
     """
     with FleetResults(planned.folder / STORE) as results:
-        runner = _Shard(options, planned, results, progress, ())
+        runner = _Shard(options, planned, results, progress, (), trust=trust)
         runs = runner.undecided()
         runner.require_same_gate([unit for _, units in runs for unit in units])
         made = sum(runner.time_more(folder, units, more_s) for folder, units in runs)
@@ -120,9 +127,11 @@ class _Shard:
         results: FleetResults,
         progress: Progress,
         mine: Sequence[FleetUnit],
+        *,
+        trust: bool,
     ) -> None:
         self._options, self._plan, self._folder = options, planned.plan, planned.folder
-        self._results, self._progress = results, progress
+        self._results, self._progress, self._trust = results, progress, trust
         self._artifacts = {artifact.name: artifact for artifact in planned.plan.artifacts}
         self._store = store_of(planned.plan.store, planned.folder)
         sides = sides_of(options_again(planned.plan, options), progress)
@@ -183,6 +192,8 @@ class _Shard:
         """
         artifact = self._artifacts[unit.artifact]
         asked = artifact.serving
+        if runs_code(self._store, asked) and not self._trust:
+            raise SourceFault("spurious-untrusted", f"{asked.inputs} makes the requests of {artifact.path}: {TRUST}")
         path = _fetched(self._store, listed, artifact.path)
         inputs = _fetched(self._store, listed, asked.inputs) if asked.inputs else None
         try:
@@ -237,7 +248,7 @@ class _Shard:
                 run_dir.write(KEPT, b"")
         except RunDirError as error:
             if FULL not in error.message:
-                raise
+                raise RunDirError(error.message, OTHER_FOLDER) from error
             return [self._faulty(item.unit, "spurious-disk", error.message) for item in ready]
         return left
 

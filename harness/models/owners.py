@@ -18,7 +18,9 @@ from harness.models.requests import read_requests
 
 MANIFEST: Final = "fleet.toml"
 OF_MODELS: Final = (*("inputs", "requests", "methods", "tolerance", "reset", "tags", "seed", "timed", "unordered"),)
-ENTRY: Final = Table({"match": TEXT, "owner": TEXT, "tier": TEXT, "leave_out": TEXT, **{key: MODEL.keys[key] for key in OF_MODELS}})
+ENTRY: Final = Table(
+    {"match": TEXT, "owner": TEXT, "tier": TEXT, "leave_out": TEXT, **{key: MODEL.keys[key] for key in OF_MODELS}}
+)
 TOP: Final = Table(
     {
         "tiers": Kind('a list of words such as ["batch", "online"]', tuple[str, ...]),

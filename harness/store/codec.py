@@ -14,9 +14,10 @@ import msgspec
 
 from harness.errors import RunDirError
 from harness.store.json import JsonError, from_json
-from harness.system.files import refusal
+from harness.system.files import plain_bytes, refusal
 
 T = TypeVar("T")
+OTHER_FOLDER = "free space, or name another folder with --out"
 _DRAFT = re.compile(r"\..+\.(?P<pid>\d+)\.\d+\.part")
 
 
@@ -35,13 +36,17 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def write_atomically(path: Path, data: bytes, *, parents: bool = False) -> None:
+def write_atomically(
+    path: Path, data: bytes, *, parents: bool = False, synced: bool = False, hint: str = OTHER_FOLDER
+) -> None:
     """Write ``path`` so that a reader, or a kill at any moment, sees the old content or the new one.
 
     Its permissions stay as they were.
 
     Args:
         parents: whether its folder is made if need be.
+        synced: whether that holds for a machine that loses its power too; it costs a wait for the disk.
+        hint: what to do where it cannot be written.
 
     Raises:
         RunDirError: the folder cannot be written, or the disk is full.
@@ -52,15 +57,26 @@ def write_atomically(path: Path, data: bytes, *, parents: bool = False) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
         temporary.unlink(missing_ok=True)  # of a process that was killed, or a link that somebody else has made
         temporary.write_bytes(data)
+        if synced:
+            _sync(temporary)
         with contextlib.suppress(FileNotFoundError):
             shutil.copymode(path, temporary)
         temporary.replace(path)
+        if synced:
+            _sync(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise RunDirError(
-            f"{path} cannot be written: {refusal(error)}", "free space, or name another folder with --out"
-        ) from error
+        raise RunDirError(f"{path} cannot be written: {refusal(error)}", hint) from error
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove_drafts(folder: Path) -> None:
@@ -75,7 +91,7 @@ def remove_drafts(folder: Path) -> None:
             part.unlink(missing_ok=True)
 
 
-def read_json(path: Path, type_: type[T], *, read: Callable[[Path], bytes] = Path.read_bytes) -> T:
+def read_json(path: Path, type_: type[T], *, read: Callable[[Path], bytes] = plain_bytes) -> T:
     """Return the value of type ``type_`` in ``path``, whose content ``read`` finds.
 
     Raises:

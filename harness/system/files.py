@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import zipfile
 import zlib
@@ -25,6 +26,27 @@ def text_of(path: Path) -> str:
         return path.read_text(errors="replace")
     except OSError:
         return ""
+
+
+def plain_bytes(path: Path) -> bytes:
+    """Return the content of a plain file.
+
+    Raises:
+        OSError: it cannot be read, or is none: a pipe would never answer.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is no plain file", str(path))
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            return stream.read()
+    finally:
+        os.close(descriptor)
+
+
+def is_within(path: Path, folder: Path) -> bool:
+    """Whether a path, by the links in it, lies below a folder's real place; a link itself lies where it stands."""
+    return Path(os.path.realpath(path.parent), path.name).is_relative_to(os.path.realpath(folder))
 
 
 def size_of(path: Path) -> int:

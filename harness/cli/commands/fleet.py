@@ -15,6 +15,7 @@ from harness.report.formats import FLEET, FLEET_PLAN
 
 FOLDER = "fleet"
 LEAST_DAYS = 1
+TRUST = "run programs (.inputs.py) that a store outside of this machine holds"
 
 HELP = CommandHelp(
     "Judge a store of artifacts: read all of them without torch, run each content once, a program in full once, on one "
@@ -66,11 +67,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--on", metavar="CLUSTER", help="a Ray cluster: auto for that of this machine, HOST:PORT, ray://HOST:PORT"
     )
+    run.add_argument("--trust", action="store_true", help=TRUST)
     run.add_argument("--parts", type=int, metavar="N", help="--on: in how many parts it is given out")
     job = actions.add_parser("job", help="print a job that runs every part on an engine that you have")
     job.add_argument("plan", metavar="PLAN", help="a plan.json, or the folder in which it lies")
     job.add_argument("--on", required=True, choices=("slurm", "kubernetes"), help="the engine")
     job.add_argument("--shards", type=int, metavar="N", help="how many parts (default: as many as the plan says)")
+    job.add_argument("--trust", action="store_true", help=TRUST)
     job.add_argument("--python", metavar="PYTHON", help="interpreter that has this package there (default: this one)")
     job.add_argument("--image", metavar="IMAGE", help="kubernetes: an image with this package; its python3 by default")
     job.add_argument(
@@ -150,9 +153,11 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     folder, known_elsewhere = planned.folder, frozenset[str]()
     if parsed.into is not None:
         planned = in_folder(planned, Path(parsed.into).absolute())
-        known_elsewhere = known_in(folder, *planned.folder.parent.iterdir())
+        known_elsewhere = known_in(planned.plan, folder, *planned.folder.parent.iterdir())
     options = options_of(parsed, arguments)
-    done = run_shard(options, planned, shard=shard, known_elsewhere=known_elsewhere, progress=Progress())
+    done = run_shard(
+        options, planned, shard=shard, known_elsewhere=known_elsewhere, trust=parsed.trust, progress=Progress()
+    )
     say(render_shard(done, again=_answering(folder, planned.folder), width=width()))
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
 
@@ -177,7 +182,7 @@ def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         raise ConfigError(f"--parts {parsed.parts}: expected a number from 1", "such as 8")
     planned = load_plan(parsed.plan, to_run=True)
     options = options_of(parsed, arguments)
-    done = run_on_ray(options, planned, address=parsed.on, parts=parsed.parts, progress=Progress())
+    done = run_on_ray(options, planned, address=parsed.on, parts=parsed.parts, trust=parsed.trust, progress=Progress())
     say(render_shard(done, again=_answering(planned.folder, planned.folder), width=width()))
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
 
@@ -193,7 +198,7 @@ def _time_more(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         raise ConfigError("--more goes on with all runs of a folder", "leave --shard out")
     whole, planned = load_plan(parsed.plan), load_plan(parsed.into or parsed.plan, to_run=True)
     more_s = seconds_of(parsed.more, "--more")
-    done = time_more(options_of(parsed, arguments), planned, more_s=more_s, progress=Progress())
+    done = time_more(options_of(parsed, arguments), planned, more_s=more_s, trust=parsed.trust, progress=Progress())
     say(render_more(done, again=_answering(whole.folder, planned.folder), width=width()))
     return ExitCode.COMPATIBLE
 
@@ -217,6 +222,7 @@ def _job(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         python=parsed.python or (sys.executable if parsed.on == "slurm" else "python3"),
         working_dir=options_of(parsed, arguments).project,
         owner=(found.st_uid, found.st_gid),
+        trust=parsed.trust,
     )
     if parsed.on == "slurm":
         say(slurm(job))
@@ -245,6 +251,7 @@ def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.fleet.answer.merge import merge
     from harness.fleet.answer.since import with_since
     from harness.fleet.plan import earlier_answer, load_plan
+    from harness.fleet.results import WRITABLE
     from harness.run.options import own_command, shown_path
     from harness.store.codec import write_atomically
     from harness.system.progress import Progress
@@ -258,7 +265,7 @@ def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         Progress().note(f"{taken} results taken over")
     where = f"{own_command()} fleet report {shown_path(planned.folder)}"
     for name, text in FLEET.rendered_files(answer, shown(where)):
-        write_atomically(planned.folder / name, text)
+        write_atomically(planned.folder / name, text, hint=WRITABLE)
     say(FLEET.render(parsed.format, answer, shown(where)))
     return answer.exit_code
 

@@ -31,8 +31,8 @@ from harness.fleet.answer.timing import FleetTiming, over_fleet
 from harness.fleet.answer.waves import Judged, owners_of, waves_of
 from harness.fleet.faults import LABELS
 from harness.fleet.plan import STORE, PlannedFleet, options_again
-from harness.fleet.planning import family_of
-from harness.fleet.results import FleetResults
+from harness.fleet.planning import family_of, is_of
+from harness.fleet.results import FleetResults, KeptResults
 from harness.report.words.fleet import unjudged_words
 from harness.run.options import Options, own_command, read_waivers, settings_of
 from harness.system import clock
@@ -56,12 +56,16 @@ def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -
         RunDirError: a folder holds no results.
         ConfigError: the policy or the waivers are wrong.
     """
-    with FleetResults(planned.folder / STORE) as results:
-        taken = sum(results.absorb(_results_in(Path(other))) for other in others)
-        keys = {artifact.key for artifact in planned.plan.artifacts if artifact.key}
-        found = {key: result for key in sorted(keys) if (result := results.read(key)) is not None}
-        frames = {item.frame: frame for item in found.values() if (frame := results.frame(item.frame)) is not None}
-        faults = {key: fault for key in sorted(keys - found.keys()) if (fault := results.fault(key)) is not None}
+    taken = 0
+    if others:
+        with FleetResults(planned.folder / STORE) as own:
+            taken = sum(own.absorb(_results_in(Path(other))) for other in others)
+    results = KeptResults(planned.folder / STORE)
+    asked = {artifact.key: artifact for artifact in planned.plan.artifacts if artifact.key}
+    read = {key: result for key in sorted(asked) if (result := results.read(key)) is not None}
+    found = {key: result for key, result in read.items() if is_of(result.content, asked[key], planned.plan)}
+    frames = {item.frame: frame for item in found.values() if (frame := results.frame(item.frame)) is not None}
+    faults = {key: fault for key in sorted(asked.keys() - found.keys()) if (fault := results.fault(key)) is not None}
     again = replace(options_again(planned.plan, options), policy=options.policy)
     return merged(planned, found, frames, faults, lambda report: _judged(report, again)), taken
 
@@ -251,9 +255,7 @@ def _why_none(artifact: FleetArtifact, faults: Mapping[str, Fault]) -> str:
     return joined(NOT_RUN, f"reading predicts: {prediction.value}" if prediction is not None else "")
 
 
-def _decision(
-    report: RunReport | None, missing: Sequence[FleetRow], unjudged: str
-) -> tuple[Decision, str, ExitCode]:
+def _decision(report: RunReport | None, missing: Sequence[FleetRow], unjudged: str) -> tuple[Decision, str, ExitCode]:
     """Return the decision, why, and the exit code; a green one says what it does not speak of."""
     if report is None:
         return Decision.NOTHING_TESTED, "no result is known yet", ExitCode.INCONCLUSIVE

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.fleet import FleetResult
@@ -10,7 +10,6 @@ from harness.domain.measurement import LatencyMeasurement, PairSample
 from harness.domain.report import Explained, ModelReport, ScenarioReport
 from harness.domain.verdict import CellVerdict, Mitigation, RowVerdict
 
-T = TypeVar("T")
 NAMED: Final[Mapping[type, tuple[str, ...]]] = {
     FleetResult: ("name",),
     RowVerdict: ("model",),
@@ -28,11 +27,12 @@ NAMED: Final[Mapping[type, tuple[str, ...]]] = {
 
 def renamed(value: FleetResult, new: str) -> FleetResult:
     """Return a result under another name; what findings say in words stays what the run said."""
-    return value if value.name == new else _walked(value, value.name, new)
+    made: FleetResult = value if value.name == new else _walked(value, value.name, new)
+    return made
 
 
-def _walked(item: T, old: str, new: str) -> T:
-    made: Any = item
+def _walked(item: Any, old: str, new: str) -> Any:
+    made = item
     if is_dataclass(item) and not isinstance(item, type):
         named = NAMED.get(type(item), ())
         now = {field.name: getattr(item, field.name) for field in fields(item)}

@@ -35,6 +35,7 @@ class Job:
         python: the interpreter that has this package.
         working_dir: where the command runs: the project whose configuration the plan was made with.
         owner: user and group whose plan it is: nobody else executes what it names.
+        trust: whether programs that a store outside of the machine holds run.
     """
 
     folder: Path
@@ -43,10 +44,12 @@ class Job:
     python: str
     working_dir: Path
     owner: tuple[int, int] = (0, 0)
+    trust: bool = False
 
     def command(self, shard: str) -> str:
         """Return the shell's words for one shard, whose number the shell knows as ``shard``."""
         words = f"{shlex.quote(self.python)} -m harness fleet run {shlex.quote(str(self.folder))}"
+        words += " --trust" if self.trust else ""
         return f'{words} --shard "{shard}/{self.shards}" --into {shlex.quote(str(self.folder / SHARDS))}/"{shard}"'
 
     def script(self, shard: str) -> str:

@@ -38,6 +38,7 @@ class Order:
         plan: the bytes of ``plan.json``, with the units of this part alone.
         project: folder of the project as it lies for who asks; ``config``: its configuration file, empty without one.
         limit_s: how long the call may take.
+        trust: whether programs that the store holds run.
     """
 
     fleet: str
@@ -46,6 +47,7 @@ class Order:
     project: str
     config: bytes
     limit_s: float
+    trust: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +83,8 @@ def _done(order: Order, folder: Path) -> Answer:
         project.mkdir()
         (project / CONFIG).write_bytes(order.config)
         variables.setdefault(ROOT_VARIABLE, str(work_root() / "torch"))
-    command = (sys.executable, "-m", "harness", "--project", str(project), "fleet", "run", str(fleet))
+    trust = ["--trust"] if order.trust else []
+    command = (sys.executable, "-m", "harness", "--project", str(project), "fleet", "run", str(fleet), *trust)
     try:
         done = processes.run(command, limit_s=order.limit_s, cwd=project, env=variables)
         code, said = done.returncode, f"{done.stdout}\n{done.stderr}"

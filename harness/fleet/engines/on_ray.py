@@ -46,13 +46,14 @@ REFUSED = (ExitCode.CONFIGURATION, ExitCode.ENVIRONMENT, ExitCode.INTERNAL, Exit
 
 
 def run_on_ray(
-    options: Options, planned: PlannedFleet, *, address: str, parts: int | None, progress: Progress
+    options: Options, planned: PlannedFleet, *, address: str, parts: int | None, trust: bool = False, progress: Progress
 ) -> ShardDone:
     """Run what is not known of a plan on a Ray cluster, and keep its results.
 
     Args:
         address: what Ray calls its address: ``auto`` for the one that runs here, ``HOST:PORT``, ``ray://HOST:PORT``.
         parts: in how many parts the plan is given out; None: as many as suit the nodes.
+        trust: whether programs that make requests run on nodes, where the store is no folder.
 
     Raises:
         ConfigError: Ray is not installed, there is no such cluster, or a node refuses the plan.
@@ -65,7 +66,7 @@ def run_on_ray(
         if not open_units:
             return ShardDone(units=len(plan.units), known=len(known), made=0)
         with _Cluster(address) as cluster:
-            driver = _Driver(options, planned, results, cluster, progress)
+            driver = _Driver(options, planned, results, cluster, progress, trust=trust)
             driver.run(open_units, parts)
         made = results.known([unit.key for unit in open_units])
         left = [unit.key for unit in open_units if unit.key not in made]
@@ -142,8 +143,16 @@ class _Cluster:
 
 class _Driver:
     def __init__(
-        self, options: Options, planned: PlannedFleet, results: FleetResults, cluster: _Cluster, progress: Progress
+        self,
+        options: Options,
+        planned: PlannedFleet,
+        results: FleetResults,
+        cluster: _Cluster,
+        progress: Progress,
+        *,
+        trust: bool,
     ) -> None:
+        self._trust = trust
         self._plan, self._results = planned.plan, results
         self._cluster, self._progress = cluster, progress
         self._fleet = codec.digest([str(planned.folder), planned.plan.store, planned.plan.settings])[:12]
@@ -194,6 +203,7 @@ class _Driver:
             project=str(self._project),
             config=self._config,
             limit_s=limit_s(plan, 1),
+            trust=self._trust,
         )
 
     def _ended(self, work: Assignment, part: Part, reference: Any, name: str) -> list[int]:

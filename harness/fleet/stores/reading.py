@@ -35,6 +35,7 @@ CONFIG_BYTES = 1 << 20
 WARMUP_BYTES = 64 << 10
 NO_TORCHSCRIPT = "is no TorchScript"
 MOST_NAMED = 3
+PROGRAM_OF_REQUESTS = "its requests are a program from outside of this machine: fleet run --trust runs it"
 PROGRAM = (
     "is an exported program, which no fleet judges yet: compat --artifacts does; then leave_out in fleet.toml says so"
 )
@@ -121,7 +122,7 @@ def read_store(
             tier=said.get("tier", ""),
             tags=tuple(said.get("tags", ())) or (names.tag_of(f"/{item.path}"),),
             left_out=item.left_out,
-            notes=item.notes,
+            notes=(*item.notes, *([PROGRAM_OF_REQUESTS] if runs_code(store, serving) else [])),
         )
         read = reader.read(artifact, memory)
         if isinstance(read, Unjudged):
@@ -135,14 +136,19 @@ def read_store(
         others = first_few([f"{item.path} {item.reason}" for item in unjudged], MOST_NAMED, "; ")
         raise SelectionError(f"{store.name} holds no artifact" + (f": {others}" if others else ""), expected)
     unread = [f"{path}: fleet does not read it; write {MANIFEST}" for path in listed if path.endswith("models.toml")]
-    others = _others_words(listed, {item.path for item in seen})
-    notes = (*manifest.idle(_matched(item) for item in seen), *unread[:1], *others)
+    unseen = _others_words(listed, {item.path for item in seen})
+    notes = (*manifest.idle(_matched(item) for item in seen), *unread[:1], *unseen)
     return ReadStore(
         artifacts=tuple(sorted(artifacts, key=lambda item: item.name)),
         profiles=profiles,
         unjudged=tuple(sorted(unjudged, key=lambda item: (item.path, item.member))),
         notes=notes,
     )
+
+
+def runs_code(store: Store, serving: Serving) -> bool:
+    """Whether asking an artifact runs a program that came from elsewhere."""
+    return not store.is_here and serving.inputs.lower().endswith(".py")
 
 
 def _matched(item: Found) -> tuple[str, ...]:
@@ -178,11 +184,11 @@ def _found(store: Store, listed: Mapping[str, Listed]) -> Iterator[Found]:
     """Yield what a store holds, by path: models of Triton by what it serves, all others by their suffix."""
     taken: set[str] = set()
     for folder, versions in models_in([path for path in listed if _is_plain(path)]).items():
-        for item in _of_triton(store, listed, folder, versions):
-            taken.add(item.path)
-            yield item
-        if item.left_out and item.path.endswith(CONFIG):  # nobody knows which of its files it serves
-            taken |= {path for paths in versions.values() for path in paths}
+        models = list(_of_triton(store, listed, folder, versions))
+        yield from models
+        taken |= {model.path for model in models}
+        if any(model.left_out and PurePosixPath(model.path).name == CONFIG for model in models):
+            taken |= {path for paths in versions.values() for path in paths}  # nobody knows which of these it serves
     for path, item in listed.items():
         if path in taken or is_request_file(path) or PurePosixPath(path).name.startswith("."):
             continue
@@ -233,7 +239,11 @@ def _of_triton(
     files_of = {version: f"{above}{version}/{config.file}" for version in versions}
     is_default = config.file == DEFAULT_FILE and any(file in listed for file in files_of.values())
     if not config.is_pytorch or not (config.backend or is_default):
-        what = f"is served by {config.backend}, not by PyTorch" if config.backend else f"names no backend, and is no {DEFAULT_FILE}"
+        what = (
+            f"is served by {config.backend}, not by PyTorch"
+            if config.backend
+            else f"names no backend, and is no {DEFAULT_FILE}"
+        )
         yield replace(row, unjudged=f"a model of Triton that {what}")
         return
     if not served:
@@ -280,8 +290,10 @@ def _of_torchserve(store: Store, listed: Mapping[str, Listed], path: str) -> Ite
     elif not archive.models:
         yield replace(row, unjudged="a TorchServe archive that names no serialized file and holds no artifact")
     for member in archive.models if archive.is_served else ():
-        called = f"{torchserve.stem_of(path)}_{PurePosixPath(member).stem}.pt" if member != archive.served else row.called
-        yield replace(row, member=member, called=called)
+        called = (
+            f"{torchserve.stem_of(path)}_{PurePosixPath(member).stem}.pt" if member != archive.served else row.called
+        )
+        yield replace(row, member=member, called=row.called if member == archive.served else called)
 
 
 class _Reader:

@@ -17,6 +17,7 @@ import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -46,7 +47,7 @@ EXPIRED = "FileExpired"
 """What s3fs raises where an object is written anew while it is read."""
 VERSIONS = ("ETag", "etag", "generation", "LastModified", "mtime", "created")
 MODIFIED = "Last-Modified"
-"""Of HTTP, to the second: so it says nothing of a file that may have been written anew within it (RFC 9110, 8.8.2.2)."""
+"""Of HTTP, to the second: it says nothing of a file that may have been written anew within it (RFC 9110, 8.8.2.2)."""
 SETTLED_S = 60.0
 HTTP = ("http", "https")
 PLAIN = {"Accept-Encoding": "identity"}
@@ -91,9 +92,10 @@ class Listed(NamedTuple):
 
 
 class Store(Protocol):
-    """A place that holds artifacts."""
+    """A place that holds artifacts; ``is_here``: in a folder of this machine, of whoever may write there."""
 
     name: str
+    is_here: bool
 
     def files(self) -> tuple[Listed, ...]:
         """Return every file, by path, as the store has it now.
@@ -180,6 +182,8 @@ class FolderStore:
     A link to a folder of the store is followed, so that every place has its artifacts; what is not followed is listed.
     """
 
+    is_here = True
+
     def __init__(self, folder: Path, leave_out: Sequence[Path] = ()) -> None:
         self.name = str(folder)
         self._folder = folder
@@ -254,6 +258,8 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 class RemoteStore:
     """What a file system of fsspec reaches below an address."""
 
+    is_here = False
+
     def __init__(
         self,
         name: str,
@@ -295,7 +301,7 @@ class RemoteStore:
         waiting, seen = [f"{self.name}/"], {f"{self.name}/"}
         while waiting:
             page = waiting.pop()
-            for link in self._asked(lambda page=page: self._linked(page), page):
+            for link in self._asked(partial(self._linked, page), page):
                 if not link.endswith("/"):
                     files.add(link)
                 elif link not in seen and link.count("/") - self.name.count("/") <= MOST_DEEP:

@@ -40,9 +40,12 @@ class Member(NamedTuple):
 
 
 class ServedArchive(NamedTuple):
-    """What an archive holds: the member that its handler is told to load, empty where none is, and all that may be models.
+    """What an archive holds.
 
-    ``is_served`` says whether it has a manifest at all.
+    Attributes:
+        served: the member that its handler is told to load; empty where none is.
+        models: all members that may be models, what is served first.
+        is_served: whether it has a manifest at all.
     """
 
     served: str = ""
@@ -61,7 +64,7 @@ def stem_of(path: str) -> str:
 
 
 def read_archive(archive: Path) -> ServedArchive:
-    """Return what an archive holds; first what is served, the others by name.
+    """Return what an archive holds.
 
     Raises:
         CannotRead: it is damaged, or its manifest cannot be read or names what is not there.

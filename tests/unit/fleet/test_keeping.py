@@ -1,17 +1,19 @@
 """What a fleet's folder keeps is told, and what was not used for long goes when one says so."""
 
 import os
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.fleet.keeping import collect, status
-from harness.fleet.plan import CACHE, RUNS, STORE, PlannedFleet
-from harness.fleet.results import FleetResults
+from harness.fleet.plan import CACHE, RUNS, STORE, UNPACKED, PlannedFleet
+from harness.fleet.results import INDEX, FleetResults
 from tests.unit.fleet.answers import FRAME, artifact, plan_of, result_of
 
 LONG_AGO = 10**9
+OLD, NEW = "0" * 32, "1" * 32
 
 
 @pytest.fixture
@@ -19,10 +21,10 @@ def fleet(tmp_path: Path) -> PlannedFleet:
     planned = replace(plan_of(artifact("a"), artifact("b", program="Q")), folder=tmp_path)
     with FleetResults(tmp_path / STORE) as results:
         results.save(result_of(planned, "a"), FRAME)
-    for path in (f"{RUNS}/old/report.json", f"{RUNS}/new/report.json", f"{CACHE}/old.pt", f"{CACHE}/new.pt"):
+    for path in (f"{RUNS}/old/report.json", f"{RUNS}/new/report.json", f"{CACHE}/{OLD}.pt", f"{CACHE}/{NEW}.pt"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(b"x" * 2048)
-        if "/old" in path:
+        if path.startswith((f"{RUNS}/old", f"{CACHE}/{OLD}")):
             os.utime(tmp_path / path, (LONG_AGO, LONG_AGO))
     return planned
 
@@ -41,6 +43,44 @@ def test_what_was_not_used_goes_when_one_says_so_and_what_the_plan_needs_stays(f
     left = sorted(
         path.relative_to(fleet.folder).as_posix() for path in fleet.folder.rglob("*.[jp]*") if "store" not in path.parts
     )
-    assert left == ["cache/new.pt", "runs/new/report.json"]
+    assert left == [f"cache/{NEW}.pt", "runs/new/report.json"]
     with FleetResults(fleet.folder / STORE) as results:
         assert results.status().results == 1
+
+
+@pytest.mark.parametrize("name", [CACHE, RUNS, STORE])
+def test_nothing_behind_a_link_is_touched(fleet: PlannedFleet, tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / name
+    (fleet.folder / name).rename(elsewhere)
+    (fleet.folder / name).symlink_to(elsewhere)
+    if name == STORE:
+        with sqlite3.connect(elsewhere / INDEX) as index:
+            index.execute("UPDATE results SET used = '2020-01-01'")
+        fleet = replace(fleet, plan=replace(fleet.plan, units=()))
+    before = sorted(elsewhere.rglob("*"))
+    assert f"{fleet.folder / name} is a link: what lies there is not touched" in collect(fleet, 30, remove=True)
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+def test_what_is_not_the_fleet_s_own_stays_wherever_it_lies(fleet: PlannedFleet, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    kept = [outside / "report.json", outside / f"{OLD}.pt", fleet.folder / CACHE / "mine.pt"]
+    for path in kept:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    (fleet.folder / RUNS / "linked").symlink_to(outside)
+    (fleet.folder / CACHE / UNPACKED).symlink_to(outside)
+    (fleet.folder / CACHE / f"{'2' * 32}.pt").symlink_to(outside / f"{OLD}.pt")
+    collect(fleet, 30, remove=True)
+    assert all(path.exists() for path in kept)
+
+
+def test_results_behind_a_linked_folder_stay(fleet: PlannedFleet, tmp_path: Path) -> None:
+    (part,) = (fleet.folder / STORE / "results").iterdir()
+    part.rename(tmp_path / "elsewhere")
+    part.symlink_to(tmp_path / "elsewhere")
+    with sqlite3.connect(fleet.folder / STORE / INDEX) as index:
+        index.execute("UPDATE results SET used = '2020-01-01'")
+    collect(replace(fleet, plan=replace(fleet.plan, units=())), 30, remove=True)
+    assert len(list((tmp_path / "elsewhere").iterdir())) == 1

@@ -1,7 +1,10 @@
 """Results are files that never change; the index can be lost, and another version or a damaged file is never believed."""
 
+import errno
 import math
+import os
 import sqlite3
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +13,8 @@ import pytest
 from harness.domain.fleet import Examination, Fault, FleetResult
 from harness.errors import RunDirError
 from harness.fleet import results as results_of_fleets
-from harness.fleet.results import INDEX, FleetResults
+from harness.fleet.plan import known_in
+from harness.fleet.results import INDEX, FleetResults, KeptResults
 from harness.fleet.planning import FULL_S
 from tests.unit.builders.pages import comparison, tensor
 from tests.unit.builders.reports import latency, ratio
@@ -123,6 +127,118 @@ def test_a_result_under_another_key_is_not_believed(kept: Path) -> None:
     with FleetResults(kept) as results:
         results.path(KEYS[0]).write_bytes(results.path(KEYS[1]).read_bytes())
         assert results.read(KEYS[0]) is None
+
+
+def edit(path: Path, was: bytes, now: bytes) -> None:
+    before = path.read_bytes()
+    assert was in before
+    path.write_bytes(before.replace(was, now))
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (b'"status":"PASS"', b'"status":"FAIL"'),
+        (b'"seconds":2.0', b'"seconds":3.0'),
+        (b'"program":"P"', b'"program":"Q"'),
+        (b'"seal":"', b'"seal":"0'),
+    ],
+)
+def test_a_result_that_was_edited_is_not_believed_in_one_s_own_folder_or_in_another_one(
+    kept: Path, tmp_path: Path, was: bytes, now: bytes
+) -> None:
+    with FleetResults(kept) as results:
+        edit(results.path(KEYS[0]), was, now)
+    with FleetResults(tmp_path / "mine") as mine:
+        assert mine.absorb(kept) == 2
+        assert mine.known(KEYS) == {*KEYS[1:]}
+    with FleetResults(kept) as results:
+        assert results.known(KEYS) == {*KEYS[1:]}
+        results.save(FOUND["a"], FRAME)
+        assert results.read(KEYS[0]) == FOUND["a"]
+
+
+def test_a_result_of_other_content_than_its_key_says_is_not_believed(kept: Path) -> None:
+    other = replace(FOUND["a"], content={**FOUND["a"].content, "weights": "others"})
+    with FleetResults(kept) as results:
+        results.path(KEYS[0]).unlink()
+        results.save(other, FRAME)
+        assert results.read(KEYS[0]) is None
+
+
+def test_a_frame_that_was_edited_is_none(kept: Path) -> None:
+    frame = kept / "frames" / f"{FOUND['a'].frame}.json"
+    edit(frame, b'"device":"cpu"', b'"device":"gpu"')
+    with FleetResults(kept) as results:
+        assert results.known(KEYS) == set()
+        results.save(FOUND["a"], FRAME)
+        assert results.frame(FOUND["a"].frame) == FRAME
+
+
+def test_an_empty_result_of_a_neighbour_is_not_known(kept: Path, tmp_path: Path) -> None:
+    """Its name alone counted, so that nobody ever ran what it should be of."""
+    fleet = kept.parent
+    results = KeptResults(kept)
+    assert known_in(PLANNED.plan, fleet, tmp_path / "nothing", kept) == set(KEYS)
+    results.path(KEYS[0]).write_bytes(b"")
+    results.path(KEYS[1]).unlink()
+    os.mkfifo(results.path(KEYS[1]))
+    assert known_in(PLANNED.plan, fleet) == {KEYS[2]}
+    assert results.path(KEYS[0]).exists()
+    (kept / "store.json").write_text('{"version": 99}')
+    assert known_in(PLANNED.plan, fleet) == set()
+
+
+@pytest.mark.parametrize("part", ["results", "frames", "faults"])
+def test_a_folder_in_place_of_a_file_costs_its_own_result_and_is_put_aside(kept: Path, part: str) -> None:
+    with FleetResults(kept) as results:
+        path = {
+            "results": results.path(KEYS[0]),
+            "frames": kept / "frames" / f"{FOUND['a'].frame}.json",
+            "faults": kept / "faults" / f"{KEYS[0]}.json",
+        }[part]
+        path.unlink(missing_ok=True)
+        (path / "inside").mkdir(parents=True)
+    with FleetResults(kept) as results:
+        assert results.known(KEYS) == {"results": {*KEYS[1:]}, "frames": set(), "faults": set(KEYS)}[part]
+        results.add_fault(Fault(key=KEYS[0], label="spurious-memory", text="no memory"))
+        results.save(FOUND["a"], FRAME)
+        assert results.read(KEYS[0]) == FOUND["a"]
+    assert (path.with_name(f"{path.name}.set-aside") / "inside").is_dir()
+
+
+def test_what_is_kept_is_on_the_disk_before_it_has_its_name(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    sync, rename = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        sync(descriptor)
+
+    def renamed(self: Path, target: Path) -> Path:
+        done.append("rename")
+        return rename(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", renamed)
+    with FleetResults(kept) as results:
+        results.path(KEYS[0]).unlink()
+        results.save(FOUND["a"], FRAME)
+    assert done == ["file", "rename", "folder"]
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_without_options_that_a_command_may_not_have(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_path: Path, _data: bytes) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with FleetResults(kept) as results:
+        results.path(KEYS[0]).unlink()
+        monkeypatch.setattr(Path, "write_bytes", refused)
+        with pytest.raises(RunDirError, match="Read-only file system; free space, or make the folder writable") as error:
+            results.save(FOUND["a"], FRAME)
+    assert "--out" not in str(error.value)
 
 
 def test_a_folder_of_another_version_is_refused_and_left_as_it_is(kept: Path) -> None:

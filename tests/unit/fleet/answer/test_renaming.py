@@ -22,8 +22,36 @@ from tests.unit.fleet.answers import answer, artifact, plan_of, result_of, statu
 # Words that stand in results for something else: of enums, kinds of findings, fields, scenarios, devices, labels.
 WORDS = (
     *("model", "new", "old", "full", "weights", "torch", "PASS", "FAIL", "values", "cpu", "alone", "concurrent", "all"),
-    *("default", "backward", "float32", "python", "ads", "example", "output", "s", "bytes", "steady", "completed", "key"),
-    *("name", "cell", "program", "torchscript", "None", "true", "nan", "inf", "alone_", "net", "what", "A", "B", "differs"),
+    *(
+        "default",
+        "backward",
+        "float32",
+        "python",
+        "ads",
+        "example",
+        "output",
+        "s",
+        "bytes",
+        "steady",
+        "completed",
+        "key",
+    ),
+    *(
+        "name",
+        "cell",
+        "program",
+        "torchscript",
+        "None",
+        "true",
+        "nan",
+        "inf",
+        "alone_",
+        "net",
+        "what",
+        "A",
+        "B",
+        "differs",
+    ),
 )
 
 

@@ -332,6 +332,7 @@ class Objects:
     """A store of any keys, in memory."""
 
     name = "s3://bucket"
+    is_here = False
 
     def __init__(self, folder: Path, objects: dict[str, bytes]) -> None:
         self._folder, self._objects = folder, objects
@@ -344,9 +345,21 @@ class Objects:
 
 
 def test_keys_that_a_folder_would_take_for_one_are_artifacts_of_their_own(tmp_path: Path) -> None:
-    keys = ("a.pt", "/a.pt", "//a.pt", "ads/a.pt", "ads//a.pt", "./a.pt", "ads/../a.pt", "m/config.pbtxt", "m/1//model.pt")
+    keys = (
+        "a.pt",
+        "/a.pt",
+        "//a.pt",
+        "ads/a.pt",
+        "ads//a.pt",
+        "./a.pt",
+        "ads/../a.pt",
+        "m/config.pbtxt",
+        "m/1//model.pt",
+    )
     objects = dict.fromkeys((*keys, "n//config.pbtxt", "n//1/model.pt", "ads/a.inputs.npz"), torchscript())
-    store = Objects(tmp_path / "local", objects | {"m/config.pbtxt": CONFIG.encode(), "n//config.pbtxt": CONFIG.encode()})
+    store = Objects(
+        tmp_path / "local", objects | {"m/config.pbtxt": CONFIG.encode(), "n//config.pbtxt": CONFIG.encode()}
+    )
     progress = Progress(enabled=False)
     found = read_store(store, FleetManifest(), {}, scratch=tmp_path / "scratch", progress=progress)
     expected = {*keys, "n//1/model.pt"} - {"m/config.pbtxt"}

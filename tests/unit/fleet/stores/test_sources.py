@@ -9,7 +9,16 @@ import fsspec
 import pytest
 
 from harness.errors import GateError, SelectionError
-from harness.fleet.stores.sources import TRIES, FolderStore, Link, Listed, RemoteStore, SourceFault, listed_files, open_store
+from harness.fleet.stores.sources import (
+    TRIES,
+    FolderStore,
+    Link,
+    Listed,
+    RemoteStore,
+    SourceFault,
+    listed_files,
+    open_store,
+)
 
 CONTENT = bytes(range(256)) * 64
 
@@ -176,7 +185,14 @@ def test_a_link_to_a_folder_is_followed_within_the_store_and_listed_where_it_is_
     for path in (store / "pool" / "a.pt", outside / "b.pt", store / ".kept" / "c.pt"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-    links = {"prod": "pool", "hidden": ".kept", "out": outside, "pool/up": "..", "pool/round": ".", "prod2": "prod"}
+    links = {
+        "prod": "pool",
+        "hidden": ".kept",
+        "out": str(outside),
+        "pool/up": "..",
+        "pool/round": ".",
+        "prod2": "prod",
+    }
     for name, target in links.items():
         (store / name).symlink_to(target)
     (store / "loop").symlink_to("loop")
