@@ -134,10 +134,13 @@ def load_plan(name: str, *, to_run: bool = False) -> PlannedFleet:
         )
     if to_run:
         require_own(path, hint="plan again: what a plan names is executed")
-    version = codec.read_json(path, dict[str, Any]).get("schema_version")
-    if version != PLAN_SCHEMA:
+    try:
+        version = codec.read_json(path, dict[str, Any]).get("schema_version")
+        plan = codec.read_json(path, FleetPlan) if version == PLAN_SCHEMA else None
+    except RunDirError as error:
+        raise RunDirError(error.message, "plan again") from error
+    if plan is None:
         raise RunDirError(f"{path} is no plan of a fleet of this version (schema_version {version!r})", "plan again")
-    plan = codec.read_json(path, FleetPlan)
     why = why_unusable(plan)
     if why:
         raise RunDirError(f"{path} is damaged or was edited: {why}", "plan again")

@@ -15,6 +15,7 @@ from harness.config.schema import TEXT, Kind, Table, read
 from harness.errors import ConfigError, FixtureError
 from harness.models.manifest import MODEL, MOST_BYTES
 from harness.models.requests import read_requests
+from harness.system.files import plain_bytes
 
 MANIFEST: Final = "fleet.toml"
 OF_MODELS: Final = (*("inputs", "requests", "methods", "tolerance", "reset", "tags", "seed", "timed", "unordered"),)
@@ -71,7 +72,7 @@ def load_fleet_manifest(path: Path, *, file: str) -> FleetManifest:
         FixtureError: it is no manifest.
     """
     try:
-        return read_fleet_manifest(path.read_text(encoding="utf-8"), file=file)
+        return read_fleet_manifest(plain_bytes(path).decode(), file=file)
     except OSError as error:
         raise ConfigError(f"--manifest {file}: {error.strerror}", "name a fleet.toml") from error
     except UnicodeDecodeError as error:

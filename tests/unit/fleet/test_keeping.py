@@ -49,7 +49,9 @@ def test_what_was_not_used_goes_when_one_says_so_and_what_the_plan_needs_stays(f
 
 
 @pytest.mark.parametrize("name", [CACHE, RUNS, STORE])
-def test_nothing_behind_a_link_is_touched(fleet: PlannedFleet, tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+def test_nothing_behind_a_link_is_touched(
+    fleet: PlannedFleet, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere") / name
     (fleet.folder / name).rename(elsewhere)
     (fleet.folder / name).symlink_to(elsewhere)

@@ -1,14 +1,16 @@
 """A plan is read as it was written; what is none, or is somebody else's, is one line."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.domain.plan import PolicySettings, Settings
-from harness.errors import RunDirError
-from harness.fleet.plan import load_plan, settings_digest
+from harness.errors import ConfigError, RunDirError
+from harness.fleet.plan import earlier_answer, load_plan, settings_digest
+from harness.models.owners import load_fleet_manifest
 from harness.report.json.results import dump_fleet
 from tests.unit.builders.fleets import fleet_plan
 
@@ -37,6 +39,49 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, content: str | None, said: s
         (tmp_path / "plan.json").write_text(content)
     with pytest.raises(RunDirError, match=said):
         load_plan(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("options",), {}, "missing required field `overrides`"),
+        (("options",), {"overrides": {}}, "missing required field `assignments`.*; plan again"),
+        (("artifacts", 1, "name"), "a", "two artifacts have one name"),
+        (("artifacts", 1, "path"), "a.pt", "two artifacts lie in one place"),
+        (("artifacts", 1, "key"), "0", "do not agree"),
+        (("artifacts", 1, "serving"), {"profile": "gone"}, "a serving profile that it does not have"),
+        (("units", 0, "artifact"), "nobody", "the unit of nobody"),
+        (("units", 0, "artifacts"), ["a", "b"], "the unit of a"),
+        (("units", 1, "key"), "0", "two units have one key"),
+        (("units", 0, "cost_s"), -1.0, "a time or a number"),
+        (("machines",), 0, "a time or a number"),
+        (("releases",), {"old": "x"}, "its releases"),
+    ],
+)
+def test_a_plan_that_contradicts_itself_is_one_line(
+    tmp_path: Path, place: tuple[str | int, ...], value: object, said: str
+) -> None:
+    plan = json.loads(dump_fleet(PLAN))
+    inner = plan
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(RunDirError, match=f"{tmp_path / 'plan.json'} is damaged.*{said}"):
+        load_plan(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["plan.json", "fleet.json"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(RunDirError):
+        (load_plan if name == "plan.json" else earlier_answer)(str(tmp_path))
+
+
+def test_a_manifest_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fleet.toml")
+    with pytest.raises(ConfigError, match="is no plain file"):
+        load_fleet_manifest(tmp_path / "fleet.toml", file="fleet.toml")
 
 
 def test_a_link_is_not_run(tmp_path: Path) -> None:

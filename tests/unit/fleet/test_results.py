@@ -236,7 +236,9 @@ def test_a_folder_that_cannot_be_written_is_one_line_without_options_that_a_comm
     with FleetResults(kept) as results:
         results.path(KEYS[0]).unlink()
         monkeypatch.setattr(Path, "write_bytes", refused)
-        with pytest.raises(RunDirError, match="Read-only file system; free space, or make the folder writable") as error:
+        with pytest.raises(
+            RunDirError, match="Read-only file system; free space, or make the folder writable"
+        ) as error:
             results.save(FOUND["a"], FRAME)
     assert "--out" not in str(error.value)
 

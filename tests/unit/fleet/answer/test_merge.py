@@ -1,19 +1,24 @@
 """The merged answer: one row per artifact, what a program showed held for all its weights, and never green on gaps."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from harness.decision.causes import causes_of
-from harness.domain.fleet import Examination, Fault, WaveKind
+from harness.domain.fleet import Examination, Fault, Unjudged, WaveKind
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import Mitigation
+from harness.fleet.answer.merge import merge
+from harness.fleet.plan import STORE
+from harness.fleet.results import FleetResults
 from harness.report.markdown.fleet import render_fleet_markdown
 from harness.report.page.fleet import render_fleet_html
 from harness.report.words.fleet import row_words, store_words
+from harness.run.options import Options
 from harness.store import codec
 from tests.unit.builders.planted_causes import hang, red, refused
 from tests.unit.builders.reports import cell_id, healthy
-from tests.unit.fleet.answers import answer, artifact, plan_of, result_of, statuses
+from tests.unit.fleet.answers import FRAME, answer, artifact, plan_of, result_of, statuses
 
 
 def test_a_copy_has_the_result_of_its_content_under_its_own_name() -> None:
@@ -42,6 +47,41 @@ def test_what_fails_while_a_server_starts_blocks_every_artifact_of_the_program()
     (cause,) = made.answer.causes
     assert cause.cause.models == ("a", "b") and cause.programs == 1
     assert made.answer.decision is Decision.BLOCKED
+
+
+def test_two_models_of_one_place_s_name_have_their_own_verdicts() -> None:
+    """The known failure of one was once shown as the pass of the other."""
+    prod, staging = (
+        replace(artifact(name, program=name), path=f"{name}/ranker/1/model.pt") for name in ("prod_1", "staging_1")
+    )
+    planned = plan_of(prod, staging)
+    cell, facts = refused("prod_1", "prim::is_ort")
+    made = answer(planned, result_of(planned, "prod_1", cell, facts=facts), result_of(planned, "staging_1"))
+    assert {row.path: row.status for row in made.answer.rows} == {prod.path: Status.FAIL, staging.path: Status.PASS}
+
+
+def test_a_green_answer_says_what_no_verdict_speaks_of() -> None:
+    planned = plan_of(artifact("a"))
+    unjudged = tuple(Unjudged(path=f"{at}.pt", reason="is no TorchScript: state dict") for at in range(12))
+    planned = replace(planned, plan=replace(planned.plan, unjudged=unjudged))
+    made = answer(planned, result_of(planned, "a")).answer
+    assert (made.decision, made.unjudged) == (Decision.UPGRADE_OK, unjudged)
+    assert made.reason.endswith("not judged: 12 other files (12 is no TorchScript: state dict)")
+
+
+def test_a_result_counts_only_for_what_it_is_of(tmp_path: Path) -> None:
+    """A plan whose keys were edited would show one artifact's verdict as another one's."""
+    planned = replace(plan_of(artifact("a", "A"), artifact("b", "B")), folder=tmp_path)
+    with FleetResults(tmp_path / STORE) as results:
+        for name in "ab":
+            results.save(result_of(planned, name), FRAME)
+    first, second = planned.plan.artifacts
+    swapped = (replace(first, key=second.key), replace(second, key=first.key))
+    options = Options(project=tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.compat]\nold = "2.1.2"\nnew = "2.6.0"\n')
+    assert {row.status for row in merge(planned, options)[0].answer.rows} == {Status.PASS}
+    edited = replace(planned, plan=replace(planned.plan, artifacts=swapped))
+    assert {row.status for row in merge(edited, options)[0].answer.rows} == {None}
 
 
 def test_weights_that_pass_are_not_green_before_their_program_was_examined() -> None:

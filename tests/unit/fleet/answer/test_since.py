@@ -21,6 +21,21 @@ def answer(**rows: dict[str, object]) -> FleetReport:
     return replace(made, rows=tuple(found), causes=made.causes if any("cause" in row for row in rows.values()) else ())
 
 
+def test_models_of_one_archive_are_compared_each_with_itself() -> None:
+    rows = [replace(row, path="m.mar", member=f"{row.name}.pt") for row in answer(a=RED).rows]
+    before, now = replace(answer(), rows=tuple(rows)), replace(answer(), rows=tuple(reversed(rows)))
+    renamed = tuple(replace(row, name=f"other_{row.name}") for row in now.rows)
+    found = with_since(replace(now, rows=renamed), [before])
+    assert found.since is not None and found.since.changes == () and found.since.counts == {"unchanged": 3}
+
+
+def test_a_row_from_before_rows_said_which_model_of_an_archive_it_was_is_the_same_artifact() -> None:
+    (before,) = (row for row in answer().rows if row.name == "a")
+    now = replace(before, member="a.pt", status=Status.FAIL, content="2")
+    found = with_since(replace(answer(), rows=(now,)), [replace(answer(), rows=(before,))])
+    assert found.since is not None and [item.change for item in found.since.changes] == [CellTrend.NEW]
+
+
 RED: dict[str, object] = {"status": Status.FAIL, "cause": "operator-0", "reason": "does not load"}
 OTHERWISE: dict[str, object] = {**RED, "cause": "crash-1"}
 UNKNOWN: dict[str, object] = {"status": None, "reason": "not run yet"}

@@ -150,3 +150,8 @@ def test_command_prints_a_manifest_and_says_what_it_lacks(
     words = ["--project", str(tmp_path / "project"), *asked, "--image", "gate:1", "--claim", "models"]
     assert main(words) == 2
     assert "does not lie below" in capsys.readouterr().err
+
+
+def test_a_job_trusts_a_store_where_whoever_made_it_does(job: Job) -> None:
+    assert "--trust" not in job.command("1")
+    assert " --trust " in replace(job, trust=True).command("1")

@@ -344,6 +344,21 @@ class Objects:
         return write(self._folder, digest(listed.path) + ".pt", self._objects[listed.path])
 
 
+def test_a_program_of_requests_is_told_where_the_store_is_elsewhere(tmp_path: Path, store: Path) -> None:
+    objects = {"a.pt": torchscript(), "a.inputs.py": b"", "b.pt": torchscript(), "b.inputs.npz": b""}
+    progress = Progress(enabled=False)
+    far = read_store(
+        Objects(tmp_path / "local", objects), FleetManifest(), {}, scratch=tmp_path / "scratch", progress=progress
+    )
+    assert {item.path: any("--trust" in note for note in item.notes) for item in far.artifacts} == {
+        "a.pt": True,
+        "b.pt": False,
+    }
+    for path, data in objects.items():
+        write(store, path, data)
+    assert {item.notes for item in read(store).artifacts} == {()}
+
+
 def test_keys_that_a_folder_would_take_for_one_are_artifacts_of_their_own(tmp_path: Path) -> None:
     keys = (
         "a.pt",

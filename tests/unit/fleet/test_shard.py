@@ -1,0 +1,55 @@
+"""What a shard does before anything runs: whose programs it would run, and what it says where it may not."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from harness.domain.fleet import Serving
+from harness.domain.plan import Settings
+from harness.fleet import shard
+from harness.fleet.plan import PlannedFleet, Sides
+from harness.fleet.shard import run_shard
+from harness.run.options import Options
+from harness.system.progress import Progress
+from tests.unit.fleet.answers import COMMON, artifact, plan_of
+
+
+@pytest.fixture
+def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlannedFleet:
+    """A plan of two artifacts of a bucket, of which one has a program that makes its requests; no release is there."""
+    settings = Settings(old="2.1.2", new="2.6.0")
+    sides = Sides(settings=settings, device="cpu", environments={}, registries={}, releases=COMMON.releases)
+    monkeypatch.setattr(shard, "sides_of", lambda *_: sides)
+    monkeypatch.setattr(shard, "content_common", lambda *_: COMMON)
+    asked = replace(artifact("a"), serving=Serving(inputs="ads/a.inputs.py"))
+    made = plan_of(asked, artifact("b", program="Q"), store="memory://trusted")
+    return replace(made, folder=tmp_path)
+
+
+def bucket(*paths: str) -> None:
+    system: Any = fsspec.filesystem("memory")
+    system.store.clear()
+    for path in paths:
+        with system.open(f"/trusted/{path}", "wb") as stream:
+            stream.write(b"x")
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_program_from_a_bucket_makes_requests_only_where_that_is_said(planned: PlannedFleet, trust: bool) -> None:
+    bucket("other.txt")
+    done = run_shard(Options(project=planned.folder), planned, trust=trust, progress=Progress(enabled=False))
+    labels = {fault.text.partition(" ")[0]: fault.label for fault in done.faults}
+    refused = {"ads/a.inputs.py": "spurious-untrusted"}
+    assert labels == {"ads/b.pt": "spurious-vanished", **({"ads/a.pt": "spurious-vanished"} if trust else refused)}
+    assert trust or any(fault.text.endswith("repeat the command with --trust") for fault in done.faults)
+
+
+def test_what_was_left_without_trust_is_asked_again_with_it(planned: PlannedFleet) -> None:
+    bucket("ads/a.pt", "ads/a.inputs.py")
+    options, quiet = Options(project=planned.folder), Progress(enabled=False)
+    assert "spurious-untrusted" in {fault.label for fault in run_shard(options, planned, progress=quiet).faults}
+    again = run_shard(options, planned, trust=True, progress=quiet)
+    assert {fault.label for fault in again.faults} == {"spurious-changed", "spurious-vanished"}  # it was fetched
