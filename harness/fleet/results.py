@@ -38,12 +38,19 @@ INDEX = "index.sqlite3"
 RESULTS, FRAMES, FAULTS = "results", "frames", "faults"
 SET_ASIDE = "set-aside"
 WRITABLE = "free space, or make the folder writable"
-TABLE = """
-CREATE TABLE IF NOT EXISTS results (
-    key TEXT PRIMARY KEY, program TEXT, weights TEXT, old TEXT, new TEXT, examination TEXT,
-    seconds REAL, bytes INTEGER, made TEXT, used TEXT
-) WITHOUT ROWID
-"""
+COLUMNS = {
+    "key": "TEXT PRIMARY KEY",
+    "program": "TEXT",
+    "weights": "TEXT",
+    "old": "TEXT",
+    "new": "TEXT",
+    "examination": "TEXT",
+    "seconds": "REAL",
+    "bytes": "INTEGER",
+    "made": "TEXT",
+    "used": "TEXT",
+}
+TABLE = f"CREATE TABLE IF NOT EXISTS results ({', '.join(map(' '.join, COLUMNS.items()))}) WITHOUT ROWID"
 WAIT_S = 60.0
 # Asked of the index at once; SQLite's own limit on variables is far higher.
 AT_ONCE = 500
@@ -152,9 +159,7 @@ class FleetResults(KeptResults):
         self._index = self._opened()
 
     def _write(self, path: Path, data: bytes) -> None:
-        if path.is_dir() and not path.is_symlink():  # nobody's that we know: it is not removed
-            with contextlib.suppress(OSError):
-                path.rename(path.with_name(f"{path.name}.{SET_ASIDE}"))
+        _set_aside(path)
         codec.write_atomically(path, data, parents=True, synced=True, hint=WRITABLE)
 
     def _remove(self, path: Path) -> None:
@@ -164,12 +169,13 @@ class FleetResults(KeptResults):
 
     def _opened(self) -> sqlite3.Connection:
         path = self.folder / INDEX
+        _set_aside(path)
         try:
             try:
                 return _connected(path)
             except sqlite3.OperationalError:  # locked, or no place for it: nothing is wrong with what is in it
                 raise
-            except sqlite3.DatabaseError:  # it is not the truth: it is made again
+            except (sqlite3.DatabaseError, UnicodeDecodeError):  # it is not the truth: it is made again
                 for name in (INDEX, f"{INDEX}-wal", f"{INDEX}-shm"):
                     (self.folder / name).unlink(missing_ok=True)
                 return _connected(path)
@@ -262,7 +268,7 @@ class FleetResults(KeptResults):
         """Return what a unit takes by what was kept: the median of each examination, else the default."""
         seconds, measured = dict(DEFAULT_COSTS.seconds), 0
         for examination in Examination:
-            query = "SELECT seconds FROM results WHERE examination = ? AND seconds > 0"
+            query = "SELECT seconds FROM results WHERE examination = ? AND typeof(seconds) = 'real' AND seconds > 0"
             found = [value for (value,) in self._index.execute(query, (examination.value,))]
             if found:
                 seconds[examination], measured = round(statistics.median(found), 1), measured + len(found)
@@ -348,6 +354,13 @@ class FleetResults(KeptResults):
                 self._remove(path)
 
 
+def _set_aside(path: Path) -> None:
+    """Give what is no file, in a file's place, another name: nobody knows whose it is, so it is not removed."""
+    if os.path.lexists(path) and not path.is_file():
+        with contextlib.suppress(OSError):
+            path.rename(path.with_name(f"{path.name}.{SET_ASIDE}"))
+
+
 def _bytes_of(value: FleetResult | RunReport) -> bytes:
     return codec.canonical(plain_of(msgspec.to_builtins(value)))
 
@@ -357,7 +370,7 @@ def _seal(value: bytes) -> str:
 
 
 def _ordinal(text: str) -> int:
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, TypeError):
         return dt.date.fromisoformat(text).toordinal()
     return 0
 
@@ -371,7 +384,10 @@ def _connected(path: Path) -> sqlite3.Connection:
             raise sqlite3.DatabaseError("damaged")
         with connection:
             connection.execute(TABLE)
-    except sqlite3.DatabaseError:
+        found = [name for _, name, *_ in connection.execute("PRAGMA table_info(results)")]
+        if found != [*COLUMNS]:
+            raise sqlite3.DatabaseError("of another shape")
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
         connection.close()
         raise
     return connection

@@ -19,6 +19,7 @@ from harness.system.files import plain_bytes
 
 MANIFEST: Final = "fleet.toml"
 OF_MODELS: Final = (*("inputs", "requests", "methods", "tolerance", "reset", "tags", "seed", "timed", "unordered"),)
+LONGEST_PATTERN: Final = 4096
 ENTRY: Final = Table(
     {"match": TEXT, "owner": TEXT, "tier": TEXT, "leave_out": TEXT, **{key: MODEL.keys[key] for key in OF_MODELS}}
 )
@@ -104,6 +105,8 @@ def _entry(table: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]
     if not pattern or not values:
         what = "lacks match" if not pattern else "says nothing of what it matches"
         raise FixtureError(f"{where}: {what}", 'write match = "ads/*" and owner, tier, tags, requests or leave_out')
+    if len(pattern) > LONGEST_PATTERN:  # fnmatch takes the square of its length
+        raise FixtureError(f"{where}.match has {len(pattern):,} characters", f"at most {LONGEST_PATTERN:,}: a path")
     if "inputs" in values and "requests" in values:
         raise FixtureError(f"{where}.requests: requests are given twice, here and by inputs", "keep one of the two")
     if "requests" in values:

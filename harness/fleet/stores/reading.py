@@ -351,7 +351,7 @@ def _without_code(artifact: FleetArtifact, looked: InspectedFile) -> FleetArtifa
         return replace(artifact, left_out=f"cannot be judged: {what}")
     if artifact.kind is StoreKind.TRITON:
         return replace(artifact, left_out=f"{NO_TORCHSCRIPT}, which PyTorch's backend loads: {what}")
-    return Unjudged(path=artifact.path, member=artifact.member, reason=f"{NO_TORCHSCRIPT}: {what}")
+    return Unjudged(path=artifact.path, member=artifact.member, reason=f"{NO_TORCHSCRIPT}: {FORMATS[found][0]}")
 
 
 def _why(looked: InspectedFile) -> str:

@@ -1,13 +1,15 @@
 """TorchServe archives: which files of one are models, and each of them as a file by itself.
 
-``torch-model-archiver`` writes them as a zip (``.mar``) or, with ``--archive-format tgz``, as a tar of gzip, which is
-read to its end but never beyond what a real one unpacks to. Links in a tar are none of its files.
+``torch-model-archiver`` writes them as a zip (``.mar``) or, with ``--archive-format tgz``, as a tar of gzip in which all
+lies in a folder of the model's name. That is read to its end, but never beyond what a real one unpacks to; links in it
+are none of its files.
 """
 
 import gzip
 import hashlib
 import json
 import os
+import re
 import secrets
 import tarfile
 import zipfile
@@ -25,6 +27,7 @@ from harness.system.files import ZIP_DAMAGE
 MAR = ".mar"
 SUFFIXES = (MAR, ".tar.gz", ".tgz")
 MANIFEST = "MAR-INF/MANIFEST.json"
+_IN_FOLDER = re.compile(rf"[^/]+/{re.escape(MANIFEST)}")
 MANIFEST_BYTES = 1 << 20
 MOST_MEMBERS = 100_000
 PIECE_BYTES = 1 << 20
@@ -70,29 +73,31 @@ def read_archive(archive: Path) -> ServedArchive:
         CannotRead: it is damaged, or its manifest cannot be read or names what is not there.
     """
     names: list[str] = []
-    manifest: bytes | None = None
+    manifest, root = None, ""
     try:
         with _opened(archive) as members:
             for member in members:
                 names.append(member.name)
                 if len(names) > MOST_MEMBERS:
                     raise CannotRead("too_large", f"has more than {MOST_MEMBERS:,} members")
-                if member.name == MANIFEST:
+                if member.name == MANIFEST or _IN_FOLDER.fullmatch(member.name):
+                    root = member.name.removesuffix(MANIFEST)
                     if member.size > MANIFEST_BYTES:
                         raise CannotRead("too_large", f"{MANIFEST} has {member.size:,} bytes")
                     manifest = member.open().read(MANIFEST_BYTES + 1)
         if manifest is None:
             return ServedArchive(is_served=False)
         said = json.loads(manifest)
-        served = said["model"].get("serializedFile")
+        named = said["model"].get("serializedFile")
     except KeyError as error:
         raise CannotRead("member_missing", f"a TorchServe archive without {error}") from None
     except (*DAMAGE, AttributeError, RecursionError) as error:
         raise CannotRead("damaged", f"no readable TorchServe archive: {error}") from None
-    if served is not None and (not isinstance(served, str) or served not in names):
-        raise CannotRead("member_missing", f"{MANIFEST} names {served!r}, which is not in the archive")
+    served = f"{root}{named}" if named is not None else ""
+    if named is not None and (not isinstance(named, str) or served not in names):
+        raise CannotRead("member_missing", f"{MANIFEST} names {named!r}, which is not in the archive")
     others = {name for name in names if PurePosixPath(name).suffix.lower() in files.SUFFIXES} - {served}
-    return ServedArchive(served or "", (*([served] if served else []), *sorted(others)))
+    return ServedArchive(served, (*([served] if served else []), *sorted(others)))
 
 
 def unpacked(archive: Path, member: str, scratch: Path) -> Path:

@@ -72,6 +72,7 @@ def result_of(
     *red: CellVerdict,
     facts: ModelReport | None = None,
     mitigations: tuple[Mitigation, ...] = (),
+    common: Content = COMMON,
 ) -> FleetResult:
     """What a run found of an artifact: it passes, but for the cells that are given."""
     item = next(item for item in planned.plan.artifacts if item.name == name)
@@ -80,7 +81,7 @@ def result_of(
     cells = [wrong.get(scenario) or verdict(name, scenario) for scenario in asked]
     return FleetResult(
         key=item.key,
-        content=content_of(item, item.examination, COMMON),
+        content=content_of(item, item.examination, common),
         name=name,
         examination=item.examination,
         frame=codec.digest(FRAME),

@@ -58,3 +58,8 @@ def test_a_file_that_is_not_there_or_no_text_is_one_line(tmp_path: Path) -> None
     (tmp_path / "fleet.toml").write_bytes(b"\xff")
     with pytest.raises(FixtureError, match="fleet.toml cannot be read"):
         load_fleet_manifest(tmp_path / "fleet.toml", file="fleet.toml")
+
+
+def test_a_pattern_that_no_path_could_match_is_refused() -> None:
+    with pytest.raises(FixtureError, match=r"match has 100,000 characters"):
+        read_fleet_manifest(f'[[artifacts]]\nmatch = "{"[" * 100_000}"\nowner = "x"', file="fleet.toml")

@@ -171,8 +171,8 @@ def test_two_models_of_one_name_are_two_artifacts(store: Path) -> None:
     assert {item.path: item.name for item in found}["eu/prod/ranker/1/model.pt"] == "eu_prod_ranker_1"
 
 
-def mar(path: Path, members: dict[str, bytes], served: str = "", form: str = "zip") -> None:
-    """Write an archive as torch-model-archiver does."""
+def mar(path: Path, members: dict[str, bytes], served: str = "", form: str = "zip", folder: str = "./") -> None:
+    """Write an archive as torch-model-archiver does, which puts all of a tar into a folder of the model's name."""
     said = {"model": {"modelName": "m", **({"serializedFile": served} if served else {})}}
     content = {**members, "MAR-INF/MANIFEST.json": json.dumps(said).encode()}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -183,7 +183,7 @@ def mar(path: Path, members: dict[str, bytes], served: str = "", form: str = "zi
         return
     with tarfile.open(path, "w:gz") as tar:
         for name, data in content.items():
-            info = tarfile.TarInfo(f"./{name}")
+            info = tarfile.TarInfo(f"{folder}{name}")
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
 
@@ -202,6 +202,14 @@ def test_every_model_of_a_torchserve_archive_is_an_artifact_whatever_its_form(
     ]
     assert found.artifacts[0].program != found.artifacts[1].program
     assert [(item.path, item.member) for item in found.unjudged] == [(name, "w.pth")]
+
+
+@pytest.mark.parametrize("folder", ["./", "", "m/"])
+def test_a_tar_has_its_files_in_a_folder_or_not(store: Path, folder: str) -> None:
+    mar(store / "m.tar.gz", {"first.pt": torchscript(), "second.pt": torchscript()}, "first.pt", "tar", folder)
+    inside = folder.removeprefix("./")
+    found = {item.member: item.name for item in read(store).artifacts}
+    assert found == {f"{inside}first.pt": "m", f"{inside}second.pt": "m_second"}
 
 
 def test_models_of_one_name_in_one_archive_are_told_apart(store: Path) -> None:
