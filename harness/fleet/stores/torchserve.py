@@ -1,8 +1,8 @@
 """TorchServe archives: which files of one are models, and each of them as a file by itself.
 
-``torch-model-archiver`` writes them as a zip (``.mar``) or, with ``--archive-format tgz``, as a tar of gzip in which all
-lies in a folder of the model's name. That is read to its end, but never beyond what a real one unpacks to; links in it
-are none of its files.
+``torch-model-archiver`` writes them as a zip (``.mar``) or, with ``--archive-format tgz``, as a tar of gzip in which
+all lies in a folder of the model's name. That is read to its end, but never beyond what a real one unpacks to; links
+in it are none of its files.
 """
 
 import gzip
