@@ -248,7 +248,9 @@ class _Shard:
                 run_dir.write(KEPT, b"")
         except RunDirError as error:
             if FULL not in error.message:
-                raise RunDirError(error.message, OTHER_FOLDER) from error
+                raise RunDirError(
+                    error.message, OTHER_FOLDER if error.hint == codec.OTHER_FOLDER else error.hint
+                ) from error
             return [self._faulty(item.unit, "spurious-disk", error.message) for item in ready]
         return left
 

@@ -99,9 +99,7 @@ class RunDir:
                     continue
                 return cls(path)._locked()  # noqa: SLF001  its own class
         except OSError as error:
-            raise RunDirError(
-                f"{reports} cannot be written: {error.strerror or error}", "name another folder with --out"
-            ) from error
+            raise RunDirError(f"{reports} cannot be written: {error.strerror or error}", codec.OTHER_FOLDER) from error
         raise RunDirError(f"{reports} has a hundred runs of this second", "wait a second")
 
     @classmethod
@@ -142,7 +140,7 @@ class RunDir:
             self.close()
             raise RunDirError(
                 f"{self.path} cannot be written: {error.strerror or error}",
-                "free space, or name another folder with --out",
+                codec.OTHER_FOLDER,
             ) from error
         return self
 

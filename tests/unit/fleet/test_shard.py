@@ -9,6 +9,7 @@ import pytest
 
 from harness.domain.fleet import Serving
 from harness.domain.plan import Settings
+from harness.errors import RunDirError
 from harness.fleet import shard
 from harness.fleet.plan import PlannedFleet, Sides
 from harness.fleet.shard import run_shard
@@ -53,3 +54,15 @@ def test_what_was_left_without_trust_is_asked_again_with_it(planned: PlannedFlee
     assert "spurious-untrusted" in {fault.label for fault in run_shard(options, planned, progress=quiet).faults}
     again = run_shard(options, planned, trust=True, progress=quiet)
     assert {fault.label for fault in again.faults} == {"spurious-changed", "spurious-vanished"}  # it was fetched
+
+
+def test_a_folder_of_runs_that_cannot_be_written_is_not_told_of_an_option_of_other_commands(
+    planned: PlannedFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket("ads/a.pt", "ads/b.pt")
+    (planned.folder / "runs").write_bytes(b"no folder")
+    monkeypatch.setattr(shard._Shard, "_declaration", lambda *_: None)
+    with pytest.raises(RunDirError) as error:
+        run_shard(Options(project=planned.folder), planned, progress=Progress(enabled=False))
+    assert str(error.value).startswith(str(planned.folder / "runs")) and "--out" not in str(error.value)
+    assert error.value.hint == "free space, or make the folder writable, or name another one with --into"
