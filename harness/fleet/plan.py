@@ -185,7 +185,7 @@ def known_in(plan: FleetPlan, *folders: Path) -> frozenset[str]:
             kept = KeptResults(folder / STORE)
         except RunDirError:  # of another version, or no store: nothing there is known
             continue
-        known |= {unit.key for unit in plan.units if unit.key not in known and kept.read(unit.key) is not None}
+        known |= {unit.key for unit in plan.units if unit.key not in known and kept.holds(unit.key)}
     return frozenset(known)
 
 

@@ -63,6 +63,14 @@ class _Sealed(msgspec.Struct):
     value: msgspec.Raw
 
 
+class _Head(msgspec.Struct):
+    """What says of which content a result is."""
+
+    key: str
+    content: dict[str, str]
+    frame: str
+
+
 class KeptResults:
     """Results, the frames of the runs that made them, and faults, as they lie in a folder; nothing is written there."""
 
@@ -97,17 +105,28 @@ class KeptResults:
         """Return the result under ``key``; None where there is none that can be used."""
         return next((result for path in self._of(key) if (result := self.usable(path, key)) is not None), None)
 
+    def holds(self, key: str) -> bool:
+        """Whether there is a result under ``key`` that can be used; ten times as fast as to read it."""
+        return any(self._whole(path, key) for path in self._of(key))
+
     def usable(self, path: Path, key: str) -> FleetResult | None:
         """Return the result in a file, if it is whole, unchanged, and of the content that ``key`` means."""
+        value = self._whole(path, key)
+        try:
+            return value_of(from_json(value, dict[str, Any]), FleetResult) if value else None
+        except ValueError:  # of a type that has changed since
+            return None
+
+    def _whole(self, path: Path, key: str) -> bytes:
+        """Return the bytes of the result in a file; none where it is not whole, or not of what ``key`` means."""
         try:
             sealed = from_json(plain_bytes(path), _Sealed)
-            if sealed.seal != _seal(bytes(sealed.value)):
-                return None
-            result = value_of(from_json(bytes(sealed.value), dict[str, Any]), FleetResult)
-        except (OSError, ValueError):  # JsonError and msgspec's too
-            return None
-        is_it = result.key == key == key_of(result.content) and self.frame(result.frame) is not None
-        return result if is_it else None
+            value = bytes(sealed.value)
+            head = from_json(value, _Head)
+        except (OSError, ValueError):
+            return b""
+        is_it = sealed.seal == _seal(value) and head.key == key == key_of(head.content)
+        return value if is_it and self.frame(head.frame) is not None else b""
 
     def frame(self, digest: str) -> RunReport | None:
         """Return the report of a run without its models; None where it is not there, or another one."""
@@ -211,13 +230,12 @@ class FleetResults(KeptResults):
             part = wanted[begin : begin + AT_ONCE]
             asked = f"SELECT key FROM results WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608  marks alone
             listed.update(key for (key,) in self._index.execute(asked, part))
-        there = set()
-        for key in wanted:
+        there = {key for key in wanted if self.holds(key)}
+        for key in sorted(there - listed):  # kept by a process that was ended before it could say so
             result = self.read(key)
             if result is None:
-                continue
-            there.add(key)
-            if key not in listed:  # kept by a process that was ended before it could say so
+                there.discard(key)
+            else:
                 self._list(result)
         gone = listed - there
         with self._index:
@@ -241,7 +259,7 @@ class FleetResults(KeptResults):
             timed = result.facts.latency
             rounds = len(timed.samples) if timed is not None else 0
             path = path.with_name(f"{result.key}.rounds-{rounds:06}-{codec.digest(result.row)[:8]}.json")
-        if self.usable(path, result.key) is not None:
+        if self._whole(path, result.key):
             return
         if self.frame(result.frame) is None:
             self._write(self.folder / FRAMES / f"{result.frame}.json", _bytes_of(frame))
@@ -294,14 +312,14 @@ class FleetResults(KeptResults):
         theirs = KeptResults(other)
         added = set()
         for path, key in theirs.files():
-            is_mine = self.usable(self.path(key).with_name(path.name), key) is not None
+            is_mine = bool(self._whole(self.path(key).with_name(path.name), key))
             result = theirs.usable(path, key) if not is_mine else None
             frame = theirs.frame(result.frame) if result is not None else None
             if result is not None and frame is not None:
                 self.save(result, frame, replaces=path != theirs.path(key))
                 added.add(key)
         for fault in theirs.faults():
-            if self.read(fault.key) is None and self.fault(fault.key) is None:
+            if not self.holds(fault.key) and self.fault(fault.key) is None:
                 self._write(self.folder / FAULTS / f"{fault.key}.json", codec.canonical(fault))
         return len(added)
 

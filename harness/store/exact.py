@@ -3,6 +3,7 @@
 So such numbers are written as the strings "inf", "-inf" and "nan", and read back only where the type asks for a float.
 """
 
+import functools
 import math
 from typing import Any, TypeVar
 
@@ -35,8 +36,14 @@ def value_of(plain: Any, type_: type[T]) -> T:
     Raises:
         msgspec.ValidationError: it does not have the shape of the type.
     """
-    value: T = converted(_readable(plain, inspect.type_info(type_)), type_)
+    kind: Any = type_
+    value: T = converted(_readable(plain, _shape_of(kind)), type_)
     return value
+
+
+@functools.cache
+def _shape_of(kind: Any) -> inspect.Type:
+    return inspect.type_info(kind)
 
 
 def _readable(value: Any, kind: inspect.Type) -> Any:
