@@ -10,6 +10,7 @@ from harness.fleet.results import FleetResults
 from harness.fleet.stores.sources import cached_in
 from harness.report.text.fleet import render_kept
 from harness.report.words.phrases import size
+from harness.store import codec
 from harness.store.run_folder import REPORT, RunDir
 from harness.system import files
 
@@ -47,6 +48,8 @@ def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:
     freed += sum(files.size_of(path) for path in (*old, *cached))
     for path in (*old, *cached) if remove else ():
         files.remove(path)
+    if remove and cache.is_dir() and CACHE not in links:
+        codec.remove_drafts(cache)
     what = f"{counted(count, 'result')}, {counted(len(old), 'run')}, {counted(len(cached), 'fetched file')}"
     verb = "removed" if remove else "to go"
     told = "".join(f"{planned.folder / name} is a link: what lies there is not touched\n" for name in links)

@@ -51,7 +51,7 @@ def write_atomically(
     Raises:
         RunDirError: the folder cannot be written, or the disk is full.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
+    temporary = draft_of(path)
     try:
         if parents:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,6 +70,11 @@ def write_atomically(
         raise RunDirError(f"{path} cannot be written: {refusal(error)}", hint) from error
 
 
+def draft_of(path: Path) -> Path:
+    """Return where what will be ``path`` is written first: a name of this process, by which it is removed later."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
+
+
 def _sync(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -80,7 +85,7 @@ def _sync(path: Path) -> None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove what ``write_atomically`` has left below ``folder`` in processes that were killed.
+    """Remove drafts that processes which were killed have left below ``folder``.
 
     Raises:
         OSError: the folder cannot be read or written.

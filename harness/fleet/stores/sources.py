@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 from harness.domain.text import first_few
 from harness.errors import ConfigError, EnvironmentUnavailable, SelectionError
 from harness.models.files import leads_out
+from harness.store.codec import draft_of
 from harness.store.run_folder import PLAN, PROBES
 from harness.system.files import refusal
 
@@ -292,7 +293,7 @@ class RemoteStore:
         return [  # a key may begin with "/" or hold "//": it is another key than the one without
             Listed(path.removeprefix(f"{root}/"), int(facts.get("size") or 0), _version(facts))
             for path, facts in found.items()
-            if path.startswith(f"{root}/")
+            if path.startswith(f"{root}/") and not (path.endswith("/") and not facts.get("size"))  # marks a folder
         ]
 
     def _pages(self) -> list[Listed]:
@@ -327,7 +328,7 @@ class RemoteStore:
             return path
         if listed.size > self._limit_bytes:
             raise SourceFault("spurious-disk", self._too_large(listed.path, self._limit_bytes))
-        part = self._cache / f".{secrets.token_hex(8)}.{os.getpid()}.part"
+        part = draft_of(self._cache / secrets.token_hex(8))
         try:
             self._cache.mkdir(parents=True, exist_ok=True)
             self._asked(lambda: self._fetch(listed, part), f"{self.name}/{listed.path}")

@@ -8,7 +8,6 @@ in it are none of its files.
 import gzip
 import hashlib
 import json
-import os
 import re
 import secrets
 import tarfile
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 from harness.archive.limits import CannotRead
 from harness.models import files
 from harness.models.artifacts import MOST_MORE_BYTES, MOST_TIMES
+from harness.store.codec import draft_of
 from harness.system.files import ZIP_DAMAGE
 
 MAR = ".mar"
@@ -108,7 +108,7 @@ def unpacked(archive: Path, member: str, scratch: Path) -> Path:
         OSError: there is no room for it.
     """
     scratch.mkdir(parents=True, exist_ok=True)
-    part = scratch / f".{secrets.token_hex(8)}.{os.getpid()}.part"
+    part = draft_of(scratch / secrets.token_hex(8))
     made, left = hashlib.sha256(), most_bytes(archive)
     try:
         with part.open("wb") as target:

@@ -48,6 +48,16 @@ def test_what_was_not_used_goes_when_one_says_so_and_what_the_plan_needs_stays(f
         assert results.status().results == 1
 
 
+def test_what_a_killed_download_left_goes(fleet: PlannedFleet) -> None:
+    dead, alive = (fleet.folder / CACHE / f".ab.{pid}.1.part" for pid in (2**22 + 1, os.getpid()))
+    for path in (dead, alive):
+        path.write_bytes(b"x")
+    collect(fleet, 30, remove=False)
+    assert dead.exists()
+    collect(fleet, 30, remove=True)
+    assert not dead.exists() and alive.exists()
+
+
 @pytest.mark.parametrize("name", [CACHE, RUNS, STORE])
 def test_nothing_behind_a_link_is_touched(
     fleet: PlannedFleet, tmp_path_factory: pytest.TempPathFactory, name: str

@@ -242,12 +242,19 @@ class Keys:
 
 
 def test_keys_with_empty_parts_are_objects_of_their_own(tmp_path: Path) -> None:
-    keys = {"b/m/a.pt": b"1", "b/m//a.pt": b"2", "b/m/ads//a.pt": b"3", "b/m/ads/a.pt": b"4", "b/m2/a.pt": b"5"}
+    keys = {
+        "b/m/a.pt": b"1",
+        "b/m//a.pt": b"2",
+        "b/m/ads//a.pt": b"3",
+        "b/m/ads/a.pt": b"4",
+        "b/m2/a.pt": b"5",
+        "b/m/ads/": b"",
+    }
     store = RemoteStore("s3://b/m", Keys(keys), tmp_path)
     listed = store.files()
     assert {item.path for item in listed} == {"a.pt", "/a.pt", "ads//a.pt", "ads/a.pt"}
     assert {item.path: store.local(item).read_bytes() for item in listed} == {
-        key.removeprefix("b/m/"): data for key, data in keys.items() if key != "b/m2/a.pt"
+        key.removeprefix("b/m/"): data for key, data in keys.items() if key not in ("b/m2/a.pt", "b/m/ads/")
     }
 
 
