@@ -6,6 +6,7 @@ fetched once is taken for what lies there as long as the store's own word for it
 it is fetched anew. Credentials are the library's business: none is taken from an address.
 """
 
+import contextlib
 import email.utils
 import hashlib
 import html.parser
@@ -432,13 +433,17 @@ class RemoteStore:
 
     def _trim(self, keep: Path) -> None:
         """Remove what was not used for longest, until the cache is within its bound; never what was just fetched."""
-        files = sorted(cached_in(self._cache), key=lambda path: path.stat().st_mtime)
-        size = sum(path.stat().st_size for path in files)
-        for path in files:
+        files = []
+        for path in cached_in(self._cache):
+            with contextlib.suppress(FileNotFoundError):  # another process keeps to the bound as well
+                status = path.stat()
+                files.append((status.st_mtime, path, status.st_size))
+        size = sum(bytes_ for _, _, bytes_ in files)
+        for _, path, bytes_ in sorted(files):
             if size <= self._limit_bytes:
                 return
             if path != keep:
-                size -= path.stat().st_size
+                size -= bytes_
                 path.unlink(missing_ok=True)
 
 
