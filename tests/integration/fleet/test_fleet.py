@@ -255,7 +255,7 @@ def test_rounds_of_timing_add_up_and_those_of_a_killed_call_count_too(tmp_path: 
     assert "1 program undecided, 1 with more rounds now" in more.stdout, more.stdout + more.stderr
     before, after = sorted((fleet / "store" / "results").rglob("*.json"), key=lambda path: len(path.name))
     assert before.read_bytes() == first
-    rounds = [json.loads(data)["facts"]["latency"]["samples"] for data in (first, after.read_bytes())]
+    rounds = [json.loads(data)["value"]["facts"]["latency"]["samples"] for data in (first, after.read_bytes())]
     assert rounds[1][: len(rounds[0])] == rounds[0] and len(rounds[1]) > len(rounds[0])
     kept = after.read_bytes()
     after.unlink()  # as after a kill before it was kept: the run has it
