@@ -57,7 +57,7 @@ AT_ONCE = 500
 
 
 class _Sealed(msgspec.Struct):
-    """A result as its file has it: the sha256 of its bytes, and these."""
+    """A result or a frame as its file has it: its bytes, and a digest of these and of what it is kept under."""
 
     seal: str
     value: msgspec.Raw
@@ -119,22 +119,21 @@ class KeptResults:
 
     def _whole(self, path: Path, key: str) -> bytes:
         """Return the bytes of the result in a file; none where it is not whole, or not of what ``key`` means."""
+        value = _unsealed(path, key)
         try:
-            sealed = from_json(plain_bytes(path), _Sealed)
-            value = bytes(sealed.value)
             head = from_json(value, _Head)
-        except (OSError, ValueError):
+        except ValueError:
             return b""
-        is_it = sealed.seal == _seal(value) and head.key == key == key_of(head.content)
-        return value if is_it and self.frame(head.frame) is not None else b""
+        is_it = head.key == key == key_of(head.content) and self.frame(head.frame) is not None
+        return value if is_it else b""
 
     def frame(self, digest: str) -> RunReport | None:
         """Return the report of a run without its models; None where it is not there, or another one."""
         if self._frames.get(digest) is None:
             try:
-                frame = value_of(codec.read_json(self.folder / FRAMES / f"{digest}.json", dict[str, Any]), RunReport)
-                self._frames[digest] = frame if codec.digest(frame) == digest else None
-            except (RunDirError, ValueError, OverflowError, RecursionError):
+                value = _unsealed(self.folder / FRAMES / f"{digest}.json", digest)
+                self._frames[digest] = value_of(from_json(value, dict[str, Any]), RunReport)
+            except ValueError:
                 return None
         return self._frames[digest]
 
@@ -262,9 +261,8 @@ class FleetResults(KeptResults):
         if self._whole(path, result.key):
             return
         if self.frame(result.frame) is None:
-            self._write(self.folder / FRAMES / f"{result.frame}.json", _bytes_of(frame))
-        value = _bytes_of(result)
-        self._write(path, b'{"seal":"%s","value":%s}' % (_seal(value).encode(), value))
+            self._write(self.folder / FRAMES / f"{result.frame}.json", _sealed(frame, result.frame))
+        self._write(path, _sealed(result, result.key))
         self._list(result)
         self._remove(self.folder / FAULTS / f"{result.key}.json")
 
@@ -379,12 +377,24 @@ def _set_aside(path: Path) -> None:
             path.rename(path.with_name(f"{path.name}.{SET_ASIDE}"))
 
 
-def _bytes_of(value: FleetResult | RunReport) -> bytes:
-    return codec.canonical(plain_of(msgspec.to_builtins(value)))
+def _sealed(value: FleetResult | RunReport, kept_under: str) -> bytes:
+    data = codec.canonical(plain_of(msgspec.to_builtins(value)))
+    return b'{"seal":"%s","value":%s}' % (seal_of(data, kept_under).encode(), data)
 
 
-def _seal(value: bytes) -> str:
-    return hashlib.sha256(value).hexdigest()
+def _unsealed(path: Path, kept_under: str) -> bytes:
+    """Return the bytes of a value in a file; none where it is not there, not whole, or kept under something else."""
+    try:
+        sealed = from_json(plain_bytes(path), _Sealed)
+    except (OSError, ValueError):
+        return b""
+    value = bytes(sealed.value)
+    return value if sealed.seal == seal_of(value, kept_under) else b""
+
+
+def seal_of(value: bytes, kept_under: str) -> str:
+    """Return the digest of a value's bytes and of the key, or the digest, that it is kept under."""
+    return hashlib.sha256(kept_under.encode() + b"\0" + value).hexdigest()
 
 
 def _ordinal(text: str) -> int:

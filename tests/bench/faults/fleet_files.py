@@ -7,7 +7,6 @@ lost loses its own rows, and no row gets another status than it has.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import random
@@ -27,7 +26,7 @@ from harness.fleet import plan as planning
 from harness.fleet import shard
 from harness.fleet.plan import STORE, Sides, load_plan
 from harness.fleet.planning import Content
-from harness.fleet.results import FleetResults
+from harness.fleet.results import FleetResults, seal_of
 from harness.fleet.stores.torchserve import MANIFEST as MAR_MANIFEST
 from harness.store import codec
 from tests.bench.faults import stored
@@ -300,7 +299,8 @@ def _member(path: Path, chance: random.Random) -> str:
     if path.parent.parent.name == RESULTS_FOLDER:
         value = path.read_bytes().partition(b'"value":')[2][:-1]
         what, value = stored.edited(value, chance)
-        path.write_bytes(b'{"seal":"%s","value":%s}' % (hashlib.sha256(value).hexdigest().encode(), value))
+        seal = seal_of(value, path.name.partition(".")[0])
+        path.write_bytes(b'{"seal":"%s","value":%s}' % (seal.encode(), value))
         return f"{FORGED}: {what}"
     if path.suffix == ".mar":
         with zipfile.ZipFile(path) as archive:

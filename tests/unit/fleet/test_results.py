@@ -16,6 +16,7 @@ from harness.fleet import results as results_of_fleets
 from harness.fleet.plan import known_in
 from harness.fleet.results import INDEX, FleetResults, KeptResults
 from harness.fleet.planning import FULL_S
+from harness.store import codec
 from tests.unit.builders.pages import comparison, tensor
 from tests.unit.builders.reports import latency, ratio
 from tests.unit.fleet.answers import FRAME, artifact, plan_of, result_of
@@ -173,6 +174,22 @@ def test_a_frame_that_was_edited_is_none(kept: Path) -> None:
         assert results.known(KEYS) == set()
         results.save(FOUND["a"], FRAME)
         assert results.frame(FOUND["a"].frame) == FRAME
+
+
+def test_a_frame_under_another_name_is_none(kept: Path) -> None:
+    place = kept / "frames" / f"{FOUND['a'].frame}.json"
+    place.rename(place.with_name(f"{'0' * 64}.json"))
+    with FleetResults(kept) as results:
+        assert results.frame("0" * 64) is None and results.known(KEYS) == set()
+
+
+def test_a_whole_number_where_a_fraction_may_be_is_no_damage(tmp_path: Path) -> None:
+    """TOML has them apart and types have not: read back it is 2.0, and other bytes than were kept."""
+    frame = replace(FRAME, limits={"steady": 2})
+    made = replace(FOUND["a"], frame=codec.digest(frame), seconds=3)
+    with FleetResults(tmp_path) as results:
+        results.save(made, frame)
+        assert results.read(made.key) == made and results.frame(made.frame) == frame
 
 
 def test_an_empty_result_of_a_neighbour_is_not_known(kept: Path, tmp_path: Path) -> None:
