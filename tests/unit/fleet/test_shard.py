@@ -9,13 +9,16 @@ import pytest
 
 from harness.domain.fleet import Serving
 from harness.domain.plan import Settings
+from harness.domain.report import RunReport
 from harness.errors import RunDirError
 from harness.fleet import shard
-from harness.fleet.plan import PlannedFleet, Sides
+from harness.fleet.plan import STORE, PlannedFleet, Sides
+from harness.fleet.results import FleetResults
 from harness.fleet.shard import run_shard
 from harness.run.options import Options
 from harness.system.progress import Progress
-from tests.unit.fleet.answers import COMMON, artifact, plan_of
+from tests.unit.builders.reports import latency, ratio, upgrade_ok
+from tests.unit.fleet.answers import COMMON, artifact, plan_of, result_of
 
 
 @pytest.fixture
@@ -66,3 +69,22 @@ def test_a_folder_of_runs_that_cannot_be_written_is_not_told_of_an_option_of_oth
         run_shard(Options(project=planned.folder), planned, progress=Progress(enabled=False))
     assert str(error.value).startswith(str(planned.folder / "runs")) and "--out" not in str(error.value)
     assert error.value.hint == "free space, or make the folder writable, or name another one with --into"
+
+
+def test_more_rounds_of_a_run_count_in_place_of_the_first(planned: PlannedFleet) -> None:
+    unit = next(unit for unit in planned.plan.units if unit.artifact == "b")
+    first = result_of(planned, "b")
+
+    def report(rounds: int) -> RunReport:
+        made = latency("b", ratio(1.02))
+        facts = replace(first.facts, latency=replace(made, samples=made.samples[:1] * rounds))
+        done = upgrade_ok()
+        judgement = replace(done.judgement, rows=(first.row,))
+        return replace(done, judgement=judgement, models=(facts,), limits={"steady": 2})
+
+    with FleetResults(planned.folder / STORE) as results:
+        runner = shard._Shard(
+            Options(project=planned.folder), planned, results, Progress(enabled=False), (), trust=False
+        )
+        assert (runner._keep([unit], report(3)), runner._rounds(unit)) == ([], 3)
+        assert (runner._keep([unit], report(9), replaces=True), runner._rounds(unit)) == ([], 9)
