@@ -196,6 +196,7 @@ class FleetRow:
 
     Attributes:
         status: None where it has no result; ``reason``: why it is not PASS, or has none.
+        word: what it counts as, as a model of a run does: ``undecided`` and ``over limit`` pass; empty without one.
         cause: id of the cause that decides it; empty where it has none.
         judged_with: the artifact of the same program that was examined in full, where it was not itself.
         content: the first digits of what its result is kept under; equal ones were asked the same of the same.
@@ -212,6 +213,12 @@ class FleetRow:
     cause: str = ""
     judged_with: str = ""
     content: str = ""
+    word: str = ""
+
+    @property
+    def standing(self) -> str:
+        """Its word; its status where an older answer has none, and empty without a result."""
+        return self.word or (self.status.value if self.status is not None else "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -305,6 +312,7 @@ class FleetReport:
         decision, reason, exit_code: as of a run; never green while an artifact has no result.
         rows: by name; ``waves``: in the order in which they move; ``causes``: the worst first.
         faults: what has no result since something of ours or of the machine failed.
+        counts: word -> how many artifacts with a result; ``exceeded``: as of a run's judgement.
         machines: kinds of CPU on which results were made.
         since: what changed since an earlier answer, where one was named.
     """
@@ -325,6 +333,8 @@ class FleetReport:
     machines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     since: FleetSince | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    exceeded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,6 +11,7 @@ import msgspec
 from harness import __version__
 from harness.config.policy import IN_CONFIG, Tagged, policy_of
 from harness.decision.causes import with_causes
+from harness.decision.counting import counts_of, row_word
 from harness.decision.enforce import WaiverContext
 from harness.decision.regate import regate
 from harness.decision.waivers.uses import pair_of
@@ -101,7 +102,7 @@ def merged(
         report = judge(together)
     verdicts = {row.model: row for row in report.judgement.rows} if report is not None else {}
     causes = report.causes if report is not None else ()
-    cause_of = {cell: cause.id for cause in causes for cell in cause.cells}
+    cause_of = {cell: cause.id for cause in reversed(causes) for cell in cause.cells}
     rows = [_row(item, verdicts.get(item.name), cause_of, faults, standing) for item in plan.artifacts]
     judged = [Judged(artifacts[row.name], row, verdicts.get(row.name)) for row in rows]
     missing = [row for row in rows if row.status is None]
@@ -125,6 +126,8 @@ def merged(
         faults=tuple(faults[key] for key in sorted(faults)),
         machines=cpus,
         notes=tuple(notes),
+        counts=counts_of([item.verdict for item in judged if item.row.status is not None]),
+        exceeded=report.judgement.exceeded if report is not None else (),
     )
     return Merged(report=report, answer=answer)
 
@@ -253,6 +256,7 @@ def _row(
         cause=cause,
         judged_with="" if is_itself or stands is None else stands[0],
         content=artifact.key[:12],
+        word=row_word(verdict) if status is not None else "",
     )
 
 

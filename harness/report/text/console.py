@@ -3,12 +3,12 @@
 import re
 import shlex
 import textwrap
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness.decision.causes import fails_the_run
 from harness.decision.commands import is_red
+from harness.decision.counting import counts_of
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
 from harness.domain.text import counted, first_few, prose, visible
@@ -201,7 +201,7 @@ def _short_table(report: RunReport, width: int, paint: Paint, most: int) -> list
     """Return the rows that a reader needs first, what the others are, and how many models have which status."""
     rows = rows_by_need(report)
     shown = rows if len(rows) <= most + 2 else rows[:most]
-    left = Counter(row.status_word for row in rows[len(shown) :])
+    left = counts_of([row.verdict for row in rows[len(shown) :]])
     rest = ", ".join(f"{count} {word}" for word, count in left.items())
     lines = text_table(shown, width=width, paint=paint).splitlines() if shown else []
     lines += [f"and {counted(sum(left.values()), 'model')} more: {rest}"] if rest else []

@@ -17,6 +17,7 @@ from harness.domain.outcome import Status
 from harness.domain.prediction import Prediction
 from harness.domain.report import CellTrend
 from harness.domain.text import counted, first_few, joined
+from harness.report.words.summary import but_of
 
 OWNERS_NAMED, CAUSES_NAMED = 3, 3
 KIND_WORDS = {
@@ -86,6 +87,12 @@ def trend_row(outline: FleetOutline) -> tuple[str, ...]:
     return (f"{outline.old} -> {outline.new}", outline.decision.value, *counts)
 
 
+def answer_words(report: FleetReport) -> str:
+    """Return the decision, and what a green one must not be read without."""
+    but = but_of(report)
+    return f"{report.decision.value}, {but}" if but else report.decision.value
+
+
 def urgency(report: FleetReport) -> dict[str, int]:
     """Return artifact -> place among those that need somebody: what is blocked first, then what nobody knows."""
     kinds = (WaveKind.BLOCKED, WaveKind.UNKNOWN, WaveKind.SWITCH, WaveKind.READY)
@@ -96,7 +103,8 @@ def urgency(report: FleetReport) -> dict[str, int]:
 def store_words(report: FleetReport) -> str:
     """Return what the answer is about."""
     total, known = len(report.rows), sum(row.status is not None for row in report.rows)
-    return f"{known} of {counted(total, 'artifact')} have a result"
+    counts = ", ".join(f"{count} {word}" for word, count in report.counts.items())
+    return joined(f"{known} of {counted(total, 'artifact')} have a result", counts)
 
 
 def plan_facts(plan: FleetPlan) -> list[tuple[str, str]]:

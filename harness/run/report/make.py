@@ -15,7 +15,7 @@ from harness.domain.golden import Trust
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget
+from harness.domain.plan import INITIALIZATION_LIMIT, LatencyBudget
 from harness.domain.probe import ProbeResult, Span, model_of
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.domain.verdict import CellVerdict, WaiverUse
@@ -33,6 +33,7 @@ from harness.probing.facts import (
     new_profile,
 )
 from harness.probing.runner import worker_digest
+from harness.quantities import INITIALIZATION, STEADY
 from harness.run.decide import policy_report, why_untimed
 from harness.run.options import shown_path
 from harness.run.report.scenarios import (
