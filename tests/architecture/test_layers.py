@@ -59,6 +59,7 @@ PURE_MODULES = (
     "decision.causes",
     "decision.cells",
     "decision.commands",
+    "decision.counting",
     "decision.demands",
     "decision.enforce",
     "decision.decide",

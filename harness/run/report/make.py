@@ -100,16 +100,17 @@ FAILED_CALL = {Outcome.HANG: "hang", Outcome.CRASH: "crash", Outcome.OUT_OF_MEMO
 
 
 def build_report(
-    facts: TakenOut, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], command: str, rerun_prefix: str
+    facts: TakenOut, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], command: str
 ) -> RunReport:
     """Return the report of a judged run.
 
     Args:
         wall_ns: begin and end on the monotonic clock.
-        command: how this program is started.
-        rerun_prefix: a command that takes a cell id as its last word.
+        command: what every command about the run begins with.
     """
     begin_ns, end_ns = wall_ns
+    folder = str(effects.run_dir.path.absolute())
+    begin = f"{command} rerun {shlex.quote(folder)}"
     settings = facts.plan.settings
     shares = time_shares(_spans(facts, effects), begin_ns, end_ns)
     scenarios = scenario_reports(facts)
@@ -130,8 +131,10 @@ def build_report(
         scenarios=scenarios,
         time_shares_s={OWN_TIME.get(name, name): spent for name, spent in shares.items()},
         notes=_notes(facts, effects, scenarios, uses),
+        program=command,
+        folder=folder,
         rerun={
-            cell.cell: f"{rerun_prefix} {shlex.quote(cell.cell)}{_longer(cell, settings.latency)}"
+            cell.cell: f"{begin} {shlex.quote(cell.cell)}{_longer(cell, settings.latency)}"
             for cell in facts.judgement.cells
             if cell.status not in (Status.PASS, Status.UNSUPPORTED)
         },
