@@ -29,14 +29,19 @@ def _leave(*_: object) -> None:
 
 
 def _leave_working_directory_out() -> None:
-    """Take it off the path, where ``-m`` puts it first: what lies there is nobody's to import, unless it is harness."""
+    """Take it off the path, where ``-m`` puts it first: what lies there is nobody's to import, unless it is harness.
+
+    By its path, ``python DIR/harness``, the package itself lies there, and the folder around it takes its place.
+    """
     try:
         here = os.path.realpath(".")
     except FileNotFoundError:  # deleted: the command says so
         return
     first = os.path.realpath(sys.path[0] or ".")
     root = os.path.realpath(os.path.join(__file__, "..", ".."))  # noqa: PTH118  nothing more is imported yet
-    if not sys.flags.safe_path and first == here and first != root:
+    if not __package__:
+        sys.path[: not sys.flags.safe_path] = [root]
+    elif not sys.flags.safe_path and first == here and first != root:
         del sys.path[0]
 
 

@@ -120,7 +120,7 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.PICKLE: ("Python pickle", "do not unpickle what you do not trust; " + SCRIPT_IT),
     ArchiveFormat.TORCH_PACKAGE: ("torch.package", "load it with torch.package, script the model, and save that"),
     ArchiveFormat.EXPORTED_PROGRAM: ("exported program (.pt2)", ""),
-    ArchiveFormat.GOLDEN_BUNDLE: ("golden bundle", "judge it: python -m harness compat --artifacts FILE --new RELEASE"),
+    ArchiveFormat.GOLDEN_BUNDLE: ("golden bundle", "judge it: compat --artifacts FILE --new RELEASE"),
     ArchiveFormat.ONNX: ("ONNX model", "its runtime is another one: not judged here"),
     ArchiveFormat.SAFETENSORS: ("safetensors file", SCRIPT_IT),
     ArchiveFormat.HDF5: ("HDF5 file", SCRIPT_IT),

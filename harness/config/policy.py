@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 from harness.config.schema import POLICY, ROOT, Table, read, shown, unknown
 from harness.config.selection import Named, Predicate, parse_expression
 from harness.domain.findings import OF_THE_RUN
-from harness.domain.plan import FLOOR, NO_QUANTITIES, STEADY, TOTAL, LatencyBudget, Plan, PolicyRule, PolicySettings
+from harness.domain.plan import FLOOR, NO_QUANTITIES, TOTAL, LatencyBudget, Plan, PolicyRule, PolicySettings
 from harness.domain.policy import ModelPolicy
 from harness.errors import ConfigError, SelectionError
+from harness.quantities import STEADY
 
 
 class Tagged(NamedTuple):
@@ -170,4 +171,5 @@ def with_limits(budget: LatencyBudget, settings: PolicySettings) -> LatencyBudge
 def some_gate(plan: Plan) -> bool:
     """Whether the policy gates a quantity beside the steady call, of any model."""
     policy = plan.settings.policy
-    return bool(policy.gates) or any(rule.gates for rule in policy.rules)
+    rules = (replace(policy, limits=rule.limits, gates=rule.gates, severity=rule.severity) for rule in policy.rules)
+    return any(one.gating for one in (policy, *rules))

@@ -14,22 +14,10 @@ from msgspec import Meta
 from harness.config.limits import AmbiguousLimit, ratio_of
 from harness.config.selection import did_you_mean
 from harness.devices import CONFIGURED, NAME_PATTERN
-from harness.domain.plan import (
-    CAPTURE_MODES,
-    COMMON,
-    ERROR,
-    FLOOR,
-    INITIALIZATION,
-    OWN,
-    QUANTITY_LIMITS,
-    ROLLBACKS,
-    RUNTIMES,
-    SEVERITIES,
-    STEADY,
-    TOTAL,
-)
+from harness.domain.plan import CAPTURE_MODES, ERROR, FLOOR, OWN, ROLLBACKS, RUNTIMES, SEVERITIES, TOTAL
 from harness.domain.probe import LOADERS
 from harness.errors import ConfigError
+from harness.quantities import COMMON, INITIALIZATION, QUANTITY_LIMITS, STEADY
 from harness.scenarios import CELL_SCENARIOS, SCENARIOS
 from harness.settings import table
 from harness.system.typed import converted

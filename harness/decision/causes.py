@@ -1,6 +1,7 @@
 """Groups what needs a reader by its cause, each reported once: a judged run -> causes, the worst first. Pure.
 
-Every red or undecided cell that decides belongs to exactly one cause. Which one follows from its gravest finding and
+Every red or undecided cell that decides belongs to exactly one cause, and so does everything that is surely beyond a
+limit that does not block. Which one follows from its gravest finding and
 what is known of its model, not from how others are grouped: so the id of a cause is the same in the next run.
 """
 
@@ -14,18 +15,19 @@ from typing import NamedTuple
 
 from harness.correctness.judging import beyond_tolerance
 from harness.decision.commands import bisect_command, is_red, more_command, rerun_of_cause
+from harness.decision.counting import is_over
 from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
 from harness.domain.hang import HangKind
 from harness.domain.outcome import Status
-from harness.domain.plan import ERROR, INITIALIZATION, STEADY
+from harness.domain.plan import ERROR
 from harness.domain.prediction import Prediction, StaticFinding
 from harness.domain.report import Explained, ModelReport, RunReport
 from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import Cause, CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.hang.stack_words import INTERPRETER
-from harness.latency.judging import KINDS as QUANTITIES
-from harness.latency.judging import common_words, is_shared, quantity_words
+from harness.latency.judging import common_words, is_shared
+from harness.quantities import INITIALIZATION, QUANTITIES, STEADY, quantity_words
 from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
 from harness.settings.mitigations import shows
@@ -54,6 +56,11 @@ UNDECIDED, SLOWER = "undecided-latency", "slower"
 # Kinds of causes of which something else says more than what one cell shows.
 TOLD_BY_MORE = ("semantics", "hang", "setting", "culprit")
 WHY_NOT_WAIVED = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere")
+# What is the same in every model that shows it, whatever its text says of that one.
+ALIKE = {
+    "recompilation": "first calls at another shape recompile, and did not before",
+    "quantity_lost": "the old release does it and the new one does not",
+}
 NAMED = {
     "initialization_time": "initialization time of a server group",
     "memory_growth": "growth of resident memory per call",
@@ -66,7 +73,9 @@ ANSWERS = ("values", "late_divergence", "error_limit", "nan_placement", "race", 
 OF_THE_MODEL = (*ANSWERS, "input_changed", "hang", "crash")
 # Their text names the operator, where it is one.
 RAISED = ("call_error", "concurrent_error")
-STATUS_RANK = {status: rank for rank, status in enumerate((Status.FAIL, Status.XPASS, Status.INCONCLUSIVE))}
+STATUS_RANK = {
+    status: rank for rank, status in enumerate((Status.FAIL, Status.XPASS, Status.INCONCLUSIVE, Status.PASS))
+}
 GRAVITY = {kind: place for place, kind in enumerate(SEVERITY)}
 
 # Artifacts choose what the texts of errors say and how long they are: each of these takes linear time.
@@ -92,9 +101,13 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Red:
-    """One red cell with its gravest finding, and what the report knows of its model."""
+    """One red cell with its gravest finding, and what the report knows of its model.
+
+    ``status`` is what it contributes: PASS for what is beyond a limit that does not block.
+    """
 
     cell: CellVerdict
+    status: Status
     finding: Finding | None
     facts: ModelReport | None
     mitigations: tuple[Mitigation, ...]
@@ -106,7 +119,7 @@ class _Red:
         """The clearest first: what fails, by the most; of one model what it does alone."""
         gravity = GRAVITY.get(self.finding.kind, -1) if self.finding is not None else len(GRAVITY)
         excess = math.inf if self.excess is None else self.excess
-        rank = STATUS_RANK[self.cell.status]
+        rank = STATUS_RANK[self.status]
         return rank, -excess, gravity, self.cell.scenario != "alone", self.cell.model, self.cell.cell
 
 
@@ -116,7 +129,10 @@ def with_causes(report: RunReport) -> RunReport:
 
 
 def causes_of(report: RunReport) -> tuple[Cause, ...]:
-    """Return the causes of all red and undecided cells that decide: what fails first, then by excess and models."""
+    """Return the causes of all red and undecided cells that decide: what fails first, then by excess and models.
+
+    Those of what is over a limit that does not block stand last.
+    """
     red = sorted(_red_cells(report), key=lambda item: item.order)
     groups: dict[str, list[_Red]] = {}
     keys: dict[str, Key] = {}
@@ -202,10 +218,13 @@ def _red_cells(report: RunReport) -> Iterator[_Red]:
     facts = {model.model: model for model in report.models}
     for row in report.judgement.rows:
         for cell in row.cells:
-            if is_red(cell):
-                finding, own = _gravest(cell), facts.get(cell.model)
+            found = [(_gravest(cell), cell.status)] if is_red(cell) else []
+            found += [(finding, Status.PASS) for finding in cell.findings if is_over(cell, finding)]
+            own = facts.get(cell.model)
+            for finding, status in found:
                 yield _Red(
                     cell=cell,
+                    status=status,
                     finding=finding,
                     facts=own,
                     mitigations=tuple(item for item in row.mitigations if item.cell == cell.cell),
@@ -254,8 +273,8 @@ def _quantity(finding: Finding) -> str:
     """Return the name under which a limit of the benchmark stands; an older report has it in the text alone."""
     named = finding.detail.get("quantity", INITIALIZATION if finding.kind == "initialization_time" else "")
     words = prose(finding.message)
-    longest_first = sorted(QUANTITIES, key=lambda name: -len(QUANTITIES[name][1]))
-    return named or next((name for name in longest_first if words.startswith(QUANTITIES[name][1])), STEADY)
+    longest_first = sorted(QUANTITIES, key=lambda name: -len(QUANTITIES[name].words))
+    return named or next((name for name in longest_first if words.startswith(QUANTITIES[name].words)), STEADY)
 
 
 def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
@@ -273,6 +292,8 @@ def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
 def _key_of_time(item: _Red, finding: Finding, report: RunReport) -> Key | None:
     if finding.kind == "latency_undecided":
         return Key("undecided", UNDECIDED, "could not tell whether latency is within its limit")
+    if finding.kind in ALIKE:
+        return Key("limit", finding.kind.replace("_", "-"), ALIKE[finding.kind])
     if finding.kind != "latency" and MEASURES.get(finding.kind) != "ratio" and finding.kind != "memory_growth":
         return None
     words = _measured(finding)
@@ -474,13 +495,13 @@ def _cut(text: str) -> str:
 def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
     """Return one cause; ``items`` are its cells, the clearest first."""
     first = items[0]
-    statuses = {item.cell.status for item in items}
+    statuses = {item.status for item in items}
     return Cause(
         id=key.id,
         kind=key.kind,
         status=next(status for status in WORST_FIRST if status in statuses),
         title=key.title,
-        cells=tuple(item.cell.cell for item in items),
+        cells=tuple(dict.fromkeys(item.cell.cell for item in items)),
         models=tuple(dict.fromkeys(item.cell.model for item in items)),
         excess=first.excess,
         evidence=tuple(_evidence(key, first))[:EVIDENCE_LINES],

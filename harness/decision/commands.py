@@ -2,6 +2,7 @@
 
 import contextlib
 import shlex
+from dataclasses import replace
 
 from harness.domain.models import ArtifactKind
 from harness.domain.outcome import Status
@@ -19,6 +20,8 @@ FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
 
 # Enough for a dozen models of served size to have a few looks more.
 MORE = "10min"
+OLDER = ("python", "-m", "harness")
+"""What commands begin with in reports of older harnesses, which do not say how they were started."""
 
 
 def is_red(cell: CellVerdict) -> bool:
@@ -73,4 +76,47 @@ def _rerun_words(report: RunReport, cell: str) -> tuple[list[str], str, list[str
 
 
 def _made(report: RunReport, cell: str) -> list[str]:
-    return ["python", "-m", "harness", "rerun", report.run, cell]
+    return [*program_of(report), "rerun", report.folder or report.run, cell]
+
+
+def program_of(report: RunReport) -> list[str]:
+    """Return the words that commands about a run begin with."""
+    with contextlib.suppress(ValueError):  # a report may hold any text
+        return shlex.split(report.program) or [*OLDER]
+    return [*OLDER]
+
+
+def report_command(report: RunReport, directory: str, *options: str) -> str:
+    """Return the command that shows a run again; ``directory`` is where it lies, of a report that does not say so."""
+    return shlex.join([*program_of(report), "report", report.folder or directory, *options])
+
+
+def inspect_command(report: RunReport, path: str) -> str:
+    """Return the command that reads one file with the two environments of a run."""
+    sides = [("old", report.old), ("new", report.new)]
+    named = [word for side, one in sides if one.interpreter for word in ("--env", f"{side}={one.interpreter}")]
+    return shlex.join([*program_of(report), "inspect", path, *named, "--format", "json"])
+
+
+def at_home(report: RunReport, *, program: str, folder: str) -> RunReport:
+    """Return the report with its commands as they run here: where it was made, it may not lie any more.
+
+    Args:
+        program: as ``own_command`` has it; ``folder``: of the run.
+    """
+    here = replace(report, program=program or report.program, folder=folder)
+    known = {cell: _rerun_words(report, cell)[2] for cell in report.rerun}
+    rerun = {cell: shlex.join([*program_of(here), "rerun", folder, cell, *options]) for cell, options in known.items()}
+    rollback, migration = report.rollback, report.migration
+    if rollback is not None:
+        models = tuple(replace(item, command=_begun(item.command, report, here)) for item in rollback.models)
+        rollback = replace(rollback, models=models)
+    if migration is not None:
+        migration = replace(migration, command=_begun(migration.command, report, here))
+    return replace(here, rerun=rerun, rollback=rollback, migration=migration)
+
+
+def _begun(command: str, was: RunReport, now: RunReport) -> str:
+    """Return a command that begins with the program of a report with that of another."""
+    rest = command.removeprefix(f"{was.program} ")
+    return f"{now.program} {rest}" if was.program and rest != command else command

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from harness.decision.counting import OVER_LIMIT, UNDECIDED, counts_of, exceeded
 from harness.domain.findings import SEVERITY, WORST_FIRST, Severity, cell_reason
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
@@ -16,6 +17,7 @@ from harness.errors import ExitCode
 from harness.settings.mitigations import MITIGATIONS
 
 NAMED = 3
+GREEN = (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
 EXIT_CODES = {
     Decision.UPGRADE_OK: ExitCode.COMPATIBLE,
     Decision.CELL_OK: ExitCode.COMPATIBLE,
@@ -81,19 +83,19 @@ def decide(
     blind = any(not item.caught for item in planted_defects)
     if rollback is not None and rollback.gates:
         decision, reason = _with_rollback(decision, reason, rollback, blind=blind)
-    failing, unclear, warned = (
+    failing, unclear, named, warned = (
         "; ".join(item.message for item in findings if severity.get(item.kind, SEVERITY[item.kind]) == weight)
-        for weight in (Severity.FAIL, Severity.INCONCLUSIVE, Severity.WARN)
+        for weight in (Severity.FAIL, Severity.INCONCLUSIVE, Severity.NAMED, Severity.WARN)
     )
     if failing and decision is not Decision.NOTHING_TESTED and not blind:
         decision, reason = Decision.BLOCKED, f"{reason}; {failing}" if decision is Decision.BLOCKED else failing
-    elif unclear and decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
+    elif unclear and decision in GREEN:
         decision, reason = Decision.INCONCLUSIVE, unclear
-    if unmet and planted_defects_required and decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
+    if unmet and planted_defects_required and decision in GREEN:
         decision, reason = Decision.INCONCLUSIVE, f"the policy asks for more: {unmet}"
     if decision is Decision.UPGRADE_OK and not planted_defects_required:
         decision, reason = _decide_cell(rows)
-    if left_out and decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
+    if left_out and decision in GREEN:
         reason = f"{reason}; not asked for: {left_out}"
     if decision is Decision.UPGRADE_OK and accepted:
         decision = Decision.OK_WITH_MITIGATION
@@ -102,10 +104,12 @@ def decide(
         code = ExitCode.COMPATIBLE
     else:
         code = EXIT_CODES[decision]
-    is_green = decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
+    over = (*([named] if named else []), *(item.words for item in exceeded(rows)))
+    if over and decision in (*GREEN, Decision.CELL_OK):
+        reason = f"{reason}; over its limit: {first_few(over, NAMED, '; ')}"
     return Judgement(
         decision=decision,
-        reason=f"{reason}; warning: {warned}" if warned and is_green else reason,
+        reason=f"{reason}; warning: {warned}" if warned and decision in GREEN else reason,
         exit_code=int(code),
         rows=tuple(rows),
         planted_defects=tuple(planted_defects),
@@ -115,6 +119,8 @@ def decide(
         left_out=left_out,
         of_cell=not planted_defects_required,
         findings=tuple(findings),
+        counts=counts_of(rows),
+        exceeded=over,
     )
 
 
@@ -150,15 +156,23 @@ def _decide(
     unclear = [row.model for row in rows if row.status is Status.INCONCLUSIVE]
     if unclear:
         return Decision.INCONCLUSIVE, f"not decided for {first_few(unclear, NAMED)}"
-    passed = sum(row.status is Status.PASS for row in rows)
     if not any(row.status in (Status.PASS, Status.XFAIL) for row in rows):
         return Decision.NOTHING_TESTED, "what fails here fails in the old release too, so nothing could regress"
     if not any(row.status is Status.PASS or _is_waived(row) for row in rows):
         return Decision.NOTHING_TESTED, "no model passes: the policy lets pass whatever fails"
-    rest = len(rows) - passed
-    passing = counted(passed, "model passes", "models pass")
-    parts = [passing, *([f"{rest} {_rest_words(rows)}"] if rest else []), *_open_words(rows)]
-    return Decision.UPGRADE_OK, ", ".join(parts)
+    return Decision.UPGRADE_OK, _passing_words(rows)
+
+
+def _passing_words(rows: Sequence[RowVerdict]) -> str:
+    """Return how many models pass, and what the others came to, in the numbers of every format."""
+    counts = counts_of(rows)
+    rest = sum(row.status is not Status.PASS for row in rows)
+    parts = [counted(counts.get(Status.PASS.value, 0), "model passes", "models pass")]
+    parts += [f"{rest} {_rest_words(rows)}"] if rest else []
+    parts += [f"{counts[OVER_LIMIT]} over a limit that does not block"] if OVER_LIMIT in counts else []
+    parts += [f"{counts[UNDECIDED]} undecided"] if UNDECIDED in counts else []
+    open_ = _open_words(rows)
+    return ", ".join(parts) + (f" ({'; '.join(open_)})" if open_ else "")
 
 
 def is_cured(row: RowVerdict) -> bool:
@@ -174,7 +188,7 @@ def _with_rollback(decision: Decision, reason: str, rollback: RollbackReport, *,
     if rollback.answer is RollbackAnswer.NO and not blind:
         closed = f"cannot roll back: {rollback.reason}"
         return Decision.BLOCKED, f"{reason}; {closed}" if decision is Decision.BLOCKED else closed
-    if decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
+    if decision in GREEN:
         return Decision.INCONCLUSIVE, f"not known whether one can roll back: {rollback.reason}"
     return decision, reason
 

@@ -16,11 +16,12 @@ from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.findings import SEVERITY, STATUS_OF, Severity
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
-from harness.domain.plan import ERROR, FLOOR, OWN, STEADY, TOTAL, LatencyBudget, PolicySettings
+from harness.domain.plan import ERROR, FLOOR, OWN, TOTAL, LatencyBudget, PolicySettings
 from harness.domain.policy import ModelPolicy
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding, Ruled, Waiver
 from harness.latency.judging import REGRESSED, classify, judge_latency, tolerated, tolerated_words
+from harness.quantities import INITIALIZATION, STEADY
 
 FLOATS = ("float", "bfloat", "complex")
 UNDIVIDED = "judged by its total: nobody can tell what all models share"
@@ -258,9 +259,11 @@ def _rulings(cell: CellVerdict, policy: ModelPolicy, comparison: OutputCompariso
 def _by_severity(cell: CellVerdict, policy: ModelPolicy) -> list[Ruled]:
     rulings = []
     for kind in cell.kinds:
-        severity = policy.settings.severity.get(kind)
+        key, severity = f"severity.{kind}", policy.settings.severity.get(kind)
+        if severity is None and kind == "initialization_time" and INITIALIZATION in policy.settings.limits:
+            key, severity = f"limits.{INITIALIZATION}", Severity.FAIL.value  # as of any limit that is written
         if severity is not None and Severity(severity) is not SEVERITY.get(kind):
-            by = f"severity.{kind} of {policy.by[f'severity.{kind}']}"
+            by = f"{key} of {policy.by[key]}"
             rulings.append(Ruled(kind=kind, was=_weight(cell, kind, {}), now=severity, by=by))
     return rulings
 
@@ -283,7 +286,7 @@ def _weight(cell: CellVerdict, kind: str, rulings: dict[str, Ruled]) -> Severity
     own = SEVERITY.get(kind, Severity.FAIL)
     if kind == "error_limit":
         return own
-    least = {Status.INCONCLUSIVE: Severity.INCONCLUSIVE, Status.PASS: Severity.WARN}.get(cell.status, Severity.FAIL)
+    least = {Status.INCONCLUSIVE: Severity.INCONCLUSIVE, Status.PASS: Severity.NAMED}.get(cell.status, Severity.FAIL)
     return max(own, least, key=WEIGHTS.index)
 
 

@@ -14,13 +14,14 @@ from harness.decision.demands import demands, unmet
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.decision.waivers.uses import waiver_notes, waiver_uses
 from harness.domain.outcome import Status
-from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget, PolicySettings
+from harness.domain.plan import INITIALIZATION_LIMIT, LatencyBudget, PolicySettings
 from harness.domain.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
 from harness.domain.report import ModelReport, RunReport, ScenarioReport
 from harness.domain.text import counted, joined
 from harness.domain.verdict import CellVerdict, Judgement, Mitigation, RowVerdict
 from harness.errors import ExitCode
 from harness.latency.judging import judge_common, may_be_taken_off, was_not_asked
+from harness.quantities import INITIALIZATION, STEADY
 from harness.scenarios import INITIALIZATIONS
 from harness.startup.judging import slow_start
 

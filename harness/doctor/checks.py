@@ -426,7 +426,7 @@ PROBLEMS = {
     ),
     "wheel: unknown": Problem(
         "Whether the driver, the GPU and glibc suit it shows only once it is built.",
-        "Build it and ask again: python -m harness env RELEASE.",
+        "Build it and ask again: env RELEASE.",
     ),
     "glibc: too old": Problem(
         "The installer takes no wheel, or torch cannot be imported.",

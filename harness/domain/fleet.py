@@ -223,6 +223,7 @@ class FleetRow:
 
     Attributes:
         status: None where it has no result; ``reason``: why it is not PASS, or has none.
+        word: what it counts as, as a model of a run does: ``undecided`` and ``over limit`` pass; empty without one.
         cause: id of the cause that decides it; empty where it has none.
         judged_with: the artifact of the same program that was examined in full, where it was not itself.
         content: the first digits of what its result is kept under; equal ones were asked the same of the same.
@@ -243,6 +244,12 @@ class FleetRow:
     content: str = ""
     guessed: str = ""
     member: str = ""
+    word: str = ""
+
+    @property
+    def standing(self) -> str:
+        """Its word; its status where an older answer has none, and empty without a result."""
+        return self.word or (self.status.value if self.status is not None else "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -336,6 +343,7 @@ class FleetReport:
         decision, reason, exit_code: as of a run; never green while an artifact has no result.
         rows: by name; ``waves``: in the order in which they move; ``causes``: the worst first.
         faults: what has no result since something of ours or of the machine failed.
+        counts: word -> how many artifacts with a result; ``exceeded``: as of a run's judgement.
         machines: kinds of CPU on which results were made.
         since: what changed since an earlier answer, where one was named.
         unjudged: what the store holds beside its artifacts, as of the plan.
@@ -358,6 +366,8 @@ class FleetReport:
     notes: tuple[str, ...] = ()
     since: FleetSince | None = None
     unjudged: tuple[Unjudged, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    exceeded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

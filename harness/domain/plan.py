@@ -7,6 +7,7 @@ from harness.devices import Device, device_named
 from harness.domain.environment import EnvSpec
 from harness.domain.models import ModelDeclaration
 from harness.domain.probe import ServingProfile
+from harness.quantities import COMMON, QUANTITIES, QUANTITY_LIMITS, Beyond
 
 # In the order of the report; after the first: how a server is brought up (``harness/scenarios.py``).
 # Without loading while serving, what fails only under traffic stays unseen (docs/evidence.md#bringing-up).
@@ -18,25 +19,8 @@ CAPTURE_MODES = ("global", "thread_local", "relaxed")
 WARM_CALLS = 3
 RUNTIMES = ("auto", "libtorch", "python", "both")
 ROLLBACKS = ("static", "probe", "off")
-# What the benchmark measures beside the steady call (``harness/latency/quantities.py``), and the ratio new/old from
-# which
-# policy tells it. Chosen: what a reader would want to hear of, far above what two processes of one build differ by.
-QUANTITY_LIMITS: Mapping[str, float] = {
-    "load": 1.5,
-    "call_0": 1.5,
-    "call_1": 1.5,
-    "first_calls": 1.5,
-    "mean": 1.1,
-    "p90": 1.1,
-    "p99": 1.25,
-    "request": 1.1,
-    "peak_rss": 1.25,
-    "device_memory": 1.25,
-    "new_shape": 1.5,
-    "replay": 1.05,
-}
-INITIALIZATION = "initialization"
-# Chosen, as those above, of a server group. It is timed in few rounds beside other probes: less than a second is noise.
+# Chosen, as the limits of quantities, of a server group. It is timed in few rounds beside other probes: less than a
+# second is noise.
 INITIALIZATION_LIMIT, INITIALIZATION_FLOOR_S = 1.25, 1.0
 
 
@@ -105,11 +89,9 @@ class LimitSettings:
     network: bool = False
 
 
-SEVERITIES = ("fail", "inconclusive", "warn", "info")
-STEADY = "steady"
+SEVERITIES = ("fail", "inconclusive", "named", "warn", "info")
 ERROR = "error"
 FLOOR = "floor_s"
-COMMON = "common"
 # Limits that are of no quantity of one model.
 NO_QUANTITIES = (ERROR, FLOOR, COMMON)
 TOTAL, OWN = "total", "own"
@@ -139,13 +121,13 @@ class PolicySettings:
 
     Attributes:
         accepted_mitigations: the new side runs with these.
-        limits: quantity of the benchmark -> ratio new/old from which it is a finding, where the default is not meant;
+        limits: quantity of the benchmark -> ratio new/old that is accepted, where the default is not meant;
             ``initialization`` -> likewise, of the time in which a server group gets ready;
             ``steady`` -> ratio from which the steady call fails, in place of ``latency.limit``; ``error`` -> largest
             difference of a float output over the largest golden value, in place of the tolerance of its dtype;
             ``floor_s`` -> seconds, in place of ``latency.floor_s``; ``common`` -> ratio from which what all models
             share fails the run, in place of ``latency.common_limit``.
-        gates: quantities whose limit fails a model; the others only warn. Steady latency always gates.
+        gates: quantities whose default limit fails a model too, see ``gating``. Steady latency always gates.
         latency: what of a model's steady call is held against its limit: ``"total"``, or ``"own"``: the part that not
             all models share.
         rollback: what an artifact of the new release that the old one does not take does: ``"warn"`` or ``"fail"``.
@@ -173,6 +155,16 @@ class PolicySettings:
     def quantity_limits(self) -> dict[str, float]:
         """Quantity -> ratio from which it is told: the defaults, and ``limits`` over them."""
         return {**QUANTITY_LIMITS, **{name: limit for name, limit in self.limits.items() if name in QUANTITY_LIMITS}}
+
+    @property
+    def gating(self) -> frozenset[str]:
+        """The quantities whose limit fails a model: of the table, of ``gates``, and those whose limit is written here.
+
+        A severity of their kind that is written says what such a limit does.
+        """
+        default = (name for name, quantity in QUANTITIES.items() if quantity.by_default is Beyond.BLOCKS)
+        written = (name for name in self.limits if name in QUANTITIES and QUANTITIES[name].kind not in self.severity)
+        return frozenset((*default, *self.gates, *written))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

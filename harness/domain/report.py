@@ -211,6 +211,8 @@ class RunReport:
         scenarios: facts per scenario and server group.
         time_shares_s: where the wall time went, by category; sums to ``wall_s``.
         notes: things a reader must know, e.g. that loading was not concurrent (Python holds the GIL).
+        program: what every command about this run begins with, as a shell takes it, on the machine that made or shows
+            it; ``folder``: of the run, as a command names it. Both are empty in reports of older harnesses.
         rerun: cell id -> command that repeats just that cell.
         numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
             values, of different models, are joined by commas; empty where nobody knows.
@@ -246,6 +248,8 @@ class RunReport:
     scenarios: tuple[ScenarioReport, ...] = ()
     time_shares_s: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    program: str = ""
+    folder: str = ""
     rerun: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     numerics: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)

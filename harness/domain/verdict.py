@@ -172,7 +172,8 @@ class Judgement:
     unless the decision is OK_WITH_MITIGATION. ``vacuous`` is why the run cannot be green whatever its rows say, or
     empty; ``left_out``: what it was told to leave out, which a green decision says; ``of_cell``: it repeated one cell,
     so there are no planted defects and it says nothing about an upgrade. ``findings`` are of the run and of no single
-    cell: what the release costs all models.
+    cell: what the release costs all models. ``counts`` is how many models came to what, in the words of every format;
+    ``exceeded`` what is surely beyond a limit and does not block, in short, the furthest first.
     """
 
     decision: Decision
@@ -186,6 +187,8 @@ class Judgement:
     left_out: str = ""
     of_cell: bool = False
     findings: tuple[Finding, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    exceeded: tuple[str, ...] = ()
 
     @property
     def cells(self) -> tuple[CellVerdict, ...]:
@@ -257,7 +260,7 @@ class Cause:
         id: stable over runs of one pair and short enough to be typed, e.g. ``"operator-aten::foo"``; what
             ``rerun RUN --cause ID`` and a waiver name.
         kind: from the open list ``KINDS`` in ``harness/decision/causes.py``, e.g. ``"operator"``, ``"slowdown"``.
-        status: the worst of its cells' ones.
+        status: the worst of its cells' ones; PASS where something is over a limit that does not block.
         title: what happened, in at most 80 characters, e.g. ``"aten::foo is unknown to torch 2.6.0"``.
         cells: ids, the clearest first (the largest excess over its limit, the surest verdict); ``models``: of these
             cells, each once, in the same order.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__
+from harness.config.command_words import ENV, LIBRARY, OTHER_SIDE, SET, names_a_side, words_of
 from harness.domain.archive import OperatorRegistry
 from harness.domain.environment import Environment
 from harness.domain.fleet import PLAN_SCHEMA, FleetPlan, FleetReport, PlannedOptions
@@ -32,6 +33,8 @@ from harness.system.progress import Progress
 from harness.worker import wire
 
 OTHER_FOLDER = f"{WRITABLE}, or name another one with --into"
+# Key of an option -> how it is typed, of those that say how artifacts run.
+AGAIN = {"device": "--device", "profile": "--profile", "deadlines.floor_s": "--deadline"}
 PLAN, ANSWER = "plan.json", "fleet.json"
 STORE, RUNS, CACHE, UNPACKED = "store", "runs", "cache", "unpacked"
 
@@ -91,8 +94,8 @@ def plan_fleet(
     plan = FleetPlan(
         harness_version=__version__,
         store=store.name,
-        old=sides.settings.old,
-        new=sides.settings.new,
+        old=_name_of_side("old", sides),
+        new=_name_of_side("new", sides),
         releases=sides.releases,
         options=_options(options),
         settings=common.settings,
@@ -129,9 +132,7 @@ def load_plan(name: str, *, to_run: bool = False) -> PlannedFleet:
     path = Path(name)
     path = (path / PLAN if path.is_dir() else path).absolute()
     if not path.is_file():
-        raise RunDirError(
-            f"there is no plan {name}", "make one: python -m harness fleet plan STORE --old OLD --new NEW"
-        )
+        raise RunDirError(f"there is no plan {name}", "make one: fleet plan STORE --old OLD --new NEW")
     if to_run:
         require_own(path, hint="plan again: what a plan names is executed")
     try:
@@ -210,6 +211,28 @@ def _options(options: Options) -> PlannedOptions:
         environments=tuple(f"{name}={_absolute(path)}" for name, _, path in environments),
         libraries=tuple(_absolute(path) for path in options.libraries),
     )
+
+
+def _name_of_side(side: str, sides: Sides) -> str:
+    """Return what a side is called: as it was named; of an interpreter that is given for the side, its torch."""
+    spec = sides.environments[side].spec
+    named = sides.settings.old if side == "old" else sides.settings.new
+    return sides.registries[side].torch if spec.release is None and spec.name in OTHER_SIDE else named
+
+
+def sides_again(plan: FleetPlan) -> list[str]:
+    """Return the words that make another command ask the same two releases in the same way."""
+    said, overrides = plan.options, plan.options.overrides
+    given = {name.partition("=")[0] for name in said.environments}
+    named = {"old": plan.old, "new": plan.new, **overrides}
+    sides = [word for side in OTHER_SIDE if side not in given for word in (f"--{side}", str(named[side]))]
+    options = [
+        *((ENV, value) for value in said.environments),
+        *((LIBRARY, value) for value in said.libraries),
+        *((SET, value) for value in said.assignments if not names_a_side(SET, value)),
+        *((option, str(overrides[key])) for key, option in AGAIN.items() if key in overrides),
+    ]
+    return [*sides, *words_of(options)]
 
 
 def _absolute(path: str) -> str:

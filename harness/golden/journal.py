@@ -34,7 +34,7 @@ JOURNAL = "journal.jsonl"
 CONFLICT = (b"<<<<<<< ", b">>>>>>> ")
 MERGED = (
     "where two branches both accepted records, take one side of both files "
-    "(git checkout --ours golden/index.json golden/journal.jsonl), then python -m harness golden accept all --in-place "
+    "(git checkout --ours golden/index.json golden/journal.jsonl), then golden accept all --in-place "
     "--reason TEXT"
 )
 
@@ -325,7 +325,7 @@ def _finish(folder: Path) -> None:
         hint = f"look at {pending}; without it, and after git checkout {folder}, nothing was decided"
         raise GoldenError(error.message, hint) from error
     except OSError as error:
-        hint = "make it writable; python -m harness golden status finishes the decision then"
+        hint = "make it writable; golden status finishes the decision then"
         raise RunDirError(f"{folder} cannot be written: {refusal(error)}", hint) from error
 
 

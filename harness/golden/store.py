@@ -98,7 +98,7 @@ class GoldenStore:
         if unfinished(self.folder):
             raise GoldenError(
                 f"a decision about {self.folder} was cut off, or is being made",
-                "finish it: python -m harness golden status",
+                "finish it: golden status",
             )
         files = [self.folder / name for name in (JOURNAL, INDEX)]
         now = [path.read_bytes() if path.is_file() else None for path in files]
@@ -135,9 +135,7 @@ class GoldenStore:
         """
         entry = self.entries().get(model)
         if entry is None:
-            raise GoldenError(
-                f"there is no golden record of {model}", "propose one: python -m harness golden propose RUN"
-            )
+            raise GoldenError(f"there is no golden record of {model}", "propose one: golden propose RUN")
         folder = self.record_folder(model)
         record = accepted_record(folder, entry.sha256)
         made = (record.producer.torch, run_of(record))
@@ -325,7 +323,7 @@ class GoldenStore:
             record, sha256, _ = self.proposal(model)
             looked_at = compared.get(model, Compared(record=sha256, change=""))
             if looked_at.record != sha256:
-                raise GoldenError(f"the proposal for {model} is another one by now", "python -m harness golden diff")
+                raise GoldenError(f"the proposal for {model} is another one by now", "look at it: golden diff")
             decisions.append(_entry(action, record, sha256, why, change=looked_at.change))
         return decisions
 

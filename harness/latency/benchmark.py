@@ -22,10 +22,10 @@ from harness.errors import ConfigError
 from harness.latency import statistics
 from harness.latency.allocator import settled
 from harness.latency.common_slowdown import common_slowdown, with_own_parts
-from harness.latency.judging import Next, affordable, gate_verdicts, next_step, tolerated
+from harness.latency.judging import Next, affordable, gate_verdicts, next_step, tolerated, verdicts_beyond
 from harness.latency.looks import look_from
 from harness.latency.moderation import Prior, fit_prior
-from harness.latency.quantities import quantity_priors
+from harness.latency.quantities import OF_FIRST_ROUNDS, quantity_priors
 from harness.latency.rounds import FEWEST_CONTROLS, MeasuredRound, Round, control_every
 from harness.latency.spending import Candidate, further_rounds, next_round, side_by_side, total_s
 from harness.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
@@ -84,8 +84,9 @@ class BenchmarkState:
         self, measurement: LatencyMeasurement, policy: PolicySettings, *, confirm: bool, give_up: bool = False
     ) -> None:
         """Decide what comes next; ``give_up``: nothing, where a look finds the calls above the limit, surely or not."""
-        gates = tuple(gate_verdicts(measurement, policy).values())
         rounds, fresh = len(self.samples), len(self.fresh)
+        # What only is named has one look at fresh rounds; what fails a model goes on while it is open.
+        gates = tuple((gate_verdicts if fresh else verdicts_beyond)(measurement, policy).values())
         step = next_step(measurement, self.budget, rounds=rounds, fresh=fresh, gates=gates, further=True)
         self.next = Next.DONE if step is Next.CONFIRM and not confirm else step
         steady, is_look = measurement.steady, rounds == look_from(rounds, self.budget.looks)
@@ -330,7 +331,7 @@ def contest(
     }
     states = {name: BenchmarkState(model_budget(facts.plan, name, budget)) for name in contestants}
     policies = {name: model_policy(facts.plan, name).settings for name in contestants}
-    gated = any(policy.gates for policy in policies.values())
+    gated = any(policy.gating for policy in policies.values())
     first_rounds = extra_rounds(contestants, budget)
     deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
     time_left = _time_left(contestants, facts, effects, budget, profile, arms=tuple(arms))
@@ -338,8 +339,10 @@ def contest(
     at_look: dict[str, LatencyMeasurement] = {}
     folder, number = effects.folder(label.replace(" ", "-")), 0
     while unfinished := [name for name, state in states.items() if state.next is not Next.DONE]:
-        # The later rounds are for the steady call, and for what is gated.
-        wanted = extras and (gated or number < first_rounds)
+        # The later rounds are for the steady call, for what is gated, and for what they are to confirm.
+        confirmed = [name for name in unfinished if states[name].next is Next.CONFIRM]
+        asked = any(_is_suspected_beside(measurements[name], policies[name]) for name in confirmed)
+        wanted = extras and (gated or asked or number < first_rounds)
         kept = _kept(unfinished, requests, folder=folder, number=number, budget=budget, extras=wanted)
         names = kept or _chosen(
             states, measurements, contestants, time_left, time=time, planted=planted, confirm=confirm
@@ -384,6 +387,12 @@ def contest(
             found = at_look.get(name, LatencyMeasurement(model=name, samples=(), runtime=runtime))
             measurements[name] = replace(found, out_of_time=state.is_planned or time.is_more)
     return measurements
+
+
+def _is_suspected_beside(measurement: LatencyMeasurement, policy: PolicySettings) -> bool:
+    """Whether the search suspects what the first rounds alone measure, whatever fresh rounds say of it so far."""
+    found = verdicts_beyond(replace(measurement, fresh_quantities={}), policy)
+    return any(name.partition(":")[0] in OF_FIRST_ROUNDS for name in found)
 
 
 def _chosen(

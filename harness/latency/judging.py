@@ -15,11 +15,12 @@ from harness.domain.measurement import (
     signed_percent,
 )
 from harness.domain.outcome import Status
-from harness.domain.plan import COMMON, FLOOR, OWN, STEADY, LatencyBudget, PolicySettings
+from harness.domain.plan import FLOOR, OWN, LatencyBudget, PolicySettings
 from harness.domain.text import MIB, amount, counted, first_few
 from harness.domain.verdict import CellVerdict, Finding
 from harness.latency.looks import look_from
 from harness.latency.moderation import LEAST_MODELS
+from harness.quantities import COMMON, QUANTITIES, STEADY, quantity_words
 
 REGRESSED = "regressed"
 NOT_REGRESSED = "not regressed"
@@ -147,35 +148,11 @@ def next_step(
     return Next.CONFIRM if verdict == REGRESSED or gates else Next.DONE
 
 
-# quantity -> (kind of finding, words). ``new_shape`` stands for the quantity of every other input set.
-KINDS = {
-    "load": ("load_time", "load time"),
-    "first_calls": ("first_calls", "first calls"),
-    "call_0": ("first_calls", "call 0"),
-    "call_1": ("first_calls", "call 1"),
-    "mean": ("tail", "mean of a call"),
-    "p90": ("tail", "p90 of a call"),
-    "p99": ("tail", "p99 of a call"),
-    "request": ("throughput", "time per request of callers at once"),
-    "peak_rss": ("memory", "peak resident memory of load and first calls"),
-    "device_memory": ("memory", "peak device memory of load and first calls"),
-    "new_shape": ("new_shape", "first calls of input set"),
-    "replay": ("replay_time", "replay of the captured graph"),
-}
-# A smaller difference does not matter, however certain. Chosen.
-MIN_DIFFERENCE = {
-    "load": 5e-3,
-    "first_calls": 5e-3,
-    "call_0": 5e-3,
-    "call_1": 5e-3,
-    "new_shape": 5e-3,
-    "peak_rss": 16 * MIB,
-    "device_memory": 16 * MIB,
-}
-# These are reported once: the sum of the first calls covers each of them, the mean the p90, the p90 the p99.
-COVERED_BY = {"call_0": "first_calls", "call_1": "first_calls", "p90": "mean", "p99": "p90"}
 # Memory that grows by as much in every single round while the same call repeats; an allocator's arenas do so once.
 GROWTH_BYTES = MIB
+NOT_CONFIRMED = "; not confirmed by fresh process pairs"
+# A policy that weighs a kind by itself, and has no limit for it that fresh rounds would be asked about, is believed.
+TRUSTED = ("fail", "inconclusive")
 # The first calls at another shape cost as many warm ones more: recompiling costs ten and up, an allocation one or two.
 RECOMPILES = 10.0
 UNLIKE = 3.0
@@ -187,7 +164,7 @@ def limit_of(name: str, settings: PolicySettings) -> float | None:
 
 
 def is_beyond(name: str, measurement: LatencyMeasurement, limit: float | None) -> bool:
-    """Whether a quantity of a measurement is worth telling."""
+    """Whether a quantity of a measurement is worth telling: what fresh rounds put below its limit again is not."""
     quantity, _, input_set = name.partition(":")
     found = measurement.quantities[name]
     if quantity == "growth":
@@ -196,57 +173,74 @@ def is_beyond(name: str, measurement: LatencyMeasurement, limit: float | None) -
         return _recompiles(input_set, measurement) and found.old <= found.new / UNLIKE
     if limit is None or found.ratio is None:
         return False
-    return found.ratio.low > limit and found.new - found.old >= MIN_DIFFERENCE.get(quantity, 0.0)
+    least = QUANTITIES[quantity].least if quantity in QUANTITIES else 0.0
+    is_more = found.ratio.low > limit and found.new - found.old >= least
+    return is_more and _in_fresh_rounds(name, measurement, limit) != NOT_REGRESSED
+
+
+def _in_fresh_rounds(name: str, measurement: LatencyMeasurement, limit: float) -> str:
+    fresh = measurement.fresh_quantities.get(name)
+    return confirms(fresh.ratio if fresh is not None else None, limit)
 
 
 def _recompiles(input_set: str, measurement: LatencyMeasurement) -> bool:
     cost = measurement.quantities.get(f"new_shape:{input_set}")
-    dear = cost is not None and cost.new >= MIN_DIFFERENCE["new_shape"]
+    dear = cost is not None and cost.new >= QUANTITIES["new_shape"].least
     return dear and measurement.quantities[f"recompilation:{input_set}"].new >= RECOMPILES
 
 
-def gate_verdicts(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
-    """Return gated quantity beyond its limit -> REGRESSED where fresh rounds confirm that, UNDECIDED while it is open.
+def verdicts_beyond(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
+    """Return quantity beyond its limit -> REGRESSED where fresh rounds confirm that, UNDECIDED while it is open.
 
     What they clear is left out.
     """
-    verdicts: dict[str, str] = {}
-    for name in measurement.quantities:
-        limit = limit_of(name, settings)
-        if name.partition(":")[0] not in settings.gates or limit is None or not is_beyond(name, measurement, limit):
-            continue
-        fresh = measurement.fresh_quantities.get(name)
-        verdict = confirms(fresh.ratio if fresh is not None else None, limit)
-        if verdict != NOT_REGRESSED:
-            verdicts[name] = verdict
-    return verdicts
+    limits = {name: limit_of(name, settings) for name in measurement.quantities}
+    return {
+        name: _in_fresh_rounds(name, measurement, limit)
+        for name, limit in limits.items()
+        if limit is not None and is_beyond(name, measurement, limit)
+    }
+
+
+def gate_verdicts(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
+    """Return the same of those quantities alone whose limit fails a model."""
+    found = verdicts_beyond(measurement, settings)
+    return {name: verdict for name, verdict in found.items() if name.partition(":")[0] in settings.gating}
 
 
 def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings) -> Iterator[Finding]:
     """Yield what the quantities beside the steady call give reason to tell, those that fail the model first."""
-    for name, verdict in gate_verdicts(measurement, settings).items():
-        open_still = ("latency_undecided", "; fresh process pairs do not confirm it")
-        kind, more = ("latency", "") if verdict == REGRESSED else open_still
-        found = measurement.quantities[name]
-        yield Finding(
-            kind=kind,
-            message=_quantity_text(name, found, limit_of(name, settings)) + more,
-            size=_size(found),
-            detail=limit_detail(name, limit_of(name, settings)),
-        )
-    told = set()
-    for name in sorted(measurement.quantities, key=lambda name: list(KINDS).index(name) if name in KINDS else 0):
-        quantity, found = name.partition(":")[0], measurement.quantities[name]
-        limit = limit_of(name, settings)
-        if quantity not in KINDS or quantity in settings.gates or not is_beyond(name, measurement, limit):
+    gated = gate_verdicts(measurement, settings)
+    for name, verdict in gated.items():
+        kind, more = ("latency", "") if verdict == REGRESSED else ("latency_undecided", NOT_CONFIRMED)
+        yield _quantity_finding(kind, name, measurement, settings, more)
+    beyond = {name: verdict for name, verdict in verdicts_beyond(measurement, settings).items() if name not in gated}
+    order = list(QUANTITIES)
+    told: dict[str, str] = {}
+    for name in sorted(beyond, key=lambda name: order.index(name.partition(":")[0])):
+        measured = QUANTITIES[name.partition(":")[0]]
+        covering = told.get(measured.covered_by)
+        told[name] = REGRESSED if REGRESSED in (covering, beyond[name]) else UNDECIDED
+        if covering in (REGRESSED, beyond[name]):
             continue
-        told.add(quantity)
-        if COVERED_BY.get(quantity) not in told:
-            message = _quantity_text(name, found, limit)
-            yield Finding(kind=KINDS[quantity][0], message=message, size=_size(found), detail=limit_detail(name, limit))
+        sure = beyond[name] == REGRESSED or settings.severity.get(measured.kind) in TRUSTED
+        kind, more = (measured.kind, "") if sure else ("not_confirmed", NOT_CONFIRMED)
+        yield _quantity_finding(kind, name, measurement, settings, more)
     yield from _growth(measurement)
     yield from _recompilations(measurement)
     yield from _lost(measurement.missing)
+
+
+def _quantity_finding(
+    kind: str, name: str, measurement: LatencyMeasurement, settings: PolicySettings, more: str
+) -> Finding:
+    found, limit = measurement.quantities[name], limit_of(name, settings)
+    return Finding(
+        kind=kind,
+        message=_quantity_text(name, found, limit) + more,
+        size=_size(found),
+        detail=limit_detail(name, limit),
+    )
 
 
 def limit_detail(name: str, limit: float | None) -> dict[str, str]:
@@ -256,12 +250,6 @@ def limit_detail(name: str, limit: float | None) -> dict[str, str]:
 
 def _size(found: Quantity) -> float | None:
     return found.ratio.ratio if found.ratio is not None else None
-
-
-def quantity_words(name: str) -> str:
-    """Return what a reader calls a quantity, with the input set that its name has."""
-    quantity, _, input_set = name.partition(":")
-    return f"{KINDS[quantity][1]} {input_set}" if input_set else KINDS[quantity][1]
 
 
 def _quantity_text(name: str, found: Quantity, limit: float | None) -> str:
@@ -309,8 +297,8 @@ def judge_latency(
     The steady call fails it if its interval lies wholly above what is tolerated (the limit, and the floor), fresh
     rounds confirm it, and the old release does not differ from itself by as much. Where fresh rounds lie below the
     limit they are believed: the suspicion was chosen for its size, they were not. Under ``policy.latency = "own"`` such
-    a model passes only if its own part surely lies below the limit. Other quantities warn, or fail where policy gates
-    them and fresh rounds confirm it.
+    a model passes only if its own part surely lies below the limit. Other quantities are told, or fail it where
+    their limit gates and fresh rounds confirm it.
     """
     if measurement is not None and measurement.out_of_time and measurement.steady is None:
         message = f"steady latency was not looked at: time was over before its first {budget.looks[0]} rounds"

@@ -54,7 +54,7 @@ FILES = (ARTIFACT, INPUTS_BIN, INPUTS_INDEX, OUTPUTS_BIN, OUTPUTS_INDEX)
 # Far above what real bundles have; what is not listed may be as large as the file.
 LARGEST = {DESCRIPTION: 4 << 20, INPUTS_INDEX: 32 << 20, OUTPUTS_INDEX: 32 << 20}
 CHUNK_BYTES = 1 << 20
-AGAIN = "copy it again, or have it made again: python -m harness pack"
+AGAIN = "copy it again, or have it made again: pack"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can hold
 MODE = 0o100644 << 16
 GOLDEN, REPEAT, THREADS, REFERENCE = RUNS = ("golden", "repeat", "threads", "reference")

@@ -190,7 +190,7 @@ def _listed(paths: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, l
             yield root, files
 
 
-INSPECT: Final = "python -m harness inspect says more"
+INSPECT: Final = "inspect says more"
 NOT_THERE: Final = "paths are relative to the manifest"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.decision.commands import is_red, rerun_command
+from harness.decision.counting import cell_word
 from harness.domain.outcome import Status
 from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
 from harness.domain.report import RunReport
@@ -100,7 +101,7 @@ def _cell_item(report: RunReport, row: RowVerdict, cell: CellVerdict, *, directo
     rerun = rerun_command(report, cell.cell)
     named = f"{visible(cell.model)}, {visible(scenario_words(cell.scenario))}"
     words = f"{named}: {prose(cell_words(cell, row.reason))}"
-    outcome, text, why = Outcome.SKIP, "", f"{cell.status.value}: {words}"
+    outcome, text, why = Outcome.SKIP, "", f"{cell_word(cell)}: {words}"
     if cell.status is Status.XPASS:
         outcome, why = Outcome.XPASS, words
     elif is_red(cell):

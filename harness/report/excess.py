@@ -6,18 +6,23 @@ from dataclasses import dataclass
 
 from harness.decision.causes import excess_of
 from harness.decision.commands import is_red
+from harness.decision.counting import OVER_LIMIT, UNDECIDED, cell_word, is_over
 from harness.decision.enforce import COMPARED
+from harness.domain.findings import Severity, weight
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate, signed_percent
 from harness.domain.outcome import Status
-from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget
+from harness.domain.plan import INITIALIZATION_LIMIT, LatencyBudget
 from harness.domain.report import RunReport, ScenarioReport
 from harness.domain.text import prose
 from harness.domain.verdict import CellVerdict
+from harness.quantities import INITIALIZATION, STEADY
 from harness.report.text.table import TableRow, table_rows
 from harness.report.words.phrases import STATUS_ORDER, percent, scenario_words, seconds_pair
 from harness.report.words.quantities import limits_of, quantity_rows
 from harness.report.words.red_cells import finding_words
 from harness.startup.judging import slow_start
+
+NOT_CONFIRMED = "not confirmed"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +31,7 @@ class OverLimit:
 
     Attributes:
         words: what and by how much; ``limit``: how much is accepted, empty where nothing is.
+        standing: what that comes to: the word of its cell, of what passes whether fresh rounds confirm it.
         factor: the excess as a factor of what is accepted: +6 % of +3 % is 2.0; None where nothing is accepted.
         cell: its id; ``fails``: whether it keeps the run from being green.
     """
@@ -35,6 +41,7 @@ class OverLimit:
     factor: float | None
     cell: str
     fails: bool
+    standing: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,14 +53,8 @@ class ModelExcess:
 
     @property
     def undecided(self) -> bool:
-        """Whether something of it could not be decided, also where that leaves its row a PASS."""
-        cells = self.row.verdict.cells if self.row.verdict is not None else ()
-        return any(cell.status is Status.INCONCLUSIVE for cell in cells)
-
-    @property
-    def status_word(self) -> str:
-        """The status of its row; ``undecided`` where it is a PASS only because what is undecided does not decide."""
-        return "undecided" if self.row.status is Status.PASS and self.undecided else self.row.status_word
+        """Whether it could not be decided, or something of it where that leaves its row a PASS."""
+        return self.row.status_word in (Status.INCONCLUSIVE.value, UNDECIDED)
 
 
 def by_excess(report: RunReport) -> tuple[ModelExcess, ...]:
@@ -100,7 +101,17 @@ def _of_times(cell: CellVerdict, latency: LatencyMeasurement, limits: Mapping[st
                 factor=(row.ratio.ratio - 1) / (limit - 1) if limit > 1 else None,
                 cell=cell.cell,
                 fails=cell.status is Status.FAIL and steady and is_red(cell),
+                standing=cell_word(cell) if steady else _standing(cell, row.name),
             )
+
+
+def _standing(cell: CellVerdict, quantity: str) -> str:
+    """Return what comes of one quantity beside the steady call that is beyond its limit."""
+    told = [item for item in cell.findings if item.detail.get("quantity") == quantity]
+    weights = {weight(cell, item.kind) for item in told}
+    if Severity.FAIL in weights or Severity.INCONCLUSIVE in weights:
+        return cell_word(cell)
+    return OVER_LIMIT if not told or any(is_over(cell, item) for item in told) else NOT_CONFIRMED
 
 
 def _of_cell(cell: CellVerdict, row: TableRow, report: RunReport) -> OverLimit:
@@ -115,6 +126,7 @@ def _of_cell(cell: CellVerdict, row: TableRow, report: RunReport) -> OverLimit:
         factor=factor,
         cell=cell.cell,
         fails=True,
+        standing=cell_word(cell),
     )
 
 

@@ -22,7 +22,6 @@ from harness.run.options import (
     other_policy,
     own_command,
     read_waivers,
-    shown_path,
 )
 from harness.run.pipeline import run
 from harness.run.plan import ending_at, make_plan
@@ -107,8 +106,7 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
             golden=records_of(plan, options),
             waivers=read_waivers(options.project, plan.settings),
             today=clock.today(),
-            command=own_command(),
-            rerun_prefix=f"{own_command()} rerun {shlex.quote(shown_path(run_dir.path))}",
+            command=own_command(options.project),
         )
     except KeyboardInterrupt:
         progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}{options.out_again}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.decision.causes import with_causes
+from harness.decision.commands import at_home
 from harness.diagnosis.explanation import with_later
 from harness.domain.plan import Plan
 from harness.domain.releases import Matrix
@@ -17,7 +18,7 @@ from harness.report.formats import RUN, Shown, ShownRun
 from harness.report.json.report import load_report
 from harness.report.json.results import load_matrix
 from harness.run.baseline import beside, earlier_runs, read_baseline
-from harness.run.options import Options, shown_path
+from harness.run.options import Options, own_command, shown_path
 from harness.run.report.trace import read_trace
 from harness.store import codec
 from harness.store.explanations import kept
@@ -38,8 +39,11 @@ class Finished:
     project: Path = Path()
 
 
-def stored_report(folder: Path) -> RunReport:
+def stored_report(folder: Path, *, program: str = "") -> RunReport:
     """Return the report of a finished run, with what searches have found about its cells since.
+
+    Args:
+        program: what its commands begin with here, see ``own_command``; empty: as it says itself.
 
     Raises:
         RunDirError: it was interrupted before a report was written, or the report is damaged.
@@ -50,7 +54,7 @@ def stored_report(folder: Path) -> RunReport:
         if search:
             raise RunDirError(f"{folder} is a run of {search}, which judges nothing", "name a run of compat")
         raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
-    report = load_report(path.read_bytes(), file=str(path))
+    report = at_home(load_report(path.read_bytes(), file=str(path)), program=program, folder=str(folder.absolute()))
     return with_causes(replace(report, explained=with_later(report.explained, kept(folder))))
 
 
@@ -65,7 +69,7 @@ def read_report(
         RunDirError: it was interrupted before a report was written, or the report is damaged.
     """
     folder = find_run(options.reports, run_name, with_report=True)
-    report = stored_report(folder)
+    report = stored_report(folder, program=own_command(options.project))
     matrix = None
     if matrix_file is not None:
         try:

@@ -18,7 +18,7 @@ from harness.domain.verdict import Cause
 from harness.errors import RunDirError
 from harness.run.baseline import beside, read_baseline
 from harness.run.files import Finished, read_report
-from harness.run.options import Options, own_command, settings_of, shown_path, waivers_in, waivers_path
+from harness.run.options import Options, own_command, settings_of, waivers_in, waivers_path
 from harness.store.run_folder import LAST, REPORT, begun_since
 from harness.system import clock
 
@@ -94,9 +94,9 @@ def _with_reruns(report: RunReport, folder: Path, options: Options) -> RunReport
     """Return the report with commands that repeat its cells under this policy, and what is to be timed again for it."""
     regated = report.policy.regated if report.policy is not None else None
     changed = [change for change in regated.changes if change.now in RED] if regated is not None else []
-    policy = f" --policy {shlex.quote(options.policy)}" if options.policy is not None else ""
+    policy = f" --policy {shlex.quote(str(Path(options.policy).absolute()))}" if options.policy is not None else ""
     policy += "".join(f" --set {shlex.quote(text.removeprefix('policy.'))}" for text in options.assignments)
-    begin = f"{own_command()} rerun {shlex.quote(shown_path(folder))}"
+    begin = own_command(options.project, "rerun", str(folder.absolute()))
     commands = {cell: f"{command}{policy}" for cell, command in report.rerun.items()}
     for change in changed:
         longer = " --latency thorough" if change.cell.split("/")[2:3] == ["latency"] else ""

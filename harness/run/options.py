@@ -3,7 +3,6 @@
 import math
 import os
 import shlex
-import shutil
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import harness
 from harness.config.assignments import assigned, merged
 from harness.config.load import load_settings
 from harness.config.policy import IN_CONFIG, parse_policy
@@ -34,6 +34,7 @@ from harness.system.load import quota
 from harness.system.progress import Progress
 
 CONFIG = "pyproject.toml"
+INSTALLED = ("site-packages", "dist-packages")
 # What a policy may weigh otherwise; findings about waivers follow ``policy.unused_waivers``.
 KINDS = tuple(kind for kind in SEVERITY if kind not in WAIVER_KINDS)
 
@@ -229,14 +230,26 @@ def waivers_in(path: Path, settings: Settings, *, needed: bool = True) -> tuple[
     return found
 
 
-def own_command() -> str:
-    """Return how a user starts this very program again: ``python -m harness``, or the path of its interpreter.
+def own_command(project: Path, *words: str) -> str:
+    """Return a command of this very program, as it runs from any folder of this machine's shells.
 
-    Inside a nox session ``python`` is the session's; in the shell of the user who reads this it is not.
+    It names the interpreter, or the console script that was called, and the project: none depends on where it is typed
+    nor on what ``python`` is there. Every command that is printed begins with it.
+
+    Args:
+        words: what follows, each as the program is to get it; none: what commands begin with.
     """
-    on_path = shutil.which("python") if "NOX_CURRENT_SESSION" not in os.environ else None
-    same = on_path is not None and Path(on_path).absolute() == Path(sys.executable).absolute()
-    return f"{'python' if same else shlex.quote(shown_path(Path(sys.executable).absolute()))} -m harness"
+    return shlex.join([*started_by(), "--project", str(project.absolute()), *words])
+
+
+def started_by() -> list[str]:
+    """Return the words that start this program from any folder."""
+    script = Path(sys.argv[0] if sys.argv else "")
+    if script.name.startswith("torchscript-gate") and script.is_file():
+        return [str(script.absolute())]
+    python, package = str(Path(sys.executable).absolute()), Path(harness.__file__).absolute().parent
+    # Python finds what is installed wherever one is; a checkout it finds by its path.
+    return [python, "-m", "harness"] if package.parent.name in INSTALLED else [python, str(package)]
 
 
 def shown_path(path: Path) -> str:

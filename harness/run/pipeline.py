@@ -67,13 +67,11 @@ def run(
     waivers: tuple[Waiver, ...] = (),
     today: date,
     command: str,
-    rerun_prefix: str,
 ) -> RunReport:
     """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused.
 
     Args:
-        command: how this program is started.
-        rerun_prefix: the command that repeats one cell, without the cell.
+        command: what every command about the run begins with.
 
     Raises:
         EnvironmentUnavailable: an environment could not be provisioned.
@@ -92,7 +90,6 @@ def run(
             started_at=started_at.isoformat(timespec="seconds"),
             wall_ns=(begin_ns, clock.monotonic_ns()),
             command=command,
-            rerun_prefix=rerun_prefix,
         )
 
 

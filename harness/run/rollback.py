@@ -11,10 +11,11 @@ from harness.config.command_words import (
     MODELS,
     OTHER_SIDE,
     REPEATED,
-    around_verb,
+    from_anywhere,
     kept,
     names_a_side,
     side_options,
+    words_of,
 )
 from harness.correctness.compare import compare_alone
 from harness.decision.alone import judge_one, why_not_made
@@ -56,6 +57,7 @@ def rollback_command(
     model: str,
     artifacts: str = "",
     written: tuple[str, str] = ("", ""),
+    here: str = "",
 ) -> str:
     """Return the command that exports ``model`` on the side ``old`` and loads it on the side ``new``.
 
@@ -65,13 +67,13 @@ def rollback_command(
         artifacts: a manifest of the file that the later release has saved, where no declaration makes one.
         written: what the run's configuration and command line call ``old`` and ``new``, a release or the NAME of an
             interpreter; NAMEs of libraries may refer to it. Empty: nothing.
+        here: the working directory in which the arguments were typed.
     """
     names = [name for name in REPEATED if not artifacts or name not in MODELS]
-    before, after = around_verb([_turned(*option) for option in kept(arguments, names) if not names_a_side(*option)])
-    if artifacts:
-        after += ["--artifacts", artifacts]
-    sides = [*side_options("old", old, written[0]), *side_options("new", new, written[1])]
-    asked = [*before, "compat", *sides, *after, "-k", model, "--scenario", "alone"]
+    options = [_turned(*option) for option in kept(arguments, names, here=here) if not names_a_side(*option)]
+    options += [("--artifacts", from_anywhere("--artifacts", artifacts, here))] if artifacts else []
+    sides = [*side_options("old", old, written[0], here=here), *side_options("new", new, written[1], here=here)]
+    asked = ["compat", *sides, *words_of(options), "-k", model, "--scenario", "alone"]
     return f"{command} {shlex.join(asked)}"
 
 
@@ -263,6 +265,7 @@ def with_commands(report: RollbackReport, facts: ExportedByBoth, command: str) -
             model=item.model,
             artifacts=str(manifest_beside(artifact)) if artifact is not None else "",
             written=(plan.settings.new, plan.settings.old),
+            here=str(Path.cwd()),
         )
         return replace(item, command=text)
 

@@ -4,7 +4,7 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from harness.config.command_words import REPEATED, around_verb, kept, names_a_side, side_options
+from harness.config.command_words import REPEATED, kept, names_a_side, side_options, words_of
 from harness.domain.migration import MigrationOutcome, RunMigration
 from harness.domain.models import ArtifactKind
 from harness.errors import GateError
@@ -36,7 +36,7 @@ def _taken_out(facts: Decided, effects: Effects) -> RunMigration:
     name = effects.environments["new"].name
     models = [model.name for model in facts.plan.models if model.kind is ArtifactKind.TORCHSCRIPT]
     left = tuple(model.name for model in facts.plan.models if model.name not in models)
-    loader = Loader(name=facts.plan.settings.new or name, side="new")
+    loader = Loader(name=facts.plan.settings.new or name, side="new", torch=facts.fingerprints["new"].torch)
     ends = {
         model: said
         for model in models
@@ -72,7 +72,10 @@ def with_command(found: RunMigration, facts: Provisioned, command: str) -> RunMi
     plan = facts.plan
     if plan.old is None or not found.models:
         return found
-    options = [option for option in kept(plan.arguments, (*REPEATED, "-k")) if not names_a_side(*option)]
-    before, after = around_verb(options)
-    sides = [*side_options("old", plan.old, plan.settings.old), *side_options("new", plan.new, plan.settings.new)]
-    return replace(found, command=f"{command} {shlex.join([*before, 'migrate', *sides, *after])}")
+    here = str(Path.cwd())
+    options = [option for option in kept(plan.arguments, (*REPEATED, "-k"), here=here) if not names_a_side(*option)]
+    sides = [
+        *side_options("old", plan.old, plan.settings.old, here=here),
+        *side_options("new", plan.new, plan.settings.new, here=here),
+    ]
+    return replace(found, command=f"{command} {shlex.join(['migrate', *sides, *words_of(options)])}")

@@ -12,11 +12,12 @@ from harness.domain.findings import SEVERITY, WORST_FIRST, Severity, status_of
 from harness.domain.hang import Evidence
 from harness.domain.measurement import signed_percent
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import INITIALIZATION, INITIALIZATION_FLOOR_S
+from harness.domain.plan import INITIALIZATION_FLOOR_S
 from harness.domain.probe import ModelResult
 from harness.domain.text import amount, error_line, joined, times_of
 from harness.domain.verdict import CellVerdict, Finding
 from harness.hang.story import failure_finding, meaning_of
+from harness.quantities import INITIALIZATION
 from harness.startup.attribution import attribution_words, change_of, change_words
 from harness.startup.rates import Change
 from harness.worker import wire

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from harness.config.policy import model_policy
 from harness.domain.outcome import Outcome
-from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT
+from harness.domain.plan import INITIALIZATION_LIMIT
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import Finding
 from harness.probing.facts import GroupRun, Started
+from harness.quantities import INITIALIZATION
 from harness.scenarios import INITIALIZATIONS
 from harness.startup.judging import slow_start
 from harness.startup.measures import busy_s, wall_s

@@ -247,7 +247,7 @@ def _other_needs(
             weight=Weight.DOUBT if loops else Weight.NOTE,
             subject=name,
             text=f"{RUNS_AT_LOAD}, and loops: it may never return" if loops else RUNS_AT_LOAD,
-            what_to_do="load it once under a deadline: python -m harness compat" if loops else "",
+            what_to_do="load it once under a deadline: compat" if loops else "",
         )
     if facts.format is ArchiveFormat.MOBILE:
         text = "the bytecode of the lite interpreter is not read; this is about torch.jit.load"

@@ -14,10 +14,11 @@ from harness.tensors.trees import Tree
 
 @dataclass(frozen=True, kw_only=True)
 class Loader:
-    """A release: the name that the user gave it, and the one by which the runner knows it."""
+    """A release: the name that the user gave it, the one by which the runner knows it, and its torch."""
 
     name: str
     side: str
+    torch: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +102,7 @@ class Tried:
     """One artifact.
 
     Attributes:
-        release: name of the one that converts.
+        release: name of the one that converts; ``torch``: its version, empty where nobody knows.
         stopped: why nothing was tried, with its kind; empty where something was.
         input_sets: of its requests; ``requests``: name -> tree of the arguments, of those to ``forward``.
         reset: the method that callers call before each request; None without one.
@@ -118,6 +119,7 @@ class Tried:
 
     model: str
     release: str
+    torch: str = ""
     stopped: tuple[str, str] = ("", "")
     input_sets: tuple[InputSet, ...] = ()
     requests: Mapping[str, Tree] = field(default_factory=dict)

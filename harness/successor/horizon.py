@@ -1,10 +1,10 @@
 """Which releases will still load an artifact, and what it became: what reading both without torch says. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from harness.domain.archive import ArchiveFacts, OperatorRegistry
 from harness.domain.migration import Horizon, Loading
-from harness.domain.prediction import StaticVerdict
+from harness.domain.prediction import Prediction, StaticVerdict
 from harness.domain.text import prose
 from harness.static.judging import deciding
 from harness.static.predict import OPERATOR_MISSING, predict
@@ -16,6 +16,9 @@ def horizon(
     program: ArchiveFacts | None,
     registries: Mapping[str, OperatorRegistry],
     exporter: OperatorRegistry | None,
+    *,
+    loaded: Collection[str] = (),
+    program_loaded: Collection[str] = (),
 ) -> Horizon | None:
     """Return what is known of the releases that still load an artifact; None where nothing could be read.
 
@@ -23,6 +26,7 @@ def horizon(
         archive: TorchScript; ``program``: the ``.pt2`` that was written. None of what is not there, or not legible.
         registries: by the name of the release, of all that were asked.
         exporter: of the release whose operators the archive's calls mean.
+        loaded: releases in which the archive was seen to load, whatever reading says; ``program_loaded``: likewise.
     """
     if not registries or (archive is None and program is None):
         return None
@@ -31,8 +35,10 @@ def horizon(
     findings = verdicts[newest].findings if newest in verdicts else ()
     used = dict.fromkeys(use.name for use in archive.operators) if archive is not None else ()
     return Horizon(
-        archive=tuple(_loading(name, verdict) for name, verdict in verdicts.items()),
-        program=tuple(_loading(name, verdict) for name, verdict in _verdicts(program, registries, exporter)),
+        archive=tuple(_loading(name, verdict, loaded) for name, verdict in verdicts.items()),
+        program=tuple(
+            _loading(name, verdict, program_loaded) for name, verdict in _verdicts(program, registries, exporter)
+        ),
         newest=newest,
         gone=tuple(dict.fromkeys(one.subject for one in findings if one.kind == OPERATOR_MISSING)),
         deprecated=deprecated_in(
@@ -51,7 +57,9 @@ def _verdicts(
             yield name, predict(facts, sides)["new"]
 
 
-def _loading(release: str, verdict: StaticVerdict) -> Loading:
+def _loading(release: str, verdict: StaticVerdict, loaded: Collection[str]) -> Loading:
+    if release in loaded:
+        return Loading(release=release, prediction=Prediction.LOADS)
     why = next(iter(deciding(verdict)), None)
     operator = why.subject if why is not None and "::" in why.subject else ""
     words = f"{operator}: {why.text}" if why is not None and operator else why.text if why is not None else ""

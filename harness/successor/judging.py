@@ -244,7 +244,7 @@ def _fixed(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         fixed = differing(tried.requests[tried.example], tried.requests[refused[0]])
     if not fixed:
         return None
-    kind, cure = dimension_cure(fixed, tried.release)
+    kind, cure = dimension_cure(fixed, tried.torch or tried.release)
     return replace(
         model,
         outcome=Migrated.FIXED,
@@ -267,7 +267,7 @@ def dimension_cure(fixed: Sequence[Dimension], release: str) -> tuple[str, str]:
     """Return what is fixed, in a stable word, and how to keep it open.
 
     Args:
-        release: the one that converts.
+        release: torch of the one that converts; of what is no version nothing is known.
     """
     sizes = [one for one in fixed if one.axis is not None]
     if not sizes:
@@ -280,9 +280,8 @@ def dimension_cure(fixed: Sequence[Dimension], release: str) -> tuple[str, str]:
             "size of 1",
             "give a request with 2 or more there as well: a size of 1 in the example becomes a constant",
         )
-    newer = (
-        "" if line_of(release) >= KEEPS_SIZES_OPEN else "convert in a release that keeps sizes open (2.15.0 does), or "
-    )
+    fixes_them = (0, 0) < line_of(release) < KEEPS_SIZES_OPEN
+    newer = "convert in a release that keeps sizes open (2.15.0 does), or " if fixes_them else ""
     dim = f"{{{sizes[0].axis}: torch.export.Dim('batch')}} for {sizes[0].argument}"
     return "size", f"{newer}torch.export.export(module, args, dynamic_shapes=...) with {dim}"
 

@@ -47,7 +47,7 @@ def try_all(
     way = _Way(facts, loaders, effects, rewritten)
     exports = [export for name, export in facts.exports.items() if rewritten is None or name in rewritten.archives]
     effects.runner.preload(loaders[0].side, (CONVERTING, RUNNING))
-    tried = way.each("convert", way.convert, [_begun(export, facts, loaders[0].name) for export in exports])
+    tried = way.each("convert", way.convert, [_begun(export, facts, loaders[0]) for export in exports])
     for loader in loaders:
         if loader is not loaders[0]:
             effects.runner.preload(loader.side, (RUNNING,))
@@ -63,10 +63,10 @@ def try_all(
     return tried
 
 
-def _begun(export: Export, facts: Answered, release: str) -> Tried:
+def _begun(export: Export, facts: Answered, loader: Loader) -> Tried:
     """Return the first facts of a model: its requests, or why it cannot be tried."""
     name, artifact = export.declaration.name, export.artifact
-    begun = Tried(model=name, release=release)
+    begun = Tried(model=name, release=loader.name, torch=loader.torch)
     if artifact is None:
         failure = export.failure
         said = f"{failure.type}: {failure.first_line}" if failure is not None else export.outcome.value

@@ -25,7 +25,7 @@ LAYERS = (
     ("system",),
     ("worker",),
     ("domain",),
-    ("devices",),
+    ("devices", "quantities"),
     ("errors", "__init__"),
 )
 # Who may import whom on its own line, and what for.
@@ -45,7 +45,7 @@ PEERS = {
     ("static", "hang"): "a prediction is held against the failure that was seen",
 }
 # Pure: a function of its arguments. No files, no processes, no clocks, no chance, and nothing impure is imported.
-PURE_ROOMS = ("domain", "archive", "search", "config", "settings", "scenarios", "devices", "report")
+PURE_ROOMS = ("domain", "archive", "search", "config", "settings", "scenarios", "devices", "quantities", "report")
 PURE_MODULES = (
     "correctness.elementwise",
     "correctness.judging",
@@ -59,6 +59,7 @@ PURE_MODULES = (
     "decision.causes",
     "decision.cells",
     "decision.commands",
+    "decision.counting",
     "decision.demands",
     "decision.enforce",
     "decision.decide",

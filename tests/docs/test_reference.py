@@ -9,25 +9,30 @@ from pathlib import Path
 from harness import errors
 from harness.config.schema import BUDGET_DEFAULTS, DTYPES, TOP, Table
 from harness.correctness.tolerances import FACTORS
-from harness.domain.findings import SEVERITY
+from harness.domain.findings import SEVERITY, Severity
 from harness.domain.outcome import Decision, Status
 from harness.domain.plan import (
     CAPTURE_MODES,
-    INITIALIZATION,
     INITIALIZATION_LIMIT,
     NO_QUANTITIES,
-    QUANTITY_LIMITS,
     RUNTIMES,
-    STEADY,
     Deadlines,
     LatencyBudget,
     PolicySettings,
     Settings,
 )
+from harness.quantities import (
+    COMMON,
+    INITIALIZATION,
+    OTHERS_BY_DEFAULT,
+    QUANTITIES,
+    QUANTITY_LIMITS,
+    STEADY,
+    Beyond,
+)
 from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS, STAGGER_MS, UPDATES
 from harness.environments.pythons import LAST_KNOWN_RELEASE, WHEELS, python_range, write_minor
 from harness.errors import ExitCode, GateError
-from harness.latency.judging import KINDS
 from harness.settings.mitigations import MITIGATIONS
 from harness.settings.table import Kind, Row, of_kind
 from harness.worker import wire
@@ -109,11 +114,37 @@ def test_the_limits_of_the_configuration_page_are_those_of_the_code() -> None:
     }
 
 
+def test_what_each_limit_does_is_that_of_the_code() -> None:
+    rows = re.findall(r"^\| ([^|]*) \| (blocks|named) \| blocks \|$", read(GUIDE / "configuration.md"), re.MULTILINE)
+    written = {name: does for names, does in rows for name in names.split(", ")}
+    others = {quantity.by_default for quantity in QUANTITIES.values()} | {OTHERS_BY_DEFAULT[INITIALIZATION]}
+    assert others == {written.pop("all others below")}
+    assert written == {name: does for name, does in OTHERS_BY_DEFAULT.items() if name != INITIALIZATION}
+    weights = {STEADY: "latency", COMMON: "common_slowdown", INITIALIZATION: "initialization_time"}
+    does = {Beyond.BLOCKS: Severity.FAIL, Beyond.NAMED: Severity.NAMED}
+    assert {name: SEVERITY[kind] for name, kind in weights.items()} == {
+        n: does[d] for n, d in OTHERS_BY_DEFAULT.items()
+    }
+    assert all(SEVERITY[quantity.kind] is does[quantity.by_default] for quantity in QUANTITIES.values())
+
+
 def test_every_finding_about_latency_is_reported_with_its_weight() -> None:
     section = read(GUIDE / "how-verdicts-are-made.md").partition("\n## Latency\n")[2].partition("\n## ")[0]
     written = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|", section, re.MULTILINE))
-    words = {"fail": "FAIL", "inconclusive": "INCONCLUSIVE", "warn": "warning", "info": "PASS, reported"}
-    kinds = {kind for kind, _ in KINDS.values()} | {"memory_growth", "recompilation", "recompiles", "quantity_lost"}
+    words = {
+        "fail": "FAIL",
+        "inconclusive": "INCONCLUSIVE",
+        "named": "named",
+        "warn": "warning",
+        "info": "PASS, reported",
+    }
+    kinds = {quantity.kind for quantity in QUANTITIES.values()} | {
+        "memory_growth",
+        "recompilation",
+        "recompiles",
+        "quantity_lost",
+        "not_confirmed",
+    }
     kinds |= {"latency", "latency_undecided", "not_measured", "common_slowdown"}
     assert written == {kind: words[SEVERITY[kind]] for kind in kinds}
 

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-import sys
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -117,19 +117,20 @@ def _plan(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.fleet.plan import plan_fleet
     from harness.fleet.planning import times_of
     from harness.report.formats import ShownFleetPlan
-    from harness.run.options import own_command, shown_path
+    from harness.run.options import own_command
     from harness.system.progress import Progress
 
     within_s = seconds_of(parsed.within, "--within") if parsed.within is not None else None
+    options = options_of(parsed, arguments)
     planned = plan_fleet(
-        options_of(parsed, arguments),
+        options,
         parsed.store,
         into=Path(parsed.into).absolute(),
         manifest=parsed.manifest,
         within_s=within_s,
         progress=Progress(),
     )
-    command = f"{own_command()} fleet run {shown_path(planned.folder)}"
+    command = own_command(options.project, "fleet", "run", str(planned.folder))
     one = ShownFleetPlan(plan=planned.plan, times=times_of(planned.plan), command=command)
     say(FLEET_PLAN.render(parsed.format, one, shown()))
     return ExitCode.COMPATIBLE
@@ -158,16 +159,16 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     done = run_shard(
         options, planned, shard=shard, known_elsewhere=known_elsewhere, trust=parsed.trust, progress=Progress()
     )
-    say(render_shard(done, again=_answering(folder, planned.folder), width=width()))
+    say(render_shard(done, again=_answering(options.project, folder, planned.folder), width=width()))
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
 
 
-def _answering(folder: Path, part: Path) -> str:
+def _answering(project: Path, folder: Path, part: Path) -> str:
     """Return the command that shows the answer of a fleet in ``folder`` after something was done in ``part``."""
-    from harness.run.options import own_command, shown_path
+    from harness.run.options import own_command
 
-    words = f"report {shown_path(folder)}" if part == folder else f"merge {shown_path(folder)} {shown_path(part)}"
-    return f"{own_command()} fleet {words}"
+    words = ("report", str(folder)) if part == folder else ("merge", str(folder), str(part))
+    return own_command(project, "fleet", *words)
 
 
 def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -183,7 +184,7 @@ def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     planned = load_plan(parsed.plan, to_run=True)
     options = options_of(parsed, arguments)
     done = run_on_ray(options, planned, address=parsed.on, parts=parsed.parts, trust=parsed.trust, progress=Progress())
-    say(render_shard(done, again=_answering(planned.folder, planned.folder), width=width()))
+    say(render_shard(done, again=_answering(options.project, planned.folder, planned.folder), width=width()))
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
 
 
@@ -198,16 +199,17 @@ def _time_more(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         raise ConfigError("--more goes on with all runs of a folder", "leave --shard out")
     whole, planned = load_plan(parsed.plan), load_plan(parsed.into or parsed.plan, to_run=True)
     more_s = seconds_of(parsed.more, "--more")
-    done = time_more(options_of(parsed, arguments), planned, more_s=more_s, trust=parsed.trust, progress=Progress())
-    say(render_more(done, again=_answering(whole.folder, planned.folder), width=width()))
+    options = options_of(parsed, arguments)
+    done = time_more(options, planned, more_s=more_s, trust=parsed.trust, progress=Progress())
+    say(render_more(done, again=_answering(options.project, whole.folder, planned.folder), width=width()))
     return ExitCode.COMPATIBLE
 
 
 def _job(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    from harness.fleet.engines.jobs import SHARDS, Job, Pods, kubernetes, limit_s, slurm
+    from harness.fleet.engines.jobs import MODULE, SHARDS, Job, Pods, kubernetes, limit_s, slurm
     from harness.fleet.plan import PLAN, load_plan
     from harness.fleet.planning import usual_machines
-    from harness.run.options import own_command, shown_path
+    from harness.run.options import own_command, started_by
     from harness.system.progress import Progress
 
     planned = load_plan(parsed.plan)
@@ -215,11 +217,12 @@ def _job(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     if shards < 1:
         raise ConfigError(f"--shards {shards}: expected a number from 1", "such as 8")
     found = (planned.folder / PLAN).stat()
+    is_here = parsed.on == "slurm" and not parsed.python
     job = Job(
         folder=Path(os.path.realpath(planned.folder)),  # as the project: below it, whatever link led here
         shards=shards,
         limit_s=limit_s(planned.plan, shards),
-        python=parsed.python or (sys.executable if parsed.on == "slurm" else "python3"),
+        program=tuple(started_by()) if is_here else (parsed.python or "python3", *MODULE),
         working_dir=options_of(parsed, arguments).project,
         owner=(found.st_uid, found.st_gid),
         trust=parsed.trust,
@@ -242,8 +245,8 @@ def _job(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
             environments=parsed.environments,
         )
         say(kubernetes(job, pods))
-    folder = shown_path(planned.folder)
-    Progress().note(f"afterwards: {own_command()} fleet merge {folder} {folder}/{SHARDS}/*")
+    merge = own_command(job.working_dir, "fleet", "merge", str(planned.folder))
+    Progress().note(f"afterwards: {merge} {shlex.quote(str(planned.folder / SHARDS))}/*")
     return ExitCode.COMPATIBLE
 
 
@@ -252,18 +255,19 @@ def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.fleet.answer.since import with_since
     from harness.fleet.plan import earlier_answer, load_plan
     from harness.fleet.results import WRITABLE
-    from harness.run.options import own_command, shown_path
+    from harness.run.options import own_command
     from harness.store.codec import write_atomically
     from harness.system.progress import Progress
 
     planned = load_plan(parsed.plan)
     others = getattr(parsed, "others", ())
     earlier = [earlier_answer(name) for name in parsed.since]
-    merged, taken = merge(planned, options_of(parsed, arguments), others)
+    options = options_of(parsed, arguments)
+    merged, taken = merge(planned, options, others)
     answer = with_since(merged.answer, earlier)
     if others:
         Progress().note(f"{taken} results taken over")
-    where = f"{own_command()} fleet report {shown_path(planned.folder)}"
+    where = own_command(options.project, "fleet", "report", str(planned.folder))
     for name, text in FLEET.rendered_files(answer, shown(where)):
         write_atomically(planned.folder / name, text, hint=WRITABLE)
     say(FLEET.render(parsed.format, answer, shown(where)))

@@ -94,7 +94,7 @@ def _propose(parsed: argparse.Namespace, options: "Options") -> int:
     lines += [f"left out  {visible(name)}: {visible(why)}" for name, why in found.left_out]
     lines += render_changes(found.diffs)
     if found.diffs:
-        lines.append("look at the numbers: python -m harness golden diff")
+        lines.append("look at the numbers: golden diff")
     say("\n".join(lines) + "\n")
     return ExitCode.COMPATIBLE
 

@@ -2,8 +2,8 @@
 
 import argparse
 import datetime as dt
-import shlex
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
@@ -79,7 +79,7 @@ def _add(options: "Options", parsed: argparse.Namespace) -> str:
         expires=_date(parsed.expires),
         bound=_number(parsed.bound),
     )
-    again = f"{own_command()} gate {shlex.quote(report.run)}"
+    again = own_command(options.project, "gate", str(Path(report.run).absolute()))
     return f"{_listed(report, 'wrote {} to')}\njudge the run again: {again}\n"
 
 

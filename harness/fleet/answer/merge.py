@@ -1,13 +1,14 @@
 """``fleet report``: every kept result of a plan as one judged run, its causes over the whole fleet, and the waves."""
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from harness import __version__
+from harness.config.command_words import OTHER_SIDE
 from harness.config.policy import IN_CONFIG, Tagged, policy_of
 from harness.decision.causes import with_causes
+from harness.decision.counting import counts_of, row_word
 from harness.decision.enforce import WaiverContext
 from harness.decision.regate import regate
 from harness.decision.waivers.uses import pair_of
@@ -22,7 +23,7 @@ from harness.domain.fleet import (
     Merged,
 )
 from harness.domain.outcome import Decision, Status
-from harness.domain.report import RunReport
+from harness.domain.report import RunReport, SideReport
 from harness.domain.text import counted, joined
 from harness.domain.verdict import Cause, Judgement, RowVerdict
 from harness.errors import ExitCode
@@ -30,7 +31,7 @@ from harness.fleet.answer.renaming import renamed
 from harness.fleet.answer.timing import FleetTiming, over_fleet
 from harness.fleet.answer.waves import Judged, owners_of, waves_of
 from harness.fleet.faults import LABELS
-from harness.fleet.plan import STORE, PlannedFleet, options_again
+from harness.fleet.plan import STORE, PlannedFleet, options_again, sides_again
 from harness.fleet.planning import family_of, is_of
 from harness.fleet.results import FleetResults, KeptResults
 from harness.report.words.fleet import unjudged_words
@@ -67,7 +68,7 @@ def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -
     frames = {item.frame: frame for item in found.values() if (frame := results.frame(item.frame)) is not None}
     faults = {key: fault for key in sorted(asked.keys() - found.keys()) if (fault := results.fault(key)) is not None}
     again = replace(options_again(planned.plan, options), policy=options.policy)
-    return merged(planned, found, frames, faults, lambda report: _judged(report, again)), taken
+    return merged(planned, found, frames, faults, lambda report: _judged(report, again), project=options.project), taken
 
 
 def _results_in(folder: Path) -> Path:
@@ -80,6 +81,8 @@ def merged(
     frames: Mapping[str, RunReport],
     faults: Mapping[str, Fault],
     judge: Callable[[RunReport], RunReport],
+    *,
+    project: Path,
 ) -> Merged:
     """Return the answer that results under their keys give.
 
@@ -87,6 +90,7 @@ def merged(
         frames: digest -> report of a run without its models.
         faults: key -> why there is no result.
         judge: gives a report the judgement and the causes of today.
+        project: in which commands repeat what they name.
     """
     plan = planned.plan
     artifacts = {item.name: item for item in plan.artifacts}
@@ -103,7 +107,7 @@ def merged(
         report = judge(together)
     verdicts = {row.model: row for row in report.judgement.rows} if report is not None else {}
     causes = report.causes if report is not None else ()
-    cause_of = {cell: cause.id for cause in causes for cell in cause.cells}
+    cause_of = {cell: cause.id for cause in reversed(causes) for cell in cause.cells}
     guesses = {model.model: model.guessed for model in report.models} if report is not None else {}
     rows = [
         replace(_row(item, verdicts.get(item.name), cause_of, faults, standing), guessed=guesses.get(item.name, ""))
@@ -119,21 +123,30 @@ def merged(
     answer = FleetReport(
         harness_version=__version__,
         store=plan.store,
-        old=report.old.name if report is not None else plan.old,
-        new=report.new.name if report is not None else plan.new,
+        old=_called(report.old if report is not None else None, plan.old),
+        new=_called(report.new if report is not None else None, plan.new),
         device=plan.device,
         decision=decision,
         reason=reason,
         exit_code=int(code),
         rows=tuple(rows),
-        causes=tuple(_fleet_cause(cause, artifacts, planned) for cause in causes),
+        causes=tuple(_fleet_cause(cause, artifacts, planned, project) for cause in causes),
         waves=waves_of(judged, causes, plan.tiers),
         faults=tuple(faults[key] for key in sorted(faults)),
         machines=cpus,
         notes=tuple(notes),
         unjudged=plan.unjudged,
+        counts=counts_of([item.verdict for item in judged if item.row.status is not None]),
+        exceeded=report.judgement.exceeded if report is not None else (),
     )
     return Merged(report=report, answer=answer)
+
+
+def _called(side: SideReport | None, planned: str) -> str:
+    """Return what an answer calls a side: as its runs do; of one that they call old or new, what was planned."""
+    if side is None:
+        return planned
+    return f"torch {planned}" if side.name in OTHER_SIDE else side.name
 
 
 def _standing(
@@ -242,6 +255,7 @@ def _row(
         judged_with="" if is_itself or stands is None else stands[0],
         content=artifact.key[:12],
         member=artifact.member,
+        word=row_word(verdict) if status is not None else "",
     )
 
 
@@ -267,14 +281,15 @@ def _decision(report: RunReport | None, missing: Sequence[FleetRow], unjudged: s
     return judgement.decision, reason, ExitCode(judgement.exit_code)
 
 
-def _fleet_cause(cause: Cause, artifacts: Mapping[str, FleetArtifact], planned: PlannedFleet) -> FleetCause:
+def _fleet_cause(
+    cause: Cause, artifacts: Mapping[str, FleetArtifact], planned: PlannedFleet, project: Path
+) -> FleetCause:
     """Return a cause with whose artifacts it is of; its command repeats and explains the clearest of them."""
     own = [artifacts[name] for name in cause.models]
     plan = planned.plan
     commands: tuple[tuple[str, str], ...] = ()
     if own and "://" not in plan.store:
-        path = shlex.quote(str(Path(plan.store) / own[0].path))
-        command = f"{own_command()} compat --artifacts {path} --old {plan.old} --new {plan.new}"
-        commands = (("explain", f"{command} --explain"),)
+        words = [*sides_again(plan), "--artifacts", str(Path(plan.store) / own[0].path), "--explain"]
+        commands = (("explain", own_command(project, "compat", *words)),)
     cause = replace(cause, commands=commands)
     return FleetCause(cause=cause, owners=owners_of(own), programs=len({item.program for item in own}))

@@ -16,6 +16,8 @@ from harness.errors import ExitCode
 from harness.fleet.planning import slowest_s
 
 SHARDS = "shards"
+MODULE: Final = ("-m", "harness")
+"""How an interpreter starts this package where it is installed."""
 # A task may take so many times what the longest shard is expected to, and half an hour for environments.
 PATIENCE, PROVISIONING_S = 3.0, 1800.0
 FAILS_EACH_TIME: Final = (ExitCode.CONFIGURATION,)
@@ -32,7 +34,7 @@ class Job:
         folder: of the plan; absolute, as every machine sees it.
         shards: how many tasks there are.
         limit_s: how long one may take.
-        python: the interpreter that has this package.
+        program: the words that start this package there.
         working_dir: where the command runs: the project whose configuration the plan was made with.
         owner: user and group whose plan it is: nobody else executes what it names.
         trust: whether programs that a store outside of the machine holds run.
@@ -41,14 +43,14 @@ class Job:
     folder: Path
     shards: int
     limit_s: int
-    python: str
+    program: tuple[str, ...]
     working_dir: Path
     owner: tuple[int, int] = (0, 0)
     trust: bool = False
 
     def command(self, shard: str) -> str:
         """Return the shell's words for one shard, whose number the shell knows as ``shard``."""
-        words = f"{shlex.quote(self.python)} -m harness fleet run {shlex.quote(str(self.folder))}"
+        words = shlex.join([*self.program, "fleet", "run", str(self.folder)])
         words += " --trust" if self.trust else ""
         return f'{words} --shard "{shard}/{self.shards}" --into {shlex.quote(str(self.folder / SHARDS))}/"{shard}"'
 

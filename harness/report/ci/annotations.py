@@ -9,6 +9,7 @@ there was no room for.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from harness.decision.counting import cause_word
 from harness.decision.waivers.uses import waiver_notes
 from harness.domain.findings import Severity, weight
 from harness.domain.outcome import Status
@@ -57,7 +58,7 @@ def render_annotations(report: RunReport, *, directory: str = "", places: Mappin
             in it is annotated without a place. None: as the report has them, where these are relative.
     """
     known = declared(report) if places is None else places
-    in_causes = {cell for cause in report.causes for cell in cause.cells}
+    in_causes = {cell for cause in report.causes for cell in cause.cells if cause.status is not Status.PASS}
     shown = [check for check in checks(report, directory=directory) if _shown(check) and check.name not in in_causes]
     whole, *rest = [_annotation(check, known) for check in shown]
     found = [whole, *(_of_cause(cause, known) for cause in report.causes), *rest]
@@ -89,8 +90,8 @@ def _of_cause(cause: Cause, places: Mapping[str, str]) -> Annotation:
         *(f"{label}: {command}" for label, command in cause.commands),
     ]
     return Annotation(
-        level="error",
-        title=f"{cause.status.value}: {cause.title}",
+        level="warning" if cause.status is Status.PASS else "error",
+        title=f"{cause_word(cause)}: {cause.title}",
         message="\n".join(shorten(prose(line), _LINE_LIMIT) for line in lines),
         place=places.get(cause.models[0], ""),
     )
@@ -105,6 +106,7 @@ def _of_waivers(report: RunReport) -> list[Annotation]:
 def _warned_cells(report: RunReport, places: Mapping[str, str]) -> list[Annotation]:
     """Return what is only warned of in cells that pass, which have no annotation else."""
     cells = [cell for row in table_rows(report) for cell in (row.verdict.cells if row.verdict else ())]
+    in_causes = {cell for cause in report.causes for cell in cause.cells}
     return [
         Annotation(
             level="warning",
@@ -114,13 +116,14 @@ def _warned_cells(report: RunReport, places: Mapping[str, str]) -> list[Annotati
         )
         for cell in cells
         if cell.status is Status.PASS
-        for kind, message in _warned(cell)
+        for kind, message in _warned(cell, in_causes=cell.cell in in_causes)
     ]
 
 
-def _warned(cell: CellVerdict) -> Iterator[tuple[str, str]]:
+def _warned(cell: CellVerdict, *, in_causes: bool) -> Iterator[tuple[str, str]]:
     """Yield (kind, message) of what a cell that passes warns of, or else what the policy let pass without a word."""
-    warned = [(item.kind, finding_words(item)) for item in cell.findings if weight(cell, item.kind) is Severity.WARN]
+    told = (Severity.WARN,) if in_causes else (Severity.NAMED, Severity.WARN)
+    warned = [(item.kind, finding_words(item)) for item in cell.findings if weight(cell, item.kind) in told]
     yield from warned
     if let_pass(cell) and not warned:
         yield "let pass", f"let pass by the policy: {let_pass(cell)}"

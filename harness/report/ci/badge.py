@@ -1,14 +1,13 @@
 """The report as a badge: the JSON that https://shields.io/badges/endpoint-badge draws."""
 
-from collections import Counter
-
+from harness.decision.counting import counts_of
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
 from harness.domain.text import counted, prose
 from harness.errors import ExitCode
 from harness.report.json.text import json_text
 from harness.report.text.table import table_rows
-from harness.report.words.phrases import STATUS_ORDER, shorten
+from harness.report.words.phrases import shorten
 from harness.report.words.summary import pair_words
 
 _LIMIT = 60
@@ -44,8 +43,7 @@ def render_badge(report: RunReport) -> str:
 
 def _models(report: RunReport) -> str:
     """Return how many models there are, and how many of them are not PASS, the worst first."""
-    counts = Counter(row.status_word for row in table_rows(report))
-    others = [
-        f"{counts[status]} {status.value}" for status in STATUS_ORDER if status is not Status.PASS and counts[status]
-    ]
-    return ", ".join([counted(counts.total(), "model"), *others])
+    rows = table_rows(report)
+    counts = counts_of([row.verdict for row in rows])
+    others = [f"{count} {word}" for word, count in counts.items() if word != Status.PASS.value]
+    return ", ".join([counted(len(rows), "model"), *others])

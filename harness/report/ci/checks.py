@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from harness.decision.commands import is_red, rerun_command
+from harness.decision.counting import cell_word
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
 from harness.domain.report import CellChange, CellTrend, RunReport
@@ -135,9 +136,9 @@ def _cells(report: RunReport, directory: str) -> Iterator[Check]:
             yield Check(
                 name=cell.cell,
                 suite=cell.scenario,
-                title=f"{cell.status.value}: {cell.model}, {scenario_words(cell.scenario)}",
+                title=f"{cell_word(cell)}: {cell.model}, {scenario_words(cell.scenario)}",
                 state=_cell_state(cell),
-                raw=cell.status.value,
+                raw=cell_word(cell),
                 message=_cell_message(cell, reason),
                 model=cell.model,
                 lines=(*_cell_lines(report, cell, red_cell), *_change_lines(report, changes.get(cell.cell), red_cell)),

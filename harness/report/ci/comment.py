@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from harness.domain.report import RunReport
-from harness.domain.text import counted, prose
+from harness.domain.text import prose
 from harness.domain.verdict import Cause
 from harness.report.excess import by_excess, factor_words, slow_starts, start_words, steady_calls
 from harness.report.markdown.text import code, escape, table_line
 from harness.report.words.phrases import NO_REASON, shorten
 from harness.report.words.red_cells import run_directory
-from harness.report.words.summary import decision_words, headline, pair_words
+from harness.report.words.summary import count_words, decision_words, headline, pair_words
 
 MARK = "<!-- torchscript-upgrade-gate -->"
 """First line: by it a bot finds its comment again and replaces it."""
@@ -65,12 +65,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _beside(report: RunReport) -> Iterator[str]:
-    """Yield how many models there are, and which are undecided, clearly faster, or start slower."""
+    """Yield what the models came to, and which are not decided, clearly faster, or start slower."""
     models = by_excess(report)
-    yield f"- {counted(len(models), 'model')}, {sum(item.status_word == 'PASS' for item in models)} PASS"
+    yield f"- models: {count_words(report)}"
     undecided = [item.row.model for item in models if item.undecided]
     faster = [item.model for item in reversed(steady_calls(report, models)) if item.faster]
-    for words, names in (("undecided", undecided), ("clearly faster", faster)):
+    for words, names in (("not decided", undecided), ("clearly faster", faster)):
         if names:
             yield f"- {len(names)} {words}: {_listed(names)}"
     starts = slow_starts(report)

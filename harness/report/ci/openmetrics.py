@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.decision.counting import WORDS, cell_word, counts_of
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
-from harness.domain.outcome import Decision, Status
-from harness.domain.plan import STEADY
+from harness.domain.outcome import Decision
 from harness.domain.report import CellTrend, ModelReport, RunReport
 from harness.domain.text import visible
+from harness.quantities import STEADY
 from harness.report.text.table import table_rows
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ def _of_run(report: RunReport) -> Iterator[Family]:
     begun: list[Sample] = [({}, started)] if started is not None else []
     yield Family("started_timestamp_seconds", "When the run began, since the epoch.", begun, "seconds")
     yield Family("wall_seconds", "How long the run took.", [({}, report.wall_s)], "seconds")
-    counts = Counter(row.status for row in table_rows(report))
-    yield Family("models", "How many models have that status.", [({"status": s.value}, counts[s]) for s in Status])
+    counts = counts_of([row.verdict for row in table_rows(report)])
+    yield Family("models", "How many models count as that.", [({"status": s}, counts.get(s, 0)) for s in WORDS])
     changes = report.baseline.counts if report.baseline is not None else {}
     changed = [({"change": item.value}, changes.get(item.value, 0)) for item in CellTrend] if changes else []
     yield Family("baseline_cells", "How many cells came to what since the baseline.", changed)
@@ -112,10 +113,10 @@ def _of_models(report: RunReport) -> Iterator[Family]:
     rows = table_rows(report)
     pair = {"old": report.old.name, "new": report.new.name, "device": report.device, "profile": report.profile}
     cells = [cell for row in rows for cell in (row.verdict.cells if row.verdict else ())]
-    statuses = [({"model": row.model, **pair, "status": row.status.value}, 1.0) for row in rows if row.status]
+    statuses = [({"model": row.model, **pair, "status": row.status_word}, 1.0) for row in rows if row.status]
     yield Family("model_status", "Worst status of a model in this pair of releases; always 1.", statuses)
     of_cells = [
-        ({"cell": cell.cell, "model": cell.model, "scenario": cell.scenario, "status": cell.status.value}, 1.0)
+        ({"cell": cell.cell, "model": cell.model, "scenario": cell.scenario, "status": cell_word(cell)}, 1.0)
         for cell in cells
     ]
     yield Family("cell_status", "Status of one model in one scenario; always 1.", of_cells)

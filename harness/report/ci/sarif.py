@@ -24,7 +24,7 @@ from harness.report.words.summary import headline
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
 MOST_RESULTS = 5_000
-CAUSE_LEVELS = {Status.FAIL: "error", Status.XPASS: "error", Status.INCONCLUSIVE: "warning"}
+CAUSE_LEVELS = {Status.FAIL: "error", Status.XPASS: "error", Status.INCONCLUSIVE: "warning", Status.PASS: "warning"}
 NAMED, MOST_LOCATIONS = 5, 20
 DECISION = "decision"
 # Code scanning refuses a result that lies nowhere: what no file of it declares stands here.

@@ -8,6 +8,7 @@ import io
 from collections.abc import Sequence
 
 from harness.decision.commands import rerun_command
+from harness.decision.counting import cell_word
 from harness.domain.fleet import FleetReport
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.report import RunReport
@@ -44,7 +45,7 @@ def _row(report: RunReport, item: ModelExcess, cell: CellVerdict, causes: Sequen
     facts = item.row.facts
     over = next((one for one in item.over if one.cell == cell.cell), None)
     texts = (
-        *(cell.cell, cell.model, facts.group if facts is not None else "", cell.scenario, cell.status.value),
+        *(cell.cell, cell.model, facts.group if facts is not None else "", cell.scenario, cell_word(cell)),
         *("yes" if cell.decides else "no", " ".join(cell.kinds), " ".join(causes)),
     )
     return (
@@ -80,13 +81,12 @@ def render_owners_csv(report: FleetReport) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(OWNERS_COLUMNS)
     for row in sorted(report.rows, key=lambda row: (row.owner, place.get(row.name, 0), row.name)):
-        status = row.status.value if row.status is not None else ""
         texts = (
             row.owner,
             row.name,
             row.tier,
             row.path,
-            status,
+            row.standing,
             *wave_of[row.name],
             row.cause,
             row_words(row),

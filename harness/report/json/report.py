@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from harness.decision.counting import UNDECIDED
 from harness.domain.comparison import CallComparison, TensorMetrics
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import SCHEMA_VERSION, RunOutline, RunReport
@@ -82,6 +83,7 @@ class _Row(msgspec.Struct):
 class _Judgement(msgspec.Struct):
     decision: Decision
     rows: list[_Row]
+    counts: dict[str, int] = {}
 
 
 class _Ratio(msgspec.Struct):
@@ -117,12 +119,13 @@ def read_outline(data: bytes) -> RunOutline | None:
 
 def outline(report: RunReport | _Outlined) -> RunOutline:
     """Return what a trend over runs shows of this one."""
-    rows = report.judgement.rows
+    rows, counts = report.judgement.rows, report.judgement.counts
     red = sum(row.status in (Status.FAIL, Status.XPASS) for row in rows)
-    undecided = sum(
-        row.status not in (Status.FAIL, Status.XPASS) and any(cell.status is Status.INCONCLUSIVE for cell in row.cells)
-        for row in rows
-    )
+    if counts:
+        undecided = sum(counts.get(word, 0) for word in (Status.INCONCLUSIVE.value, UNDECIDED))
+    else:  # of an older harness
+        green = (row for row in rows if row.status not in (Status.FAIL, Status.XPASS))
+        undecided = sum(any(cell.status is Status.INCONCLUSIVE for cell in row.cells) for row in green)
     timed = [model.latency.steady.ratio for model in report.models if model.latency and model.latency.steady]
     changes = [ratio for ratio in timed if isinstance(ratio, float)]
     return RunOutline(

@@ -61,7 +61,7 @@ def load_gpu_record(data: bytes, *, file: str) -> GpuRecord:
     Raises:
         RunDirError: no JSON, of another version, or not the shape of a record.
     """
-    return _loaded(data, GpuRecord, file=file, what="GPU record", again="make one with: python -m harness gpu-record")
+    return _loaded(data, GpuRecord, file=file, what="GPU record", again="make one with: gpu-record")
 
 
 def dump_review(review: Review) -> str:
@@ -107,7 +107,7 @@ def load_matrix(data: bytes, *, file: str) -> Matrix:
     Raises:
         RunDirError: no JSON, of another version, or not the shape of a matrix.
     """
-    return _loaded(data, Matrix, file=file, what="matrix", again="make it with: python -m harness matrix")
+    return _loaded(data, Matrix, file=file, what="matrix", again="make it with: matrix")
 
 
 def _loaded(data: bytes, kind: type[T], *, file: str, what: str, again: str) -> T:

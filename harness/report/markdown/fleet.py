@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
+from harness.decision.counting import cause_word
 from harness.domain.fleet import NO_OWNER, FleetReport
 from harness.domain.text import counted, prose
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
 from harness.report.words.fleet import (
     TREND_HEADS,
+    answer_words,
     change_words,
     numbered,
     owners_words,
@@ -25,7 +27,7 @@ def render_fleet_markdown(report: FleetReport) -> str:
     lines = [
         f"# Upgrade plan: {escape(report.old)} to {escape(report.new)}",
         "",
-        f"**{report.decision.value}** (exit code {report.exit_code}: {exit_words(report.exit_code)})"
+        f"**{escape(answer_words(report))}** (exit code {report.exit_code}: {exit_words(report.exit_code)})"
         + (f": {escape(report.reason)}" if report.reason else ""),
         "",
         f"- {code(report.store)}, {escape(report.device)}: {escape(store_words(report))}",
@@ -94,7 +96,7 @@ def _causes(report: FleetReport) -> Iterator[str]:
         cause = item.cause
         many = f"{counted(len(cause.models), 'artifact')}, {counted(item.programs, 'program')}"
         yield ""
-        yield f"### {cause.status.value}: {escape(cause.title)}"
+        yield f"### {cause_word(cause)}: {escape(cause.title)}"
         yield ""
         pairs = [("artifacts", many), ("owners", owners_words(item.owners, len(item.owners))), *cause.evidence]
         yield from bullets([*pairs, *([("cure", cause.cure)] if cause.cure else [])])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from harness.decision.counting import cause_word, cell_word
 from harness.decision.waivers.apply import range_words, size_words
 from harness.decision.waivers.uses import days_words
 from harness.domain.outcome import Decision, Status
@@ -42,6 +43,7 @@ from harness.report.words.quantities import QuantityRow, limits_of, quantity_row
 from harness.report.words.red_cells import RedCell, cell_words, quiet_cells, red_cells, run_directory, side_lines
 from harness.report.words.since import disturbed_words, since_lines, since_words
 from harness.report.words.summary import (
+    but_words,
     common_words,
     cost_words,
     count_words,
@@ -296,7 +298,7 @@ def _causes(report: RunReport) -> list[str]:
     for cause in report.causes[:_CAUSES_SHOWN]:
         texts = [cause.title, cause.evidence[0][1]] if cause.evidence else [cause.title]
         text = escape(": ".join(dict.fromkeys(texts)), _CAUSE_LIMIT)
-        row = (f"**{cause.status.value}**", code(cause.id), escape(models_words(cause)), text, escape(cause.cure))
+        row = (f"**{cause_word(cause)}**", code(cause.id), escape(models_words(cause)), text, escape(cause.cure))
         lines.append(table_line(row))
     rest = len(report.causes) - _CAUSES_SHOWN
     lines += ["", f"And {counted(rest, 'more cause')}, in `report.json`."] if rest > 0 else []
@@ -308,7 +310,7 @@ def _causes(report: RunReport) -> list[str]:
 
 def _title(report: RunReport) -> str:
     """Return the decision and the pair."""
-    if report.judgement.mitigation:
+    if report.judgement.mitigation or but_words(report):
         return f"{escape(headline(report))} ({escape(pair_words(report))})"
     return f"{report.judgement.decision.value}: {escape(pair_words(report))}"
 
@@ -368,7 +370,7 @@ def _reasons(rows: tuple[TableRow, ...]) -> list[str]:
         reason = (row.verdict and row.verdict.reason) or NO_REASON
         lines.append(f"- **{row.status_word}** {escape(row.model)}: {escape(reason)}")
         lines += [
-            f"  - {cell.status.value} {code(cell.cell)}: {escape(cell_words(cell, reason))}"
+            f"  - {cell_word(cell)} {code(cell.cell)}: {escape(cell_words(cell, reason))}"
             for cell in quiet_cells(row)
             if cell.decides
         ]

@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.decision.counting import cause_word
 from harness.domain.text import prose, visible
 from harness.domain.verdict import Cause
-from harness.report.page.parts import Fact, tone
+from harness.report.page.parts import Fact, cause_tone
 from harness.report.words.fleet import owners_words
 from harness.report.words.phrases import shorten
 
@@ -47,8 +48,8 @@ def artifact_cause(
     evidence += [("cure", cause.cure)] if cause.cure else []
     return ArtifactCauseView(
         id=visible(cause.id),
-        status=cause.status.value,
-        tone=tone(cause.status),
+        status=cause_word(cause),
+        tone=cause_tone(cause),
         title=shorten(prose(cause.title), TITLE),
         count=count,
         brief=shorten(prose(f"cure: {cause.cure}" if cause.cure else owners_words(owners)), TITLE),

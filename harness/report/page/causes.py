@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.decision.counting import cause_word
 from harness.domain.report import CellTrend, RunReport
 from harness.domain.text import counted, prose, visible
 from harness.domain.verdict import Cause
 from harness.report.excess import factor_words
-from harness.report.page.parts import CHANGE_TONES, Fact, anchor, place, tone
+from harness.report.page.parts import CHANGE_TONES, Fact, anchor, cause_tone, place
 from harness.report.words.phrases import shorten
 from harness.report.words.red_cells import RedCell
 
@@ -73,8 +74,8 @@ def _view(cause: Cause, red: Mapping[str, RedCell], changes: Mapping[str, CellTr
     count = counted(len(cause.models), "model")
     return CauseView(
         id=visible(cause.id),
-        status=cause.status.value,
-        tone=tone(cause.status),
+        status=cause_word(cause),
+        tone=cause_tone(cause),
         title=shorten(prose(cause.title), _TITLE_LIMIT),
         count=count if len(cause.cells) == len(cause.models) else f"{count}, {counted(len(cause.cells), 'cell')}",
         excess=f"{factor_words(cause.excess)} its limit" if cause.excess is not None else "",

@@ -8,9 +8,9 @@ from harness.domain.measurement import LatencyMeasurement, limit_words
 from harness.domain.plan import LatencyBudget
 from harness.domain.report import ModelReport
 from harness.domain.text import visible
+from harness.quantities import STEADY
 from harness.report.page import error_charts, time_charts
 from harness.report.words.phrases import scenario_words, shorten
-from harness.report.words.quantities import STEADY
 
 BUDGET_BYTES = 2_600_000
 """Of all drawings of a page: with 500 models it stays below 5 MB."""

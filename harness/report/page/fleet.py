@@ -6,6 +6,7 @@ The artifacts are data, of which the script makes only those rows that are in si
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.decision.counting import OVER_LIMIT, UNDECIDED
 from harness.domain.fleet import NO_OWNER, FleetCause, FleetReport, FleetRow, Wave, WaveKind
 from harness.domain.outcome import Status
 from harness.domain.text import counted, prose, visible
@@ -35,11 +36,12 @@ from harness.report.words.fleet import (
     wave_words,
 )
 from harness.report.words.phrases import exit_words, shorten
+from harness.report.words.summary import but_of
 
 COLUMNS = ("artifact", "owner", "tier", "status", "wave", "upgrade", "reason")
 CAUSES_SHOWN, SHORT, FAULTS_SHOWN, CHANGES_SHOWN, NOTES_SHOWN = 300, 5, 200, 400, 20
 NO_RESULT = "NO RESULT"
-FILTERS = (Status.FAIL.value, Status.INCONCLUSIVE.value, NO_RESULT, Status.PASS.value)
+FILTERS = (Status.FAIL.value, Status.INCONCLUSIVE.value, NO_RESULT, OVER_LIMIT, UNDECIDED, Status.PASS.value)
 TONES = {WaveKind.READY: GOOD, WaveKind.SWITCH: OPEN, WaveKind.BLOCKED: BAD, WaveKind.UNKNOWN: OPEN}
 
 
@@ -73,7 +75,8 @@ def render_fleet_html(report: FleetReport) -> str:
             "script": script,
             "script_hash": digest(script),
             "decision": report.decision.value,
-            "tone": decision_tone(report.decision),
+            "tone": OPEN if but_of(report) else decision_tone(report.decision),
+            "but": shorten(prose(but_of(report)), TEXT),
             "old": visible(report.old),
             "new": visible(report.new),
             "reason": shorten(prose(report.reason), TEXT),
@@ -148,7 +151,7 @@ def _data(report: FleetReport, owners: Sequence[str]) -> str:
             row.name,
             row.owner or NO_OWNER,
             row.tier,
-            row.status.value if row.status is not None else NO_RESULT,
+            row.standing or NO_RESULT,
             number if number != "-" else "stays",
             wave_words(wave) if wave is not None else "",
             row_words(row),
@@ -158,6 +161,6 @@ def _data(report: FleetReport, owners: Sequence[str]) -> str:
         )
 
     rows = sorted(report.rows, key=lambda row: (place.get(row.name, 0), row.name))
-    tones = {status.value: tone(status) for status in Status} | {NO_RESULT: OPEN}
+    tones = {status.value: tone(status) for status in Status} | dict.fromkeys((NO_RESULT, OVER_LIMIT, UNDECIDED), OPEN)
     changed = {item.words: CHANGE_TONES[item] for item in CHANGE_TONES}
     return artifact_data(COLUMNS, map(row_of, rows), status="status", owners=owners, tones=tones, changes=changed)

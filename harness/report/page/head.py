@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.domain.outcome import Decision, Status
+from harness.decision.counting import OVER_LIMIT, UNDECIDED, counts_of
+from harness.domain.outcome import Decision
 from harness.domain.prediction import RollbackAnswer
 from harness.domain.report import CellTrend, RunReport, SideReport
 from harness.domain.text import counted, prose, visible
@@ -33,10 +34,17 @@ from harness.report.page.parts import (
 from harness.report.page.rules import is_soon, waiver_tone
 from harness.report.text.table import TableRow, columns, row_cells, table_rows
 from harness.report.words.migration import run_migration_words
-from harness.report.words.phrases import NO_REASON, NOT_MEASURED, STATUS_ORDER, percent, seconds, shorten
+from harness.report.words.phrases import NO_REASON, NOT_MEASURED, percent, seconds, shorten
 from harness.report.words.predictions import rollback_words, static_words
 from harness.report.words.red_cells import run_directory
-from harness.report.words.summary import common_words, cost_words, decision_words, difference_words, run_words
+from harness.report.words.summary import (
+    but_words,
+    common_words,
+    cost_words,
+    decision_words,
+    difference_words,
+    run_words,
+)
 
 NOTES_SHOWN = 2
 _LIMIT = 150
@@ -251,10 +259,13 @@ class NewsView:
 class HeadView:
     """The first screen; ``news`` are what is undecided, what is faster, and what starts slower.
 
-    ``guessed``: how many models were asked what nobody gave.
+    ``guessed``: how many models were asked what nobody gave; ``but`` is what a green decision must not be read without;
+    ``nothing_open``: whether nobody has to look at anything.
     """
 
     decision: str
+    but: str
+    nothing_open: bool
     tone: str
     reason: str
     exit: str
@@ -289,7 +300,8 @@ def head_view(
     ]
     return HeadView(
         decision=judgement.decision.value,
-        tone=decision_tone(judgement.decision),
+        tone=OPEN if but_words(report) else decision_tone(judgement.decision),
+        but=shorten(prose(but_words(report)), 2 * _LIMIT),
         reason=prose(judgement.reason) or NO_REASON,
         exit=decision_words(report),
         costs=tuple(prose(cost) for cost in costs[:_MOST_COSTS]),
@@ -300,6 +312,7 @@ def head_view(
         models=len(models),
         guessed=sum(bool(model.guessed) for model in report.models),
         counts=_counts(models),
+        nothing_open=not (causes or over or any(item.undecided for item in models)),
         causes=tuple(causes[:SHOWN]),
         more_causes=max(0, len(causes) - SHOWN),
         worst=(worst := tuple(_worst(_of_several_causes(over, found)))),
@@ -331,8 +344,8 @@ def _worst(over: Sequence[ModelExcess]) -> Iterator[WorstView]:
         yield WorstView(
             name=shorten(visible(item.row.model), _NAME_LIMIT),
             anchor=anchor(item.row.model),
-            status=item.status_word,
-            tone=row_tone(item),
+            status=most.standing,
+            tone=BAD if most.fails else OPEN,
             words=shorten(prose(most.words), _WORDS_LIMIT),
             limit=f"limit {most.limit}" if most.limit else "",
             factor=factor_words(most.factor),
@@ -347,7 +360,7 @@ def _news(report: RunReport, models: Sequence[ModelExcess]) -> Iterator[NewsView
         (_name_and(item, f"up to {percent(_open_to(item))}" if _open_to(item) else ""), item) for item in undecided
     ]
     yield _panel(
-        "undecided", OPEN, [(words, f"#{anchor(item.row.model)}") for words, item in lines], "everything was decided"
+        "not decided", OPEN, [(words, f"#{anchor(item.row.model)}") for words, item in lines], "everything was decided"
     )
     timed = steady_calls(report, models)
     faster = [item for item in reversed(timed) if item.faster]
@@ -387,8 +400,8 @@ def _panel(label: str, tone: str, lines: Sequence[Fact], none: str) -> NewsView:
 
 
 def row_tone(item: ModelExcess) -> str:
-    """Return the tone of a model: that of its status, of one that passes undecided that of an open one."""
-    return OPEN if item.status_word == "undecided" else tone(item.row.status)
+    """Return the tone of a model: that of its status, of one that passes with something open that of an open one."""
+    return OPEN if item.row.status_word in (UNDECIDED, OVER_LIMIT) else tone(item.row.status)
 
 
 def _side(role: str, side: SideReport) -> SideView:
@@ -408,11 +421,10 @@ def _side(role: str, side: SideReport) -> SideView:
 
 
 def _counts(models: Sequence[ModelExcess]) -> tuple[CountView, ...]:
-    """Return how many models have each status, what needs somebody first; what is undecided is no PASS."""
-    counts = Counter((item.status_word, row_tone(item)) for item in models)
-    order = ["no verdict", *(status.value for status in STATUS_ORDER if status is not Status.PASS), "undecided", "PASS"]
-    ranked = sorted(counts.items(), key=lambda item: order.index(item[0][0]))
-    return tuple(CountView(word=word, tone=tone, number=number) for (word, tone), number in ranked)
+    """Return how many models count as what, what needs somebody first."""
+    tones = {item.row.status_word: row_tone(item) for item in models}
+    counts = counts_of([item.row.verdict for item in models])
+    return tuple(CountView(word=word, tone=tones[word], number=number) for word, number in counts.items())
 
 
 def files_of(report: RunReport, directory: str) -> tuple[str, tuple[str, ...]]:

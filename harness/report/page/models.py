@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.decision.commands import is_red, rerun_command
+from harness.decision.counting import OVER_LIMIT, UNDECIDED, cell_word
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.findings import Severity, weight
 from harness.domain.golden import Trust
@@ -15,7 +16,7 @@ from harness.domain.verdict import Cause, CellVerdict, Mitigation
 from harness.report.excess import ModelExcess, factor_words
 from harness.report.page.figures import Figure, model_figures
 from harness.report.page.head import row_tone
-from harness.report.page.parts import GOOD, OPEN, Fact, anchor, link, place, tone
+from harness.report.page.parts import GOOD, OPEN, Fact, anchor, cause_tone, link, place, tone
 from harness.report.text.table import TableRow, row_cells
 from harness.report.words.phrases import NO_REASON, scenario_words, shorten, size
 from harness.report.words.quantities import QuantityRow, limits_of, quantity_rows
@@ -191,17 +192,14 @@ class GroupView:
 
 def groups_of(models: Sequence[ModelExcess], causes: Sequence[Cause]) -> tuple[GroupView, ...]:
     """Return every model in one group: of its first cause, else of those that are undecided, or of the others."""
-    titles = {cause.id: (shorten(prose(cause.title), 2 * _NAME_LIMIT), tone(cause.status)) for cause in causes}
+    titles = {cause.id: (shorten(prose(cause.title), 2 * _NAME_LIMIT), cause_tone(cause)) for cause in causes}
     first = {model: cause.id for cause in reversed(causes) for model in cause.models}
     groups: dict[tuple[str, str], list[str]] = {title: [] for title in titles.values()}
     groups |= {("passing, something undecided", OPEN): [], ("nobody has to look at", GOOD): []}
     for item in models:
         cause = first.get(item.row.model)
-        own = (
-            ("passing, something undecided", OPEN)
-            if item.status_word == "undecided"
-            else ("nobody has to look at", GOOD)
-        )
+        is_open = item.row.status_word in (UNDECIDED, OVER_LIMIT)
+        own = ("passing, something undecided", OPEN) if is_open else ("nobody has to look at", GOOD)
         groups[titles[cause] if cause is not None else own].append(anchor(item.row.model))
     return tuple(
         GroupView(title=title, tone=tone, models=tuple(names)) for (title, tone), names in groups.items() if names
@@ -235,7 +233,7 @@ def _row(item: ModelExcess, causes: Sequence[str]) -> RowView:
         group=shorten(group, 40),
         texts=row_cells(row, compact=False)[1:-1],
         keys=("", "", "", *("" if number is None else f"{number:.6g}" for number in numbers), ""),
-        status=item.status_word,
+        status=item.row.status_word,
         tone=row_tone(item),
         search=" ".join(text for text in (*said, shorten(prose(reason).lower(), _REASON_LIMIT)) if text),
     )
@@ -274,7 +272,7 @@ def _model(
     return ModelView(
         name=visible(row.model),
         anchor=anchor(row.model),
-        status=item.status_word,
+        status=item.row.status_word,
         tone=row_tone(item),
         reason=_reason(item),
         facts=_facts(facts, trust.get(row.model)) if facts is not None else (),
@@ -337,7 +335,7 @@ def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None, room: Room)
     return CellView(
         stage=visible(scenario_words(cell.scenario)),
         places=(place(cell.cell),),
-        status=cell.status.value if cell.decides else f"{cell.status.value}, does not decide",
+        status=cell_word(cell) if cell.decides else f"{cell_word(cell)}, does not decide",
         tone=tone(cell.status),
         findings=tuple(said),
         story=tuple(line for line in story if line[0] not in FOLDED),

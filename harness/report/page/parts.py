@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import CellTrend
+from harness.domain.verdict import Cause
 
 Fact = tuple[str, str]
 """A label and what is to be said under it."""
@@ -58,6 +59,11 @@ CHANGE_TONES = {
 def tone(status: Status | None) -> str:
     """Return the tone of a status; of a model that nobody judged that of an open one."""
     return OPEN if status is None else _STATUS[status]
+
+
+def cause_tone(cause: Cause) -> str:
+    """Return the tone of a cause; one of what is over a limit needs a look, though its cells pass."""
+    return OPEN if cause.status is Status.PASS else tone(cause.status)
 
 
 def decision_tone(decision: Decision) -> str:

@@ -9,11 +9,12 @@ from harness.decision.waivers.uses import SOON_DAYS, days_words
 from harness.domain.findings import MEASURES, SEVERITY, Severity
 from harness.domain.measurement import limit_words
 from harness.domain.outcome import Status
-from harness.domain.plan import COMMON, ERROR, FLOOR, OWN, STEADY, PolicyRule, PolicySettings
+from harness.domain.plan import ERROR, FLOOR, OWN, PolicyRule, PolicySettings
 from harness.domain.policy import PolicyReport, Regated
 from harness.domain.report import BaselineReport, CellChange, RunReport
 from harness.domain.text import amount, joined, prose, visible
 from harness.domain.verdict import WaiverState, WaiverUse
+from harness.quantities import COMMON, STEADY
 from harness.report.page.parts import (
     BAD,
     CHANGE_TONES,

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Callable, Sequence
 
+from harness.decision.counting import cause_word
 from harness.domain.text import counted, first_few, prose, slug, visible
 from harness.domain.verdict import Cause
 from harness.report.words.phrases import shorten
@@ -33,7 +34,7 @@ def _alone(cause: Cause) -> str:
 def cause_block(cause: Cause, width: int, paint: Callable[[str], str], *, details: int = DETAILS[0]) -> list[str]:
     """Return one cause; its commands stand whole on their own lines."""
     alone = _alone(cause)
-    lines = [f"{paint(cause.status.value)}  {alone}{visible(cause.title)}"]
+    lines = [f"{paint(cause_word(cause))}  {alone}{visible(cause.title)}"]
     evidence = [(label, text) for label, text in cause.evidence if text != cause.title][:details]
     models = [("models", models_words(cause))] if not alone or len(cause.cells) > 1 else []
     for label, text in (*models, *evidence, *([("cure", cause.cure)] if cause.cure else [])):
@@ -52,11 +53,11 @@ def cause_line(cause: Cause, width: int, paint: Callable[[str], str]) -> str:
         parts = [alone or title, title if alone else many]
     else:
         parts = [cause.id, many, f": {title}"]
-    head = f"{cause.status.value}  {parts[0]}"
+    head = f"{cause_word(cause)}  {parts[0]}"
     for text in parts[1:]:
         room = width - len(head)
         head += text if len(text) <= room else f"{text[: room - 4]} ..." if room > LEAST_OF_A_TITLE else ""
-    return head.replace(cause.status.value, paint(cause.status.value), 1)
+    return head.replace(cause_word(cause), paint(cause_word(cause)), 1)
 
 
 def cause_blocks(
@@ -79,7 +80,7 @@ def cause_blocks(
     most = max(1, room - _height(blocks[:whole]) - 2)
     lines = [cause_line(cause, width, paint) for cause in left[:most]]
     if len(left) > most:
-        lines.append(f"and {counted(len(left) - most, 'more cause')}: {more}")
+        lines.append(f"and {counted(len(left) - most, 'more cause')}: {visible(more)}")
     return [*blocks[:whole], lines]
 
 

@@ -1,14 +1,13 @@
 """The report on a terminal: the most important lines come last, so that they stay on the screen."""
 
 import re
-import shlex
 import textwrap
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness.decision.causes import fails_the_run
-from harness.decision.commands import is_red
+from harness.decision.commands import is_red, report_command
+from harness.decision.counting import counts_of
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
 from harness.domain.text import counted, first_few, prose, visible
@@ -159,7 +158,7 @@ def _what_is_needed(report: RunReport, width: int, directory: str, paint: Paint)
     """Return what a reader needs first, in at most ``MOST_LINES`` lines: the causes get the room that is left."""
     where = run_directory(report, directory)
     again = report.policy is not None and report.policy.regated is not None  # by a policy that the run does not keep
-    more = "the same command with --verbose" if again else f"python -m harness report {shlex.quote(where)} --verbose"
+    more = "the same command with --verbose" if again else report_command(report, where, "--verbose")
     places = [f"{'reports':<{_LABEL}}{visible(where)}/", f"{'more':<{_LABEL}}{visible(more)}"]
     places += [f"{label:<{_LABEL}}{visible(text)}" for label, text in side_lines(report) if label in _COMMANDS]
     wanted = sum(len(cause_block(cause, width, paint, details=1)) + 1 for cause in report.causes)
@@ -201,7 +200,7 @@ def _short_table(report: RunReport, width: int, paint: Paint, most: int) -> list
     """Return the rows that a reader needs first, what the others are, and how many models have which status."""
     rows = rows_by_need(report)
     shown = rows if len(rows) <= most + 2 else rows[:most]
-    left = Counter(row.status_word for row in rows[len(shown) :])
+    left = counts_of([row.verdict for row in rows[len(shown) :]])
     rest = ", ".join(f"{count} {word}" for word, count in left.items())
     lines = text_table(shown, width=width, paint=paint).splitlines() if shown else []
     lines += [f"and {counted(sum(left.values()), 'model')} more: {rest}"] if rest else []

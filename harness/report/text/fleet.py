@@ -9,6 +9,7 @@ from harness.domain.text import counted, prose, visible
 from harness.report.text.causes import LABEL, cause_blocks
 from harness.report.text.grid import draw, filled
 from harness.report.words.fleet import (
+    answer_words,
     change_words,
     numbered,
     owners_words,
@@ -88,7 +89,7 @@ def render_answer(report: FleetReport, *, more: str, width: int = 100) -> str:
     lines += _listed("note", list(report.notes), MOST_NOTES, width)
     tail = ["", *_waves(report, width), *_since(report, width), *_faults(report, width)]
     end = filled(visible(report.reason), width, first="  ", rest="  ") if report.reason else []
-    tail += ["", f"{report.decision.value}  (exit code {report.exit_code}: {exit_words(report.exit_code)})", *end[:2]]
+    tail += ["", f"{answer_words(report)}  (exit code {report.exit_code}: {exit_words(report.exit_code)})", *end[:2]]
     room = max(MOST_LINES - len(lines) - len(tail) - 1, 4)
     causes = [
         replace(item.cause, evidence=(("owners", owners_words(item.owners)), *item.cause.evidence))

@@ -134,7 +134,7 @@ def _state(status: GoldenStatus) -> str:
         what = counted(len(status.problems), "problem")
         return f"{prose(status.folder)}: NOT AS ACCEPTED, {what}; no run judges by these records until it is mended"
     if not status.head.entries and not status.waiting:
-        return "no golden records yet: python -m harness golden propose RUN"
+        return "no golden records yet: golden propose RUN"
     parts = [
         f"{prose(status.folder)}: {counted(len(status.accepted), 'record')} as accepted",
         f"{counted(len(status.waiting), 'proposal')} waiting",

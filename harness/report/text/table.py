@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from harness.decision.counting import row_word
 from harness.domain.outcome import Status
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.text import counted, visible
@@ -62,8 +63,8 @@ class TableRow:
 
     @property
     def status_word(self) -> str:
-        """The status as the table shows it."""
-        return "no verdict" if self.verdict is None else self.verdict.status.value
+        """What it counts as, one of ``WORDS`` in ``harness/decision/counting.py``."""
+        return row_word(self.verdict)
 
 
 def table_rows(report: RunReport) -> tuple[TableRow, ...]:

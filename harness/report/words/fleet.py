@@ -19,6 +19,7 @@ from harness.domain.outcome import Status
 from harness.domain.prediction import Prediction
 from harness.domain.report import CellTrend
 from harness.domain.text import counted, first_few, joined
+from harness.report.words.summary import but_of
 
 OWNERS_NAMED, CAUSES_NAMED, REASONS_NAMED = 3, 3, 3
 KIND_WORDS = {
@@ -88,6 +89,12 @@ def trend_row(outline: FleetOutline) -> tuple[str, ...]:
     return (f"{outline.old} -> {outline.new}", outline.decision.value, *counts)
 
 
+def answer_words(report: FleetReport) -> str:
+    """Return the decision, and what a green one must not be read without."""
+    but = but_of(report)
+    return f"{report.decision.value}, {but}" if but else report.decision.value
+
+
 def urgency(report: FleetReport) -> dict[str, int]:
     """Return artifact -> place among those that need somebody: what is blocked first, then what nobody knows."""
     kinds = (WaveKind.BLOCKED, WaveKind.UNKNOWN, WaveKind.SWITCH, WaveKind.READY)
@@ -101,7 +108,8 @@ def store_words(report: FleetReport) -> str:
     guessed = sum(bool(row.guessed) for row in report.rows)
     words = f"{known} of {counted(total, 'artifact')} have a result"
     words += f", {guessed} of them to guessed requests" if guessed else ""
-    return joined(words, unjudged_words(report.unjudged))
+    counts = ", ".join(f"{count} {word}" for word, count in report.counts.items())
+    return joined(words, counts, unjudged_words(report.unjudged))
 
 
 def row_words(row: FleetRow) -> str:

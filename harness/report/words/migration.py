@@ -77,13 +77,17 @@ def _loads(what: str, found: Sequence[Sequence[Loading]]) -> str:
     if not read:
         return ""
     releases = dict.fromkeys(item.release for loadings in read for item in loadings)
-    counts = [
-        (release, sum(item.prediction is Prediction.LOADS for one in read for item in one if item.release == release))
-        for release in releases
-    ]
-    (first, count), *others = counts
-    more = "".join(f", {number} in {release}" for release, number in others)
-    return f"{what}: {count} of {len(read)} load in {first}{more}"
+    found_in = [(release, [item for one in read for item in one if item.release == release]) for release in releases]
+    (first, items), *others = found_in
+    more = "".join(f", {_of_them(items)} in {release}" for release, items in others)
+    return f"{what}: {_of_them(items, len(read))} in {first}{more}"
+
+
+def _of_them(items: Sequence[Loading], total: int = 0) -> str:
+    """Return ``4 of 5 load (1 more unknown)``: what reading cannot tell is not said to fail."""
+    counts = [sum(item.prediction is one for item in items) for one in (Prediction.LOADS, Prediction.UNKNOWN)]
+    loads = f"{counts[0]} of {total} load" if total else f"{counts[0]}"
+    return f"{loads} ({counts[1]} more unknown)" if counts[1] else loads
 
 
 def _warnings(migration: Migration) -> Iterator[tuple[str, str]]:

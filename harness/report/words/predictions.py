@@ -1,9 +1,9 @@
 """Predictions against what happened, and the rollback, in words; renderers lay them out."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.decision.commands import inspect_command
 from harness.domain.prediction import (
     ModelRollback,
     PredictedLoad,
@@ -103,7 +103,7 @@ def wrong_predictions(report: RunReport, directory: str) -> tuple[tuple[str, tup
             said = f"{item.predicted.prediction}, and it {item.predicted.happened}"
             whose = "This is a bug of the static check, not of the model: the decision does not rest on it"
             texts = (("said", f"{said}. {whose}"), ("report", REPORT))
-            command = _inspect_command(report, place(item.artifact, directory))
+            command = inspect_command(report, place(item.artifact, report.folder or directory))
             found.append((f"{item.model} in {item.predicted.release}", texts, command))
     return tuple(found)
 
@@ -111,12 +111,6 @@ def wrong_predictions(report: RunReport, directory: str) -> tuple[tuple[str, tup
 def place(path: str, directory: str) -> str:
     """Return a path of the report as the reader would type it; ``directory`` is where the run lies."""
     return path if path.startswith("/") else f"{directory}/{path}"
-
-
-def _inspect_command(report: RunReport, path: str) -> str:
-    sides = [("old", report.old), ("new", report.new)]
-    environments = [f"--env {shlex.quote(f'{side}={found.interpreter}')}" for side, found in sides if found.interpreter]
-    return " ".join(["python -m harness inspect", shlex.quote(path), *environments, "--format json"])
 
 
 def static_lines(cell: CellVerdict, facts: ModelReport | None) -> tuple[Line, ...]:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from harness.config.policy import Tagged, policy_of
 from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate, limit_words
-from harness.domain.plan import NO_QUANTITIES, QUANTITY_LIMITS
+from harness.domain.plan import NO_QUANTITIES
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.text import amount, counted
 from harness.domain.verdict import CellVerdict, Finding
 from harness.errors import SelectionError
-from harness.latency.judging import COVERED_BY, is_beyond
+from harness.latency.judging import is_beyond
+from harness.quantities import QUANTITIES, QUANTITY_LIMITS, STEADY
 from harness.report.words.phrases import NOT_MEASURED, percent, seconds_pair
 
 # In the order of a model's life: quantity -> (head of a column, words of a row).
@@ -34,7 +35,6 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "recompilation": ("recompiles", "warm calls that the first ones cost more, input set"),
     "replay": ("replay", "replay of the captured graph"),
 }
-STEADY = "steady"
 _WORST_SHOWN = 3
 _WAITED_SHOWN = 0.01
 _WHOLE_FROM = 100.0
@@ -199,6 +199,10 @@ def _steady(latency: LatencyMeasurement, known: str) -> list[str]:
 def _beside(rows: Sequence[QuantityRow], known: str) -> list[str]:
     """Return the quantities that are surely more than before, those beyond their limits first."""
     more = {row.name: row for row in rows if row.ratio is not None and row.ratio.low > 1 and row.column != "p50"}
-    new = [row for row in more.values() if COVERED_BY.get(row.name) not in more and row.change not in known]
+    new = [row for row in more.values() if _covered_by(row.name) not in more and row.change not in known]
     worst = sorted(new, key=lambda row: (not row.beyond, -row.ratio.ratio if row.ratio is not None else 0.0, row.name))
     return [f"{row.words} {row.values}, {row.change}" for row in worst[:_WORST_SHOWN]]
+
+
+def _covered_by(name: str) -> str:
+    return QUANTITIES[name].covered_by if name in QUANTITIES else ""

@@ -83,6 +83,7 @@ def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
     open_cells: dict[tuple[str, bool], list[CellVerdict]] = {}
     closer: dict[str, None] = {}
     warnings = []
+    in_causes = {cell for cause in report.causes for cell in cause.cells}
     for row in table_rows(report):
         for cell in row.verdict.cells if row.verdict else ():
             stage = scenario_words(cell.scenario)
@@ -90,7 +91,8 @@ def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
                 open_cells.setdefault((stage, cell.status is Status.FAIL), []).append(cell)
             if not is_red(cell):
                 ruled = [item.kind for item in cell.ruled]  # shown with the policy
-                found = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.WARN]
+                told = (Severity.WARN,) if cell.cell in in_causes else (Severity.NAMED, Severity.WARN)
+                found = [item for item in cell.findings if SEVERITY.get(item.kind) in told]
                 found = [item for item in found if item.kind not in ruled]
                 warnings += [("warning", f"{cell.model}, {stage}: {finding_words(item)}") for item in found]
                 closer |= dict.fromkeys(cell.model for item in cell.findings if item.kind == "closer_to_reference")

@@ -1,14 +1,17 @@
 """What the report says outside its table, as plain facts: console and markdown only lay them out."""
 
-from collections import Counter
+from dataclasses import replace
 
+from harness.decision.counting import counts_of, exceeded
+from harness.decision.decide import GREEN
+from harness.domain.fleet import FleetReport
 from harness.domain.outcome import Decision
 from harness.domain.report import RunReport, SideReport
-from harness.domain.text import counted
-from harness.domain.verdict import Mitigation, PlantedDefectResult
+from harness.domain.text import counted, prose
+from harness.domain.verdict import Judgement, Mitigation, PlantedDefectResult
 from harness.errors import ExitCode
 from harness.report.text.table import table_rows
-from harness.report.words.phrases import STATUS_ORDER, exit_words, seconds
+from harness.report.words.phrases import exit_words, seconds
 
 _REVISION = 10
 _SHARED = {
@@ -103,9 +106,8 @@ def count_words(report: RunReport) -> str:
     rows = table_rows(report)
     if not rows:
         return "none: no model was tested"
-    counts = Counter(row.status_word for row in rows)
-    order = ["no verdict", *STATUS_ORDER]
-    return f"{len(rows)}: " + ", ".join(f"{counts[word]} {word}" for word in order if counts[word])
+    counts = counts_of([row.verdict for row in rows])
+    return f"{len(rows)}: " + ", ".join(f"{count} {word}" for word, count in counts.items())
 
 
 def time_words(report: RunReport) -> str:
@@ -119,9 +121,26 @@ def time_words(report: RunReport) -> str:
 
 
 def headline(report: RunReport) -> str:
-    """Return the decision, with what is to be set and its price where that is the condition."""
+    """Return the decision, with what is to be set and at which price, and what it must not be read without."""
     judgement = report.judgement
-    return f"{judgement.decision.value}: {judgement.mitigation}" if judgement.mitigation else judgement.decision.value
+    words = f"{judgement.decision.value}: {judgement.mitigation}" if judgement.mitigation else judgement.decision.value
+    but = but_words(report)
+    return f"{words}, {but}" if but else words
+
+
+def but_words(report: RunReport) -> str:
+    """Return what a green decision must not be read without: what is surely over its limit; empty where nothing is."""
+    judged = report.judgement
+    over = judged.exceeded or tuple(item.words for item in exceeded(judged.rows))  # of an older harness
+    return but_of(replace(judged, exceeded=over))
+
+
+def but_of(judged: Judgement | FleetReport) -> str:
+    """Return the same of a judgement, or of the answer over a fleet."""
+    if judged.decision not in (*GREEN, Decision.CELL_OK) or not judged.exceeded:
+        return ""
+    more = len(judged.exceeded) - 1
+    return f"but {prose(judged.exceeded[0])}{f' (and {more} more)' if more else ''}"
 
 
 def decision_words(report: RunReport) -> str:

@@ -394,13 +394,13 @@ def _named_proposals(options: Options, models: Sequence[str]) -> dict[str, Compa
     proposed = golden_store(options).proposed()
     named = dict.fromkeys(proposed, "") if list(models) == ["all"] else dict(_named(models, proposed))
     if not named:
-        raise GoldenError("no proposal is waiting", "python -m harness golden propose RUN")
+        raise GoldenError("no proposal is waiting", "propose one: golden propose RUN")
     compared = {}
     for found in diff(options, list(named)).diffs:
         record = found.new.record if found.new is not None else ""
         if not record.startswith(named[found.model]):
             message = f"the proposal for {found.model} is record {record[:12]}, not {named[found.model]}"
-            raise GoldenError(message, f"look at it again: python -m harness golden diff {found.model}")
+            raise GoldenError(message, f"look at it again: golden diff {found.model}")
         compared[found.model] = Compared(record=record, change=f"{found.change}: {found.words}")
     return {name: compared[name] for name in named}
 

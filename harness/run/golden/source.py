@@ -83,7 +83,7 @@ def _records(
         what = "no selected model has a golden record"
         if not (options.project / options.golden).is_dir():
             what = f"there is no folder {options.golden}"
-        raise GoldenError(what, "propose some: python -m harness golden propose RUN")
+        raise GoldenError(what, "propose some: golden propose RUN")
     made = {f"record of {model.name}": store.record(model.name) for model in found}
     _require_device(made, device, "propose records from a run")
     profiles = {model.name: record.profile for model, record in zip(found, made.values(), strict=True)}

@@ -15,6 +15,7 @@ from typing import IO, Any, Literal
 
 import msgspec
 
+from harness.decision.counting import counts_of
 from harness.decision.gpu_record import JUDGED
 from harness.devices import AUTO, device_named
 from harness.domain.environment import Fingerprint
@@ -328,7 +329,7 @@ def _with_facts(part: RecordedPart, run: Path) -> tuple[RecordedPart, dict[str, 
     part = replace(
         part,
         decision=judgement.decision,
-        models=_counts(row.status for row in judgement.rows),
+        models=counts_of(judgement.rows),
         cells={name: _counts(cell.status for cell in judgement.cells if cell.scenario == name) for name in scenarios},
         red=tuple((row.model, row.status.value, row.reason) for row in judgement.rows if row.status is not Status.PASS),
         planted=sum(planted.caught for planted in judgement.planted_defects),

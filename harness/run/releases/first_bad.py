@@ -41,7 +41,7 @@ from harness.store.explanations import place_of
 from harness.store.run_folder import RunDir
 from harness.system.progress import Progress
 
-ENV = "--env"
+ENV = command_words.ENV
 FULL = "first-bad.json"
 
 
@@ -206,16 +206,15 @@ def bisect_command(
     model: str, good: str, bad: str, options: Options, *, releases: Sequence[str] = (), more: Sequence[str] = ()
 ) -> str:
     """Return the command that looks between two neighbours among ``releases``, with what says how the model is run."""
-    before: list[str] = []
     after: list[str] = []
-    for option in command_words.typed(options.arguments, (*command_words.REPEATED, ENV)):
+    for option in command_words.typed(options.arguments, (*command_words.REPEATED, ENV), here=str(Path.cwd())):
         if option.name == ENV and option.values[0].partition("=")[0] not in (good, bad):
             continue
         if option.name == command_words.LIBRARY and library_of(option.values[0], releases) not in (None, good, bad):
             continue
-        (before if option.name in command_words.BEFORE_THE_VERB else after).extend(option.words)
-    words = [*before, "bisect", "--model", model, "--old", good, "--new", bad, *more, *after]
-    return f"{own_command()} {shlex.join(words)}"
+        after.extend(option.words)
+    words = ["bisect", "--model", model, "--old", good, "--new", bad, *more, *after]
+    return f"{own_command(options.project)} {shlex.join(words)}"
 
 
 def first_bad(

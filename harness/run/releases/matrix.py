@@ -78,7 +78,7 @@ def matrix(
                 golden=golden_store(options),
                 today=clock.today(),
                 fresh=fresh,
-                command=_pair_command(options.arguments),
+                command=_pair_command(options.arguments, options.project),
                 command_words={name: item.words for name, item in named.items() if item.words},
             )
         except KeyboardInterrupt:
@@ -105,10 +105,11 @@ def _named(texts: Sequence[str], options: Options, table: Mapping[str, Any], set
     found: dict[str, _Named] = {}
     for text in texts:
         spec = spec_of(text, options, table, settings, names=texts)
-        words = (
-            *(("--env", argument) for argument in interpreters_for(text, options)),
-            *(("--library", argument) for argument in libraries_for(text, options, texts)),
+        named = (
+            *((command_words.ENV, argument) for argument in interpreters_for(text, options)),
+            *((command_words.LIBRARY, argument) for argument in libraries_for(text, options, texts)),
         )
+        words = tuple((name, command_words.from_anywhere(name, value, str(Path.cwd()))) for name, value in named)
         name = spec.release or text
         found[name] = _Named(text=text, name=name, spec=spec, words=words)
     if len(found) < 2:
@@ -127,6 +128,6 @@ def _home(golden_in: str | None, releases: Mapping[str, _Named], production: str
     return home
 
 
-def _pair_command(arguments: Sequence[str]) -> str:
-    before, after = command_words.around_verb(command_words.kept(arguments, PASSED_ON))
-    return f"{own_command()} {shlex.join([*before, 'compat', *after])}"
+def _pair_command(arguments: Sequence[str], project: Path) -> str:
+    options = command_words.kept(arguments, PASSED_ON, here=str(Path.cwd()))
+    return f"{own_command(project)} {shlex.join(['compat', *command_words.words_of(options)])}"

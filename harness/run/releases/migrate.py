@@ -30,7 +30,7 @@ from harness.run.options import (
     shown_path,
 )
 from harness.run.plan import plan_of_probes
-from harness.run.releases.named import refuse_unused_interpreters, spec_of, store_folder
+from harness.run.releases.named import refuse_unused_interpreters, sides_given, spec_of, store_folder
 from harness.static.check import inspect_file
 from harness.store.run_folder import RunDir
 from harness.successor.deprecation import release_facts
@@ -82,7 +82,10 @@ def migrate(
     said = load_fleet_manifest(Path(manifest), file=manifest) if manifest is not None else FleetManifest()
     table, settings = settings_of(options)
     configured: Sequence[str] = table.get("releases", ())
+    given = sides_given(options)
     new = settings.new if "new" in options.overrides or not configured else configured[-1]
+    new = "new" if "new" in given else new
+    settings = replace(settings, old="old") if "old" in given else settings
     loaders = tuple(dict.fromkeys((new, *releases)))
     names = tuple(dict.fromkeys((settings.old, *loaders)))
     refuse_unused_interpreters(options, names)
@@ -160,7 +163,7 @@ def _run(asked: _Asked, options: Options, store: RunDir, progress: Progress) -> 
     with ready as effects:
         releases, notes = ask_releases(plan, environments, keys, effects, fresh=asked.fresh)
         by_name = {release.name: release for release in releases}
-        ways = [Loader(name=name, side=by_name[name].key) for name in loaders]
+        ways = [Loader(name=name, side=by_name[name].key, torch=by_name[name].fingerprint.torch) for name in loaders]
         no_cpp = why_no_cpp(plan, effects, ways[0].side) if asked.package else "no package was asked for"
         with contextlib.nullcontext() if no_cpp else worker_in_the_making(plan, effects, ways[0].side) as making:
             row = _row(plan, by_name[asked.old], releases, effects)
@@ -240,7 +243,16 @@ def _horizon(tried: Tried, row: Row, releases: Sequence[Release], progress: Prog
         program = inspect_file(tried.program.path, {}, within=folder).facts
     registries = {release.name: release.registry for release in releases if release.registry is not None}
     progress.step(tried.model)
-    return horizon(row.read.get(tried.model), program, registries, row.release.registry)
+    converted = tried.conversion.models if tried.conversion is not None else ()
+    loaded = {tried.release} if any(one.load_ns is not None for one in converted) else set()
+    return horizon(
+        row.read.get(tried.model),
+        program,
+        registries,
+        row.release.registry,
+        loaded=loaded | ({row.release.name} if not tried.stopped[0] else set()),  # which has answered its requests
+        program_loaded={one.release for one in tried.answers if one.load.load_ns is not None},
+    )
 
 
 def _owners(models: Sequence[ModelDeclaration], said: FleetManifest) -> tuple[Mapping[str, str], tuple[str, ...]]:

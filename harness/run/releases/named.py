@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.config.command_words import OTHER_SIDE
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Settings
 from harness.environments.sides import env_spec
@@ -25,6 +26,11 @@ def refuse_unused_interpreters(options: Options, names: Collection[str]) -> None
     unused = next((name for name in map(_name_of, options.environments) if name not in names), None)
     if unused is not None:
         raise ConfigError(f"--env {unused}: it is none of the releases", f"name it: --releases {unused} ...")
+
+
+def sides_given(options: Options) -> frozenset[str]:
+    """Return the sides that an ``--env`` replaces by its interpreter, whatever releases they are else."""
+    return frozenset(OTHER_SIDE) & set(map(_name_of, options.environments))
 
 
 def interpreters_for(name: str, options: Options) -> list[str]:

@@ -15,7 +15,7 @@ from harness.domain.golden import Trust
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget
+from harness.domain.plan import INITIALIZATION_LIMIT, LatencyBudget
 from harness.domain.probe import ProbeResult, Span, model_of
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.domain.verdict import CellVerdict, WaiverUse
@@ -33,6 +33,7 @@ from harness.probing.facts import (
     new_profile,
 )
 from harness.probing.runner import worker_digest
+from harness.quantities import INITIALIZATION, STEADY
 from harness.run.decide import policy_report, why_untimed
 from harness.run.options import shown_path
 from harness.run.report.scenarios import (
@@ -99,16 +100,17 @@ FAILED_CALL = {Outcome.HANG: "hang", Outcome.CRASH: "crash", Outcome.OUT_OF_MEMO
 
 
 def build_report(
-    facts: TakenOut, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], command: str, rerun_prefix: str
+    facts: TakenOut, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], command: str
 ) -> RunReport:
     """Return the report of a judged run.
 
     Args:
         wall_ns: begin and end on the monotonic clock.
-        command: how this program is started.
-        rerun_prefix: a command that takes a cell id as its last word.
+        command: what every command about the run begins with.
     """
     begin_ns, end_ns = wall_ns
+    folder = str(effects.run_dir.path.absolute())
+    begin = f"{command} rerun {shlex.quote(folder)}"
     settings = facts.plan.settings
     shares = time_shares(_spans(facts, effects), begin_ns, end_ns)
     scenarios = scenario_reports(facts)
@@ -129,8 +131,10 @@ def build_report(
         scenarios=scenarios,
         time_shares_s={OWN_TIME.get(name, name): spent for name, spent in shares.items()},
         notes=_notes(facts, effects, scenarios, uses),
+        program=command,
+        folder=folder,
         rerun={
-            cell.cell: f"{rerun_prefix} {shlex.quote(cell.cell)}{_longer(cell, settings.latency)}"
+            cell.cell: f"{begin} {shlex.quote(cell.cell)}{_longer(cell, settings.latency)}"
             for cell in facts.judgement.cells
             if cell.status not in (Status.PASS, Status.UNSUPPORTED)
         },

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any
 from unittest import mock
 
+from harness.domain.environment import Environment, EnvSpec
 from harness.domain.plan import Settings
 from harness.errors import ExitCode
 from harness.fleet import plan as planning
@@ -103,13 +104,19 @@ def attack(count: int = COUNT, seed: int = 18) -> list[str]:
         return wrong_endings(whole, count, seed)
 
 
+ENVIRONMENTS = {
+    side: Environment(name=release, interpreter="/python", spec=EnvSpec(name=release, release=release))
+    for side, release in RELEASES.items()
+}
+
+
 @contextlib.contextmanager
 def stubs() -> Iterator[None]:
     """Let no release be asked and nothing be run: a unit that is not known stays without a result."""
     settings = Settings(old=RELEASES["old"], new=RELEASES["new"])
 
     def sides(*_: object) -> Sides:
-        return Sides(settings=settings, device="cpu", environments={}, registries={}, releases=RELEASES)
+        return Sides(settings=settings, device="cpu", environments=ENVIRONMENTS, registries={}, releases=RELEASES)
 
     def common(_sides: Sides, profiles: Mapping[str, tuple[str, ...]]) -> Content:
         return Content(protocol="p", releases=RELEASES, device="cpu", settings="s", profiles=profiles)

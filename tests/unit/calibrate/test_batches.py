@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.latency.judging import KINDS
+from harness.quantities import QUANTITIES
 from harness.models.declarations import EXPECTABLE
 from harness.models.fixture_folders import read_fixtures
 from tests.calibrate.bars import (
@@ -74,7 +74,9 @@ def test_a_slowed_model_is_the_planted_of_the_one_that_it_fights() -> None:
 
 
 def test_what_must_be_told_of_a_defect_is_a_kind_of_the_benchmark() -> None:
-    assert {kind for kind, _, _ in DEFECTS.values()} <= {kind for kind, _ in KINDS.values()} | {"memory_growth"}
+    assert {kind for kind, _, _ in DEFECTS.values()} <= {quantity.kind for quantity in QUANTITIES.values()} | {
+        "memory_growth"
+    }
 
 
 def test_each_length_of_a_call_has_as_many_benchmarks_of_artifacts_that_exist() -> None:

@@ -9,7 +9,8 @@ import pytest
 from harness.config.load import load_settings
 from harness.config.schema import SWITCHES, TOP, Kind, Table, Tables
 from harness.devices import Device
-from harness.domain.plan import QUANTITY_LIMITS, Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
+from harness.domain.plan import Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
+from harness.quantities import QUANTITY_LIMITS
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError, ExitCode
 from tests.unit.builders.config import FILE, PAIR, load
@@ -256,7 +257,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     (
         "policy.gates",
         ["p98"],
-        "expected a list of quantities out of load, call_0, call_1, first_calls, mean, p90, p99, ",
+        "expected a list of quantities out of load, first_calls, call_0, call_1, mean, p90, p99, ",
     ),
     ("policy.gates", "p99", 'replay, got "p99"'),
     ("policy.limits.initialization", 1, 'expected a limit such as "+50 %" or 1.5, got 1'),
@@ -267,7 +268,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("policy.limits.error", 2, "expected a number > 0 and < 1, such as 0.001, got 2"),
     ("policy.rollback", "block", 'expected one of warn, fail, got "block"'),
     ("policy.severity", ["values"], 'expected a table, got ["values"]'),
-    ("policy.severity.values", "warning", 'expected one of fail, inconclusive, warn, info, got "warning"'),
+    ("policy.severity.values", "warning", 'expected one of fail, inconclusive, named, warn, info, got "warning"'),
     ("policy.rules", {"models": "bert"}, 'expected a list of tables, got {"models": "bert"}'),
     ("policy.required_scenarios", ["serve"], "expected a list of scenarios out of alone, sequential, concurrent"),
     ("policy.minimum_models", -1, "expected a whole number >= 0, got -1"),
@@ -306,7 +307,7 @@ def test_every_key_has_a_wrong_value_in_this_file() -> None:
         (
             "policy.limits.loads",
             "policy.limits.loads",
-            'unknown key; did you mean "load"? allowed: load, call_0, call_1',
+            'unknown key; did you mean "load"? allowed: load, first_calls, call_0',
         ),
         ("serving.switches.profilling", "serving.switches.profilling", 'did you mean "profiling"'),
         ("serving.profiles.a.groups", "serving.profiles.a.groups", "unknown key; "),

@@ -81,7 +81,7 @@ def test_warning_can_fail_a_cell() -> None:
     found = judged(warned, severity={"memory": "fail"})
     assert (found.status, found.judged, found.decides) == (Status.FAIL, Status.PASS, True)
     assert found.findings[0].kind == "memory"
-    assert "memory counts as fail in place of warn" in found.note
+    assert "memory counts as fail in place of named" in found.note
     assert judged(verdict(), severity={"memory": "fail"}) == verdict()
 
 

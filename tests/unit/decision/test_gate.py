@@ -66,7 +66,10 @@ def test_decision_that_lets_one_upgrade_says_what_the_run_was_told_to_leave_out(
 def test_what_was_left_open_is_reported_beside_what_passes() -> None:
     left = verdict(Status.INCONCLUSIVE, finding("latency_undecided"), scenario="latency", decides=False)
     result = judged(judge_row("m", [verdict(Status.PASS), left]), row(model="n"))
-    assert (outcome(result), result.reason) == ((Decision.UPGRADE_OK, 0), "2 models pass, latency of 1 not decided")
+    assert (outcome(result), result.reason) == (
+        (Decision.UPGRADE_OK, 0),
+        "1 model passes, 1 undecided (latency of 1 not decided)",
+    )
 
 
 def test_passing_row_needs_no_reason() -> None:

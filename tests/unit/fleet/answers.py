@@ -104,6 +104,7 @@ def answer(planned: PlannedFleet, *results: FleetResult, faults: tuple[Fault, ..
         {codec.digest(FRAME): FRAME},
         {fault.key: fault for fault in faults},
         judged,
+        project=Path("/project"),
     )
 
 

@@ -4,14 +4,19 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.cli.parser import parser
+from harness.domain.environment import Environment, EnvSpec
+from harness.domain.fleet import PlannedOptions
 from harness.domain.plan import PolicySettings, Settings
 from harness.errors import ConfigError, RunDirError
-from harness.fleet.plan import earlier_answer, load_plan, settings_digest
+from harness.fleet.plan import Sides, _name_of_side, earlier_answer, load_plan, settings_digest, sides_again
 from harness.models.owners import load_fleet_manifest
 from harness.report.json.results import dump_fleet
+from tests.unit.builders.archives import registry
 from tests.unit.builders.fleets import fleet_plan
 
 PLAN = fleet_plan(("a", "b", "c"))
@@ -111,3 +116,57 @@ def test_only_what_may_change_a_result_is_in_the_digest_of_the_settings() -> Non
     ]
     digests = [settings_digest(item) for item in (base, same, *other)]
     assert digests[0] == digests[1] and len(set(digests)) == 1 + len(other)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "--old 2.1.2 --new 2.6.0"),
+        ({"overrides": {"old": "2.2.0", "new": "2.7.0"}}, "--old 2.2.0 --new 2.7.0"),
+        ({"environments": ["old=/a/python"]}, "--new 2.6.0 --env old=/a/python"),
+        ({"environments": ["old=/a/python", "new=/b/python"]}, "--env old=/a/python --env new=/b/python"),
+        (
+            {"environments": ["prod=/a/python"], "overrides": {"old": "prod"}},
+            "--old prod --new 2.6.0 --env prod=/a/python",
+        ),
+        (
+            {"libraries": ["torchvision", "/x/ops.so"]},
+            "--old 2.1.2 --new 2.6.0 --library torchvision --library /x/ops.so",
+        ),
+        (
+            {"assignments": ["old='2.2.0'", "calls=5"]},
+            "--old 2.1.2 --new 2.6.0 --set calls=5",
+        ),
+        (
+            {"overrides": {"device": "cpu", "profile": "cpu_fusion", "deadlines.floor_s": "90", "jobs": "3"}},
+            "--old 2.1.2 --new 2.6.0 --device cpu --profile cpu_fusion --deadline 90",
+        ),
+    ],
+)
+def test_a_command_asks_the_two_releases_that_were_planned(options: dict[str, Any], words: str) -> None:
+    nothing = PlannedOptions(overrides={}, assignments=(), environments=(), libraries=())
+    said = replace(nothing, **{key: value if key == "overrides" else tuple(value) for key, value in options.items()})
+    plan = replace(PLAN, old="2.1.2", new="2.6.0", options=said)
+    assert sides_again(plan) == words.split()
+    parsed = parser("gate", typed=["compat"]).parse_args(["compat", *sides_again(plan)])
+    assert parsed.env == options.get("environments", [])
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        (EnvSpec(name="torch 2.1.2", release="2.1.2"), "2.1.2"),
+        (EnvSpec(name="old", interpreter="/a/python"), "2.9.0+cpu"),
+        (EnvSpec(name="2.1.2", interpreter="/a/python"), "2.1.2"),
+    ],
+)
+def test_a_side_is_called_what_it_is_and_not_what_is_configured_beside_an_interpreter(spec: EnvSpec, name: str) -> None:
+    environments = {side: Environment(name=spec.name, spec=spec, interpreter="/a/python") for side in ("old", "new")}
+    sides = Sides(
+        settings=Settings(old="2.1.2", new="2.6.0"),
+        device="cpu",
+        environments=environments,
+        registries=dict.fromkeys(environments, registry("2.9.0+cpu")),
+        releases={},
+    )
+    assert _name_of_side("old", sides) == name

@@ -27,8 +27,13 @@ class Rounds:
     """Stands where processes would be started: answers with planned log ratios, and keeps a record of the rounds."""
 
     def __init__(
-        self, logs: Mapping[str, Sequence[float]], broken: Mapping[str, int] | None = None, model_s: float = 0.0
+        self,
+        logs: Mapping[str, Sequence[float]],
+        broken: Mapping[str, int] | None = None,
+        model_s: float = 0.0,
+        beside: Mapping[str, tuple[str, Sequence[float]]] | None = None,
     ) -> None:
+        self._beside = beside or {}
         self._model_ns = int(1e9 * model_s)
         self.measured: list[list[str]] = []
         self.extras: list[bool] = []
@@ -61,15 +66,22 @@ class Rounds:
 
     def _sample(self, model: str) -> PairSample:
         log = self._logs[model][self._count[model]]
+        name, changes = self._beside.get(model, ("load_s", ()))
+        more = math.exp(changes[self._count[model]]) if changes and (name == "load_s" or self.extras[-1]) else 1.0
         self._count[model] += 1
         times = {"old": 1.0, "control": 1.0, "new": math.exp(log)}
         return PairSample(
             model=model,
             round=self.number,
             blocks=tuple(Block(arm=arm, turn=0, p50_s=time_s, calls=1) for arm, time_s in times.items()),
-            arms={arm: ArmSample(load_s=1.0, calls_s=()) for arm in times},
+            arms={arm: _arm(name, more if arm == "new" else 1.0) for arm in times},
             spent_s=0.1,
         )
+
+
+def _arm(name: str, value: float) -> ArmSample:
+    changes: Any = {name: value}
+    return replace(ArmSample(load_s=1.0, calls_s=()), **changes)
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +127,30 @@ def test_bad_luck_of_the_first_rounds_is_not_confirmed(monkeypatch: pytest.Monke
     found = benchmarked(monkeypatch, rounds)["unlucky"]
     assert found.steady.low > 1.03
     assert found.confirmation.high < 1.03
+
+
+@pytest.mark.parametrize("name", ["load_s", "request_s"])
+@pytest.mark.parametrize(("fresh", "low"), [(0.7, 1.5), (0.0, 0.9)])
+def test_what_only_is_named_is_taken_to_one_look_at_fresh_rounds(
+    monkeypatch: pytest.MonkeyPatch, name: str, fresh: float, low: float
+) -> None:
+    """Throughput is measured there again, which later rounds leave out else."""
+    changes = [0.7, 0.701, 0.702, *(fresh + value for value in QUIET)]
+    rounds = Rounds({"served": QUIET, "calm": QUIET}, beside={"served": (name, changes)})
+    found = benchmarked(monkeypatch, rounds)["served"]
+    assert rounds.measured == [["served", "calm"]] * 3 + [["served"]] * 3
+    assert rounds.extras[3:] == [name == "request_s"] * 3
+    again = found.fresh_quantities[name.removesuffix("_s")].ratio
+    assert again.low > low and again.pairs == 3
+
+
+def test_what_fresh_rounds_leave_open_has_no_second_look_where_it_only_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noisy = [0.7, 0.701, 0.702, 1.5, -0.3, 0.6, *[0.7] * 6]
+    rounds = Rounds({"served": QUIET}, beside={"served": ("load_s", noisy)})
+    benchmarked(monkeypatch, rounds)
+    assert len(rounds.measured) == 6
 
 
 @pytest.mark.parametrize(("models", "extra"), [(15, 3), (16, 2)])

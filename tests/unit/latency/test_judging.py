@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from harness.domain.findings import SEVERITY, Severity
 from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate, limit_words
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
+from harness.quantities import QUANTITIES, QUANTITY_LIMITS
 from harness.domain.verdict import CellVerdict
 from harness.latency.judging import Next, judge_latency, next_step
 from tests.unit.builders.verdicts import cell_id, measured, ratio
@@ -144,10 +146,12 @@ def quantity(low: float, old: float = 1.0, new: float = 2.0, unit: str = "s") ->
     return Quantity(old=old, new=new, unit=unit, ratio=ratio(low, 9.0))
 
 
-def beside(settings: PolicySettings = PolicySettings(), **quantities: Quantity) -> CellVerdict:
-    """The verdict on a model whose steady call is no slower."""
+def beside(
+    settings: PolicySettings = PolicySettings(), confirmed: bool = True, /, **quantities: Quantity
+) -> CellVerdict:
+    """The verdict on a model whose steady call is no slower; ``confirmed``: fresh rounds say the same."""
     named = {name.replace("__", ":"): found for name, found in quantities.items()}
-    measurement = measured(QUIET, quantities=named)
+    measurement = measured(QUIET, quantities=named, fresh_quantities=named if confirmed else {})
     return judge_latency(cell_id("bert", "latency"), measurement, LatencyBudget(), settings)
 
 
@@ -164,10 +168,39 @@ def beside(settings: PolicySettings = PolicySettings(), **quantities: Quantity) 
         ("new_shape__batch_7", "new_shape", 1.5),
     ],
 )
-def test_quantity_warns_only_when_its_whole_interval_is_beyond_the_limit(name: str, kind: str, limit: float) -> None:
+def test_quantity_is_named_only_when_its_whole_interval_is_beyond_the_limit(name: str, kind: str, limit: float) -> None:
     told, untold = (beside(PolicySettings(), **{name: quantity(low)}) for low in (limit + 0.01, limit))
     assert (told.status, kinds(told)) == (Status.PASS, [kind])
     assert kinds(untold) == []
+    (open_,) = beside(PolicySettings(), False, **{name: quantity(limit + 0.01)}).findings
+    assert open_.kind == "not_confirmed" and open_.message.endswith("; not confirmed by fresh process pairs")
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_a_limit_that_is_written_fails_the_cell_and_a_default_one_is_named(name: str) -> None:
+    measured_, limit = QUANTITIES[name], QUANTITY_LIMITS[name]
+    found = Quantity(old=1e9, new=2e9, unit="s", ratio=ratio(limit + 0.2, 9.0))
+    written = PolicySettings(limits={name: limit + 0.1})
+    of_set = "new_shape:b" if name == "new_shape" else name
+    assert (beside(**{of_set: found}).status, kinds(beside(**{of_set: found}))) == (Status.PASS, [measured_.kind])
+    assert SEVERITY[measured_.kind] is Severity.NAMED
+    failed = beside(written, **{of_set: found})
+    assert (failed.status, kinds(failed), failed.findings[0].detail["quantity"]) == (Status.FAIL, ["latency"], of_set)
+    weighed = replace(written, severity={measured_.kind: "warn"})
+    assert kinds(beside(weighed, **{of_set: found})) == [measured_.kind]
+    assert kinds(beside(written, False, **{of_set: found})) == ["latency_undecided"]
+
+
+def test_what_is_sure_is_told_though_what_covers_it_is_not() -> None:
+    slow = quantity(3.0)
+    measurement = measured(QUIET, quantities={"mean": slow, "p99": slow}, fresh_quantities={"p99": slow})
+    verdict = judge_latency(cell_id("bert", "latency"), measurement, LatencyBudget(), PolicySettings())
+    assert kinds(verdict) == ["not_confirmed", "tail"]
+
+
+def test_a_severity_that_is_written_trusts_the_first_rounds() -> None:
+    weighed = PolicySettings(severity={"load_time": "fail"})
+    assert kinds(beside(weighed, False, load=quantity(3.0))) == ["load_time"]
 
 
 def test_differences_that_nobody_would_notice_are_not_told() -> None:
@@ -185,7 +218,7 @@ def test_sum_of_the_first_calls_and_the_mean_speak_for_what_they_are_made_of() -
 
 def test_limits_are_the_policys() -> None:
     assert kinds(beside(PolicySettings(limits={"load": 5.0}), load=quantity(4.0))) == []
-    assert kinds(beside(PolicySettings(limits={"p90": 1.01}), p90=quantity(1.05))) == ["tail"]
+    assert kinds(beside(PolicySettings(limits={"p90": 1.01}), p90=quantity(1.05))) == ["latency"]
 
 
 GATES = PolicySettings(gates=("p99",))
@@ -213,7 +246,7 @@ def test_gated_quantity_fails_the_cell_even_while_the_steady_call_is_undecided()
 def test_gated_quantity_that_fresh_rounds_leave_open_is_undecided(fresh: Quantity | None) -> None:
     verdict = gated(fresh)
     assert (verdict.status, kinds(verdict), verdict.decides) == (Status.INCONCLUSIVE, ["latency_undecided"], False)
-    assert verdict.findings[0].message.endswith("fresh process pairs do not confirm it")
+    assert verdict.findings[0].message.endswith("; not confirmed by fresh process pairs")
 
 
 def test_gated_quantity_that_fresh_rounds_clear_is_not_told() -> None:
@@ -221,9 +254,10 @@ def test_gated_quantity_that_fresh_rounds_clear_is_not_told() -> None:
     assert (verdict.status, verdict.findings) == (Status.PASS, ())
 
 
-def test_quantity_that_is_not_gated_needs_no_fresh_rounds_and_only_warns() -> None:
-    verdict = gated(None, settings=PolicySettings())
-    assert (verdict.status, kinds(verdict)) == (Status.PASS, ["tail"])
+def test_quantity_that_is_not_gated_is_named_once_fresh_rounds_confirm_it_and_warns_before() -> None:
+    verdicts = [gated(fresh, settings=PolicySettings()) for fresh in (None, quantity(0.9), quantity(1.1))]
+    assert [kinds(verdict) for verdict in verdicts] == [["not_confirmed"], ["not_confirmed"], ["tail"]]
+    assert {verdict.status for verdict in verdicts} == {Status.PASS}
 
 
 @pytest.mark.parametrize(
@@ -270,7 +304,7 @@ def test_recompilation_of_microseconds_is_not_told() -> None:
 
 def test_slowdown_is_reported_before_everything_else() -> None:
     verdict = judge(measured(SLOWER, confirmation=AGAIN, quantities={"load": quantity(2.0)}))
-    assert kinds(verdict) == ["latency", "load_time"]
+    assert kinds(verdict) == ["latency", "not_confirmed"]
 
 
 @pytest.mark.parametrize(

@@ -477,7 +477,7 @@ def test_outputs_that_no_gate_wrote_are_refused_by_name(tmp_path: Path, lost: st
     rewritten(path, {OUTPUTS_INDEX: changed})
     with pytest.raises(GoldenError, match=r"m\.gate: its golden outputs cannot be read") as caught:
         store_of(path).unpack("m", tmp_path / "run")
-    assert "python -m harness pack" in caught.value.hint
+    assert "made again: pack" in caught.value.hint
 
 
 def test_the_healthy_twin_of_those_is_taken(tmp_path: Path) -> None:

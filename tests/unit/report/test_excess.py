@@ -42,7 +42,7 @@ def test_what_a_waiver_covers_is_over_no_limit() -> None:
 
 
 def test_a_pass_with_something_undecided_is_undecided() -> None:
-    words = {item.row.model: item.status_word for item in by_excess(of_three_causes(3, 3))}
+    words = {item.row.model: item.row.status_word for item in by_excess(of_three_causes(3, 3))}
     assert words["model_00"] == "undecided" and words["model_01"] == words["model_02"] == "PASS"
 
 

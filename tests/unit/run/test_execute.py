@@ -19,7 +19,7 @@ from harness.run import execute as running, plan as planning
 from harness.run.cell import rerun
 from harness.run.files import read_report
 from harness.run.gate import gate
-from harness.run.options import Options, own_command, shown_path
+from harness.run.options import Options
 from harness.domain.models import ModelDeclaration
 from harness.devices import CPU, TABLE, Device
 from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
@@ -547,15 +547,6 @@ def test_rerunning_a_model_alone_leaves_its_group_out(tmp_path: Path, executed: 
     rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
     (again,) = executed
     assert ([model.name for model in again.models], again.scenarios) == (["din"], ("alone",))
-
-
-def test_own_command_inside_a_nox_session_is_one_that_its_user_can_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    monkeypatch.setattr(shutil, "which", lambda _: sys.executable)
-    monkeypatch.delenv("NOX_CURRENT_SESSION", raising=False)
-    assert own_command() == "python -m harness"
-    monkeypatch.setenv("NOX_CURRENT_SESSION", "compat")
-    assert own_command() == f"{shown_path(Path(sys.executable).absolute())} -m harness"
 
 
 @pytest.mark.parametrize("command", ["bisect", "mitigate"])

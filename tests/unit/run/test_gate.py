@@ -180,7 +180,9 @@ def test_a_report_of_an_older_harness_gets_its_causes_when_it_is_read_and_when_i
     folder.mkdir()
     (folder / "report.json").write_bytes(dump_report(replace(blocked(), causes=())))
     read = read_report(options(tmp_path), str(folder)).report
-    assert read.causes == blocked().causes
+    plain = [replace(cause, commands=()) for cause in read.causes]  # which run here, wherever it was made
+    assert plain == [replace(cause, commands=()) for cause in blocked().causes]
     judged = gate(options(tmp_path, LET_PASS), str(folder)).report
-    assert {cause.id for cause in judged.causes} < {cause.id for cause in read.causes}
+    red = {cause.id for cause in judged.causes if cause.status is not Status.PASS}
+    assert red < {cause.id for cause in read.causes}
     assert "hang" not in {cause.kind for cause in judged.causes}

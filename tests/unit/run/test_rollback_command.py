@@ -26,9 +26,9 @@ def test_the_sides_are_changed_and_only_the_model_is_asked() -> None:
 
 
 def test_what_names_the_models_and_how_they_run_is_kept() -> None:
-    said = command("--project", "/p q", "compat", "--fixtures=zoo", "--set", "calls=2", "--set", "jobs=1", "--out", "x")
+    said = command("compat", "--fixtures=zoo", "--set", "calls=2", "--set", "jobs=1", "--out", "x")
     assert said == (
-        "python -m harness --project '/p q' compat --old 2.6.0 --new 2.1.2"
+        "python -m harness compat --old 2.6.0 --new 2.1.2"
         " --fixtures zoo --set calls=2 --set jobs=1 -k bert --scenario alone"
     )
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from pathlib import Path
+
 import pytest
 
 from harness.domain.environment import EnvSpec
@@ -72,7 +74,7 @@ def test_an_environment_that_ends_meanwhile_leaves_the_run_its_judgement() -> No
         (("compat", "--migrate", "-k", "dlrm or bert", "--jobs", "3"), " -k 'dlrm or bert'"),
         (
             ("compat", "--artifacts", "models", "b.pt", "--device", "cpu"),
-            " --artifacts models --artifacts b.pt --device cpu",
+            f" --artifacts {Path('models').absolute()} --artifacts {Path('b.pt').absolute()} --device cpu",
         ),
         (("compat", "--set", "new=2.6.0", "--set", "calls=2"), " --set calls=2"),
     ],

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts, Programs
+from harness.domain.migration import Horizon, Loading, Migrated, MigratedModel, Migration
 from harness.domain.prediction import Prediction
+from harness.report.words.migration import horizon_facts
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from harness.successor.deprecation import ON_LOAD, deprecated_in, line_of, release_facts
 from harness.successor.horizon import horizon
@@ -91,3 +93,26 @@ def test_of_a_release_that_nobody_has_looked_at_nothing_is_said(torch: str) -> N
 def test_an_operator_counts_as_deprecated_from_the_release_on_that_warns() -> None:
     assert deprecated_in("2.11.0", ["aten::quantize_per_tensor", "aten::relu"]) == {}
     assert list(deprecated_in("2.15.0", ["aten::quantize_per_tensor", "aten::relu"])) == ["aten::quantize_per_tensor"]
+
+
+def test_what_was_seen_to_load_is_not_unknown_nor_not_loading() -> None:
+    """Reading doubts an archive of unknown form; the releases that have loaded it know better."""
+    doubted = replace(facts(use("aten::qr", "Tensor")))
+    found = horizon(doubted, PROGRAM, RELEASES, OLD, loaded={"new"}, program_loaded={"old"})
+    assert found is not None
+    assert [item.prediction for item in found.archive] == [Prediction.LOADS, Prediction.LOADS]
+    assert [item.prediction for item in found.program] == [Prediction.LOADS, Prediction.LOADS]
+
+
+def _of(*predictions: Prediction) -> MigratedModel:
+    loadings = tuple(Loading(release=name, prediction=one) for name, one in zip("ab", predictions, strict=True))
+    return MigratedModel(model="m", outcome=Migrated.READY, horizon=Horizon(archive=loadings, newest="b"))
+
+
+def test_what_reading_cannot_tell_is_counted_by_itself_and_not_as_not_loading() -> None:
+    loads, fails, unknown = Prediction.LOADS, Prediction.FAILS, Prediction.UNKNOWN
+    models = (_of(loads, fails), *[_of(unknown, loads)] * 4)
+    migration = Migration(
+        device="cpu", profile="default", old="a", new="b", releases={"a": "1", "b": "2"}, loaders=("b",), models=models
+    )
+    assert horizon_facts(migration) == ("archives: 1 of 5 load (4 more unknown) in a, 4 in b",)

@@ -227,6 +227,27 @@ def test_a_size_that_requests_vary_is_named_with_what_to_do() -> None:
     assert older.cure.startswith("convert in a release that keeps sizes open (2.15.0 does), or torch.export.export(")
 
 
+@pytest.mark.parametrize(
+    ("torch", "says"),
+    [
+        *(("2.6.0+cpu", True), ("2.11.0", True), ("2.14.1", True), ("2.15.0+cpu", False), ("2.15.0", False)),
+        *(("2.16.0.dev20261101", False), ("3.0.0", False), ("", False), ("a nightly", False), ("0.0.0", False)),
+    ],
+)
+@pytest.mark.parametrize("name", ["new", "prod", "2.6.0"])
+def test_the_torch_of_a_release_and_not_its_name_says_whether_it_keeps_sizes_open(
+    name: str, torch: str, says: bool
+) -> None:
+    """Of an interpreter that is called new, the name says nothing; and what 2.15.0 fixes, 2.15.0 does not keep open."""
+    held = probe(result(), converted={"dimensions": [[["input", 0], [4, 3]]], "bytes": 100})
+    requests = {"example": request(4, 3), "other": request(7, 3)}
+    tried = replace(
+        READY, release=name, torch=torch, conversion=held, requests=requests, answers=(answers(other=GUARD),)
+    )
+    expected = says or (name == "2.6.0" and not torch)
+    assert judge(tried).cure.startswith("convert in a release that keeps sizes open") is expected
+
+
 def test_sizes_of_one_and_plain_values_are_causes_of_their_own() -> None:
     one = probe(result(), converted={"dimensions": [[["input", 0], [1, 3]]], "bytes": 100})
     requests = {"example": request(1, 3), "other": request(7, 3)}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from harness.domain.report import RunReport
 from harness.releases.matrix_judging import judge_matrix
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.badge import render_badge
@@ -16,6 +17,8 @@ from harness.report.json.results import dump_matrix
 from harness.report.json.report import dump_report
 from harness.report.markdown.report import render_markdown
 from harness.report.page.html import render_html
+from harness.run.files import stored_report
+from harness.run.options import own_command
 from harness.store.run_folder import RunDir
 from tests.unit.builders.reports import blocked
 from tests.unit.builders.matrices import mixed
@@ -30,16 +33,21 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
+def told(run: Path) -> RunReport:
+    """Return the report with its commands as they run from here."""
+    return stored_report(run, program=own_command(Path.cwd()))
+
+
 def test_the_page_is_printed_with_the_exit_code_of_the_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(run), "--format", "html"]) == 1
-    assert capsys.readouterr().out == render_html(blocked(), directory=str(run))
+    assert capsys.readouterr().out == render_html(told(run), directory=str(run))
 
 
 def test_a_matrix_is_shown_where_its_file_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = run / "matrix.json"
     file.write_text(dump_matrix(mixed(), judge_matrix(mixed())))
     assert main(["report", str(run), "--format", "html", "--matrix", str(file)]) == 1
-    assert capsys.readouterr().out == render_html(blocked(), directory=str(run), matrix=mixed())
+    assert capsys.readouterr().out == render_html(told(run), directory=str(run), matrix=mixed())
 
 
 def test_the_trace_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +57,7 @@ def test_the_trace_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("name", ["badge", "ctrf", "github", "junit", "markdown", "openmetrics"])
 def test_the_formats_for_ci_are_printed(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    report, folder = blocked(), str(run)
+    report, folder = told(run), str(run)
     texts = {
         "badge": render_badge(report),
         "ctrf": render_ctrf(report, directory=folder, places={}),

@@ -1,20 +1,29 @@
 """The merged answer: one row per artifact, what a program showed held for all its weights, and never green on gaps."""
 
+import csv
+import io
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from harness.cli.parser import parser
 from harness.decision.causes import causes_of
-from harness.domain.fleet import Examination, Fault, Unjudged, WaveKind
+from harness.domain.fleet import Examination, Fault, PlannedOptions, Unjudged, WaveKind
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
-from harness.domain.verdict import Mitigation
-from harness.fleet.answer.merge import merge
+from harness.domain.report import SideReport
+from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.fleet.answer.merge import _called, merge
 from harness.fleet.plan import STORE
 from harness.fleet.results import FleetResults
+from harness.report.ci.spreadsheet import render_owners_csv
 from harness.report.markdown.fleet import render_fleet_markdown
 from harness.report.page.fleet import render_fleet_html
+from harness.report.text.fleet import render_answer
 from harness.report.words.fleet import row_words, store_words
-from harness.run.options import Options
+from harness.run.options import Options, own_command
 from harness.store import codec
 from tests.unit.builders.planted_causes import hang, red, refused
 from tests.unit.builders.reports import cell_id, healthy
@@ -187,7 +196,54 @@ def test_a_row_says_that_its_requests_were_guessed() -> None:
     facts = replace(healthy("a"), latency=None, guessed=guess)
     made = answer(planned, result_of(planned, "a", facts=facts), result_of(planned, "b"))
     assert {row.name: row.guessed for row in made.answer.rows} == {"a": guess, "b": "", "c": ""}
-    assert store_words(made.answer) == "2 of 3 artifacts have a result, 1 of them to guessed requests"
+    assert store_words(made.answer) == "2 of 3 artifacts have a result, 1 of them to guessed requests; 2 PASS"
     assert row_words(made.answer.rows[0]) == f"its requests are guesses: {guess}"
     assert f"`a`: guessed requests, `{guess}`" in render_fleet_markdown(made.answer)
     assert "its requests are guesses" in render_fleet_html(made.answer)
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [("old", "torch 2.9.0+cpu"), ("torch 2.1.2", "torch 2.1.2"), ("prod", "prod"), (None, "2.9.0+cpu")],
+)
+def test_an_answer_is_headed_by_the_releases_that_it_is_of(name: str | None, called: str) -> None:
+    side = None if name is None else SideReport(name=name, fingerprint=None)
+    assert _called(side, "2.9.0+cpu") == called
+
+
+def test_the_command_of_a_cause_asks_the_interpreters_that_were_planned() -> None:
+    planned = plan_of(artifact("a"))
+    options = PlannedOptions(overrides={}, assignments=(), environments=("old=/a/python",), libraries=("torchvision",))
+    planned = replace(planned, plan=replace(planned.plan, options=options))
+    cell, facts = refused("a", "prim::is_ort")
+    (cause,) = answer(planned, result_of(planned, "a", cell, facts=facts)).answer.causes
+    ((label, command),) = cause.cause.commands
+    assert label == "explain" and command.startswith(own_command(Path("/project")))
+    words = shlex.split(command)
+    parsed = parser("gate", typed=words).parse_args(words[words.index("--project") :])
+    assert (parsed.env, parsed.libraries, parsed.new) == (["old=/a/python"], ["torchvision"], planned.plan.new)
+    assert all(Path(path).is_absolute() for path in parsed.artifacts)
+
+
+def test_models_of_a_fleet_count_as_those_of_a_run() -> None:
+    planned = plan_of(artifact("a"), artifact("b", program="Q"), artifact("c", program="R"))
+    slower = CellVerdict(
+        cell=cell_id("a", "concurrent"),
+        model="a",
+        scenario="concurrent",
+        status=Status.PASS,
+        findings=(Finding(kind="throughput", message="time per request +17 %", size=1.17, detail={"limit": "1.1"}),),
+    )
+    open_ = replace(slower, cell=cell_id("b", "concurrent"), model="b", status=Status.INCONCLUSIVE, decides=False)
+    open_ = replace(open_, findings=(Finding(kind="latency_undecided", message="open"),))
+    made = answer(
+        planned, result_of(planned, "a", slower), result_of(planned, "b", open_), result_of(planned, "c")
+    ).answer
+    assert (made.decision, made.counts) == (Decision.UPGRADE_OK, {"over limit": 1, "undecided": 1, "PASS": 1})
+    assert {row.name: row.word for row in made.rows} == {"a": "over limit", "b": "undecided", "c": "PASS"}
+    for text in (render_answer(made, more="m"), render_fleet_markdown(made), render_fleet_html(made)):
+        assert "but a: time per request +17 %" in text
+        assert "1 over limit, 1 undecided, 1 PASS" in text
+    assert [cause.cause.status for cause in made.causes] == [Status.PASS]
+    lines = list(csv.DictReader(io.StringIO(render_owners_csv(made))))
+    assert sorted(line["status"] for line in lines) == ["PASS", "over limit", "undecided"]

@@ -12,7 +12,7 @@ import kubernetes_validate
 import pytest
 
 from harness.cli import main
-from harness.fleet.engines.jobs import Job, Pods, kubernetes, slurm
+from harness.fleet.engines.jobs import MODULE, Job, Pods, kubernetes, slurm
 from harness.report.json.results import dump_fleet
 from tests.unit.fleet.answers import artifact, plan_of
 
@@ -33,7 +33,7 @@ def job(tmp_path: Path) -> Job:
         folder=working_dir / "fleet",
         shards=3,
         limit_s=3601,
-        python=str(python),
+        program=(str(python), *MODULE),
         working_dir=working_dir,
     )
 

@@ -5,6 +5,8 @@ import math
 from dataclasses import replace
 
 import pytest
+
+from harness.decision.counting import WORDS
 from prometheus_client.parser import text_string_to_metric_families as textfile
 
 from harness.domain.outcome import Decision, Status
@@ -55,7 +57,7 @@ def test_exactly_one_decision_is_the_one() -> None:
 def test_models_are_counted_by_status_and_each_has_its_own() -> None:
     found = read(blocked())
     counts = {labels["status"]: value for labels, value in found["models"]}
-    assert counts == {item.value: {"FAIL": 4, "SAME_FAIL": 1, "PASS": 1}.get(item.value, 0) for item in Status}
+    assert counts == {word: {"FAIL": 4, "SAME_FAIL": 1, "PASS": 1}.get(word, 0) for word in WORDS}
     statuses = {
         labels["model"]: (labels["status"], labels["old"], labels["new"]) for labels, _ in found["model_status"]
     }

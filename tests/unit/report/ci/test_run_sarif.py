@@ -70,6 +70,6 @@ def test_every_cause_is_a_result_and_hostile_names_are_valid_too() -> None:
     assert (
         {result["ruleId"] for result in run(blocked())["results"]}
         == kinds
-        == {"culprit", "hang", "operator", "slowdown"}
+        == {"culprit", "hang", "limit", "operator", "slowdown"}
     )
     assert run(hostile())["results"]

@@ -519,9 +519,9 @@ def test_the_first_screen_ranks_by_excess_and_no_cause_hides_another() -> None:
 def test_a_model_that_passes_undecided_is_counted_as_such_and_as_no_pass() -> None:
     first = first_screen(render_html(of_three_causes()))
     assert "100 FAIL 22 undecided 43 PASS" in first
-    assert "22 undecided model_21 up to +7.7 %" in first and "and 19 more" in first
+    assert "22 not decided model_21 up to +7.7 %" in first and "and 19 more" in first
     none = first_screen(render_html(upgrade_ok()))
-    assert "0 undecided everything was decided" in none and "undecided 3 PASS" not in none
+    assert "0 not decided everything was decided" in none and "undecided 3 PASS" not in none
 
 
 def test_what_is_faster_and_what_starts_slower_stands_on_the_first_screen() -> None:

@@ -6,9 +6,11 @@ import pytest
 
 from harness.domain.measurement import LatencyMeasurement, Quantity
 from harness.domain.outcome import Status
-from harness.domain.plan import QUANTITY_LIMITS, LatencyBudget, PolicySettings
+from harness.domain.plan import LatencyBudget, PolicySettings
+from harness.quantities import QUANTITIES as MEASURED
+from harness.quantities import QUANTITY_LIMITS
 from harness.domain.verdict import CellVerdict, Finding
-from harness.latency.judging import COVERED_BY, judge_latency
+from harness.latency.judging import judge_latency
 from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of, measured_lines, quantity_rows
 from tests.unit.builders.reports import (
     QUANTITIES,
@@ -132,7 +134,7 @@ def test_marks_agree_with_policy(
 def test_marks_agree_with_policy_where_much_is_beyond() -> None:
     found = measurement(SLOW_QUANTITIES, 9_100_000)
     marked = {row.name for row in quantity_rows(found, QUANTITY_LIMITS) if row.beyond}
-    covered = {name for name in marked if COVERED_BY.get(name) in marked}
+    covered = {name for name in marked if name in MEASURED and MEASURED[name].covered_by in marked}
     assert len(judged(found).findings) == len(marked - covered)
 
 

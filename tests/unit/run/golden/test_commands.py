@@ -156,7 +156,7 @@ def run_golden_error(capsys: pytest.CaptureFixture[str], project: Path, *words: 
 
 def test_an_empty_folder_says_how_to_begin(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(project / "golden")
-    assert "no golden records yet: python -m harness golden propose RUN" in run_golden(capsys, project, "status")
+    assert "no golden records yet: golden propose RUN" in run_golden(capsys, project, "status")
 
 
 def test_every_damaged_record_is_a_problem_with_a_way_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -404,7 +404,7 @@ def test_propose_says_what_waits_what_is_the_same_and_what_is_left_out(
     assert "as accepted  a\n" in said
     assert "left out  m: the old release gave no outputs in this run, or they are no longer in its folder\n" in said
     assert "proposed  b                                  beyond tolerance\n" in said
-    assert said.endswith("look at the numbers: python -m harness golden diff\n")
+    assert said.endswith("look at the numbers: golden diff\n")
     (diff,) = golden.diff(Options(project=project)).diffs
     assert diff.new is not None and diff.new.run == "2026-11-22T08-30-00-2.1.2-to-2.6.0"
 

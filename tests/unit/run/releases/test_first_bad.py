@@ -8,7 +8,7 @@ import pytest
 from harness.cli import main
 from harness.cli.parser import parser
 from harness.errors import ConfigError, SelectionError
-from harness.run.options import Options, builder_for, known_models, settings_of
+from harness.run.options import Options, builder_for, known_models, settings_of, started_by
 from harness.run.releases.first_bad import _line, bisect_command, one_model, specs_of, with_ends
 from harness.system.progress import Progress
 
@@ -79,7 +79,7 @@ def test_the_command_between_the_neighbours_can_be_typed() -> None:
     words = ("--project", "/p q", "first-bad", "--artifacts", "a.pt", "b.pt", "--deadline", "5", "--profile", "fast")
     libraries = ("--library", "c=x.so", "--library", "a=y.so", "--library", "torchvision")
     told = bisect_command("m", "a", "b", options(arguments=(*words, *libraries)), releases=("a", "b", "c"))
-    parsed = parser().parse_args(shlex.split(told.partition(" -m harness ")[2]))
+    parsed = parser().parse_args(shlex.split(told)[len(started_by()) :])
     assert (str(parsed.project), parsed.verb, parsed.old, parsed.new) == ("/p q", "bisect", "a", "b")
     assert (parsed.artifacts, parsed.libraries) == (["a.pt", "b.pt"], ["a=y.so", "torchvision"])
     assert vars(parsed)["deadlines.floor_s"] == "5"

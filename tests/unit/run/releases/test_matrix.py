@@ -56,9 +56,9 @@ def test_an_environment_that_is_no_release_of_the_matrix_is_named() -> None:
 
 def test_what_says_which_models_is_passed_on_to_the_command_of_a_pair() -> None:
     models = ["--fixtures", "my zoo", "-k", "x", "--set=jobs=1", "--deadline", "5", "--library", "ops.so"]
-    arguments = ["--project=/p q", "matrix", "--releases", "2.1.2", "2.6.0", *models, "--out", "d", "--fresh"]
-    words = "-m harness --project '/p q' compat --fixtures 'my zoo' --set jobs=1 --deadline 5"
-    assert _pair_command(arguments).endswith(words)
+    arguments = ["matrix", "--releases", "2.1.2", "2.6.0", *models, "--out", "d", "--fresh"]
+    words = " --project '/p q' compat --fixtures 'my zoo' --set jobs=1 --deadline 5"
+    assert _pair_command(arguments, Path("/p q")).endswith(words)
 
 
 def test_mistakes_are_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -1,10 +1,20 @@
 """Whose artifacts these are: a pattern means the path of a file below the folder that was named, or a fixture's name."""
 
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from harness.domain.migration import Migration
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.models.owners import read_fleet_manifest
+from harness.run.options import Options
+from harness.run.releases import migrate as migrate_command
 from harness.run.releases.migrate import _owners
+from harness.run.releases.named import sides_given
+from harness.system.progress import Progress
+
+ONE = 'from fixtures.declare import model\n@model("declared")\ndef build():\n    pass\n'
 
 MANIFEST = """
 [[artifacts]]
@@ -41,3 +51,47 @@ def test_files_of_a_folder_have_their_path_in_it_and_others_their_name(tmp_path:
 def test_without_a_manifest_nobody_is_named(tmp_path: Path) -> None:
     owners, notes = _owners([file(tmp_path, "a.pt")], read_fleet_manifest("", file="fleet.toml"))
     assert (owners, notes) == ({"a.pt": ""}, ())
+
+
+@pytest.mark.parametrize(
+    ("environments", "given"),
+    [
+        ((), set()),
+        (("old=/a/python",), {"old"}),
+        (("new=/b/python",), {"new"}),
+        (("old=/a/python", "new=/b/python"), {"old", "new"}),
+        (("prod=/a/python",), set()),
+        (("old", "newer=/b/python"), {"old"}),
+    ],
+)
+def test_an_interpreter_for_a_side_is_that_side(environments: tuple[str, ...], given: set[str]) -> None:
+    assert sides_given(Options(project=Path("/p"), environments=environments)) == given
+
+
+@pytest.mark.parametrize("sides", [{"old"}, {"new"}, {"old", "new"}])
+def test_migrate_takes_the_interpreters_that_its_help_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: set[str]
+) -> None:
+    """What compat takes as --env old= and --env new=, this takes too: the sides are these interpreters."""
+    asked = []
+
+    def run(found: Any, *_: object) -> Migration:
+        asked.append(found)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(migrate_command, "_run", run)
+    (tmp_path / "zoo").mkdir()
+    (tmp_path / "zoo" / "models.py").write_text(ONE)
+    python = str(tmp_path / "python")
+    options = Options(
+        project=tmp_path,
+        overrides={"fixtures": "zoo", "old": "2.1.2", "new": "2.6.0", "device": "cpu"},
+        environments=tuple(f"{side}={python}" for side in sorted(sides)),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        migrate_command.migrate(options, (), Progress(enabled=False))
+    (found,) = asked
+    named = {"old": found.old, "new": found.loaders[0]}
+    for side in ("old", "new"):
+        spec = found.specs[named[side]]
+        assert (named[side] == side, spec.interpreter == python) == (side in sides, side in sides)
