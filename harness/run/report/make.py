@@ -49,6 +49,7 @@ from harness.run.rollback import with_commands
 from harness.run.way_out import with_command
 from harness.settings import differences
 from harness.settings.differences import Setting
+from harness.startup.attribution import time_notes
 from harness.startup.measures import busy_s
 from harness.startup.readiness import BRINGING_UP
 from harness.static.check import static_report
@@ -322,6 +323,7 @@ def _notes(
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the rollback, {name}: {how}" for name, how in left_out.items())
     notes.extend(unexplained_notes(facts))
+    notes.extend(time_notes(facts.attributions))
     notes.extend(waiver_notes(uses))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in differences.notes(found)))

@@ -6,7 +6,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -43,12 +43,12 @@ def start() -> Iterator[Start]:
         process.stdout.close()
 
 
-def asked(sampler: Sampler, answers: Callable[[Snapshot], bool]) -> Snapshot:
-    """Return the first detailed snapshot of which ``answers`` holds, or the last one after 5 s."""
-    limit = time.monotonic() + 5
+def asked(sampler: Sampler, answers: Callable[[Snapshot], bool], *, apart: Collection[int] = ()) -> Snapshot:
+    """Return the first detailed snapshot of which ``answers`` holds, or the last one after 30 s."""
+    limit = time.monotonic() + 30
     while True:
         time.sleep(0.02)
-        snapshot = sampler.sample(detailed=True)
+        snapshot = sampler.sample(detailed=True, apart=apart)
         assert snapshot is not None
         if answers(snapshot) or time.monotonic() > limit:
             return snapshot
@@ -126,10 +126,13 @@ def test_time_on_a_cpu_is_counted_by_thread(start: Start) -> None:
     )
     sampler = Sampler(process.pid)
     first = sampler.sample(detailed=False)
-    time.sleep(0.3)
-    second = sampler.sample(detailed=True)
     assert first is not None
-    assert second is not None
+
+    def has_wanted(snapshot: Snapshot) -> bool:
+        before, now = first.threads[process.pid], snapshot.threads[process.pid]
+        return now.on_cpu_ns + now.run_delay_ns - before.on_cpu_ns - before.run_delay_ns > 0.25e9
+
+    second = asked(sampler, has_wanted)
     used = {tid: one.on_cpu_ns - first.threads[tid].on_cpu_ns for tid, one in second.threads.items()}
     waited = {tid: one.run_delay_ns - first.threads[tid].run_delay_ns for tid, one in second.threads.items()}
     (helper,) = set(used) - {process.pid}
@@ -154,10 +157,9 @@ def test_bytes_are_counted_for_the_process_and_for_threads_apart(start: Start, t
     process = start(code)
     sampler = Sampler(process.pid)
     first = sampler.sample(detailed=True, apart=[process.pid])
-    time.sleep(0.2)
-    second = sampler.sample(detailed=True, apart=[process.pid])
     assert first is not None
-    assert second is not None
+    moved = first.io_bytes or 0
+    second = asked(sampler, lambda snapshot: (snapshot.io_bytes or 0) > moved + 8192, apart=[process.pid])
     for before, after in (
         (first.io_bytes, second.io_bytes),
         (first.threads[process.pid].io_bytes, second.threads[process.pid].io_bytes),
