@@ -10,8 +10,8 @@ import signal
 import torch
 
 NAMESPACE = "gatedefect"
-# Nothing is mapped there: not on x86-64 (four or five levels of page tables), not on arm64 (which ignores the top byte).
-# So the read always faults, and never finds something.
+# Nothing is mapped there: not on x86-64 (four or five levels of page tables), not on arm64 (which ignores the top
+# byte). So the read always faults, and never finds something.
 NOWHERE = 2**55
 
 _registered = []  # a Library takes its operators away when it is collected

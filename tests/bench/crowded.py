@@ -9,7 +9,7 @@ import random
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -38,11 +38,16 @@ CPUS = 2
 SEED = 39
 
 
-def main(loads: tuple[int, ...] = LOADS, healthy: int = HEALTHY) -> int:
+def main() -> int:
     """Return 0 if no healthy process was called blocked, and every planted hang was, at every load."""
+    return run(LOADS)
+
+
+def run(loads: Sequence[int]) -> int:
+    """Return the same for these loads."""
     cpus = set(sorted(os.sched_getaffinity(0))[:CPUS])
     os.sched_setaffinity(0, cpus)
-    return max(_at(load, healthy, cpus) for load in loads)
+    return max(_at(load, HEALTHY, cpus) for load in loads)
 
 
 def _at(load: int, healthy: int, cpus: set[int]) -> int:
@@ -96,4 +101,4 @@ def _watched(folder: Path, programs: Mapping[str, float | None]) -> dict[str, En
 
 
 if __name__ == "__main__":
-    sys.exit(main(tuple(map(int, sys.argv[1:])) or LOADS))
+    sys.exit(run([int(load) for load in sys.argv[1:]] or LOADS))

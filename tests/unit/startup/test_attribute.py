@@ -265,7 +265,8 @@ def test_who_was_not_asked_about_for_want_of_time_is_reported_so(monkeypatch: py
     assert story(done, "A").startswith("A fails alone, in one thread")
     assert story(done, "A").endswith("Fails in 3 of 3 runs; the old release passes 7 of 7 runs.")
     assert story(done, "B") == (
-        "Fails beside A, needed or not: whether it fails without them was not settled before the time ended."
+        "Fails beside A, needed or not: whether it fails without them was not settled before the time ended. "
+        "In the new release it fails in 3 of 3 runs; the old release passes 7 of 7 runs."
     )
 
 
