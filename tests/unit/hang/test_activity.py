@@ -152,6 +152,33 @@ def test_children_and_their_children_are_found(start: Start) -> None:
     os.killpg(process.pid, 9)
 
 
+def test_child_that_waits_for_a_cpu_in_any_thread_is_seen_to(start: Start) -> None:
+    """Its main thread sleeps; another one shares a CPU with the process that has started it."""
+    process = start(
+        "import os, threading as t\nos.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\ndef work():\n while True: pass\n"
+        "if os.fork() == 0:\n t.Thread(target=work).start()\n print('ready', flush=True)\n t.Event().wait()\nwork()"
+    )
+    try:
+        sampler = Sampler(process.pid)
+        snapshot = asked(sampler, lambda snapshot: sum(one.run_delay_ns for one in snapshot.children) > 0.1e9)
+        (child,) = snapshot.children
+        assert child.run_delay_ns > 0.1e9
+        assert child.state == "R"
+    finally:
+        os.killpg(process.pid, 9)
+
+
+def test_time_in_which_anybody_waited_for_a_cpu_is_read_where_the_kernel_counts_it(start: Start) -> None:
+    process = start("print('ready', flush=True)\nwhile True: pass")
+    snapshot = Sampler(process.pid).sample(detailed=False)
+    assert snapshot is not None
+    try:
+        counted = Path("/proc/pressure/cpu").read_text().startswith("some")
+    except OSError:
+        counted = False
+    assert (snapshot.pressure_ns is not None) is counted
+
+
 def test_bytes_are_counted_for_the_process_and_for_threads_apart(start: Start, tmp_path: Path) -> None:
     code = f"print('ready', flush=True)\nf = open({str(tmp_path / 'x')!r}, 'wb', 0)\nwhile True: f.write(bytes(4096)); f.seek(0)"
     process = start(code)
