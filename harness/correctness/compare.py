@@ -1,6 +1,6 @@
 """Compares the new release's outputs with the golden ones: alone, and next to other models."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.correctness.judging import output_findings
@@ -125,6 +125,39 @@ def _asked_of_the_old_release(facts: Compared) -> Compared:
             before = worst_comparison(name, scenario, item.old.answers, facts.comparisons.get((name, "alone")), facts)
             initialized[name, scenario] = replace(item, old_differs=differs(before))
     return replace(facts, initialized=initialized)
+
+
+def later_call_notes(facts: Compared) -> tuple[str, ...]:
+    """Return which models answer the same request otherwise at later calls than at call 0, in both releases alike.
+
+    Releases are compared call by call: so what a fuser, or another path of a warm program, changes in either of them is
+    no difference between them, and may still be more than whoever made the golden record expects.
+    """
+    notes = []
+    for (name, scenario), comparison in facts.comparisons.items():
+        baseline = facts.baselines.get(name)
+        if scenario != "alone" or baseline is None or baseline.golden is None or differs(comparison):
+            continue
+        off = list(_off_later(name, baseline.golden, precision_of(name, facts)))
+        if off:
+            names, worst = dict.fromkeys(input_set for input_set, _ in off), max(share for _, share in off)
+            by_how_much = f", by up to {worst:.2g} of the largest value" if worst else ""
+            notes.append(
+                f"{name}: later calls of {', '.join(names)} do not answer as call 0 does{by_how_much}, alike in both "
+                "releases, which agree call by call: a fuser that begins after the first calls, or state of the model"
+            )
+    return tuple(notes)
+
+
+def _off_later(name: str, golden: Outputs, precision: Precision) -> Iterator[tuple[str, float]]:
+    """Yield each input set and call whose answer rounding does not explain by call 0, and how far off it is at most."""
+    later = {key: tree for key, tree in golden.calls.items() if key[1] > 0 and (key[0], 0) in golden.calls}
+    first = {key: golden.calls[key[0], 0] for key in later}
+    before, now = Outputs(calls=first, buffer=golden.buffer), Outputs(calls=later, buffer=golden.buffer)
+    found = compare_outputs(name, "alone", golden=before, probe=now, precision=precision)
+    for call in found.calls:
+        if differs(replace(found, calls=(call,), missing_calls=(), unordered_missing=())):
+            yield call.input_set, max((item.max_abs / item.scale for item in call.tensors if item.scale), default=0.0)
 
 
 def differs(comparison: OutputComparison | None) -> bool:

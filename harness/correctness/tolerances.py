@@ -39,6 +39,9 @@ FACTORS: dict[str, float] = {
     "complex64": 1e-5,
     "complex128": 1e-12,
 }
+# What two roundings of one value may differ by, in formats that round once per operator: a share of its magnitude. The
+# factors above are for whole models.
+ONE_OPERATOR: dict[str, float] = {dtype: FACTORS[dtype] / 4 for dtype in ("float16", "bfloat16", "tf32", "complex32")}
 EXACT = frozenset(wire.DTYPE_BYTES) - frozenset(FACTORS) - frozenset(wire.QUANTIZED)
 
 

@@ -48,6 +48,7 @@ class HangProof:
     Attributes:
         silent_s: seconds since the last event that counts as progress.
         window_s: length of the window in which the threads were sampled.
+        stalled_s: of the silence, what did not count, because this machine was too busy to show that nothing comes.
         io_bytes: what the process read and wrote in the window.
         own_s: seconds that the first phase past its deadline had taken, without those in which others had the CPUs; 0
             where no deadline of a phase ended it.
@@ -57,6 +58,7 @@ class HangProof:
     kind: HangKind
     silent_s: float
     window_s: float
+    stalled_s: float = 0.0
     threads: tuple[ThreadActivity, ...] = ()
     io_bytes: int = 0
     own_s: float = 0.0

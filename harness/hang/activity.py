@@ -8,6 +8,7 @@ said in ``Snapshot.notes``.
 import contextlib
 import os
 import platform
+import re
 import stat
 import time
 from collections import Counter
@@ -23,6 +24,16 @@ from harness.hang import waits
 QUIET_SHARE = 0.05
 # Who holds a pipe is asked of every process of the machine, so not at every look.
 PIPE_HOLDERS_S = 1.0
+# A look that came later than this share of the interval was itself kept waiting for a CPU; and what seems to stand may
+# be several such waits away from its next event: a child that ends, a helper that reads it, the thread that is freed.
+ON_TIME = 0.25
+WAKE_UPS = 4
+# While others wait for CPUs all the time, the time counts half.
+PRESSURE_SHARE = 0.5
+# However loud the machine is, this share of the time counts.
+LEAST_COUNTED = 0.2
+# A watcher that was itself kept from looking for so long (a suspended machine) does not count that time.
+UNWATCHED_NS = 1_000_000_000
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _NO_SCHEDSTAT = "this kernel does not count the time that a thread waits for a CPU"
 _NO_SYSCALL = "what its threads wait for cannot be seen: this needs the right to trace the process (ptrace)"
@@ -55,12 +66,18 @@ class ThreadSample:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChildSample:
-    """One process that the process has started, directly or not; its CPU time includes that of its dead children."""
+    """One process that the process has started, directly or not; its CPU time includes that of its dead children.
+
+    Attributes:
+        state: of its main thread, or R where any of its threads is.
+        run_delay_ns: how long its threads have waited for CPUs, all together.
+    """
 
     pid: int
     name: str = ""
     state: str = "S"
     cpu_ns: int = 0
+    run_delay_ns: int = 0
     io_bytes: int = 0
 
 
@@ -74,6 +91,7 @@ class Snapshot:
         detailed: whether ``waits_for``, children and ``io_bytes`` were asked for.
         io_bytes: what its system calls and its page faults have read and written; None if unknown.
         cpus: how many CPUs it may use.
+        pressure_ns: for how long, since the machine's start, somebody on it waited for a CPU; None if unknown.
     """
 
     ns: int
@@ -82,6 +100,7 @@ class Snapshot:
     children: tuple[ChildSample, ...] = ()
     io_bytes: int | None = None
     cpus: int = 1
+    pressure_ns: int | None = None
     detailed: bool = False
     notes: frozenset[str] = field(default_factory=frozenset)
 
@@ -126,6 +145,7 @@ class Sampler:
             children=tuple(self._children(tids)) if detailed else (),
             io_bytes=self._io(self._root) if detailed else None,
             cpus=self._cpus(),
+            pressure_ns=self._pressure_ns(),
             detailed=detailed,
             notes=frozenset(self._notes),
         )
@@ -158,6 +178,11 @@ class Sampler:
             waits_for=words,
             io_bytes=self._io(folder) if count_io else None,
         )
+
+    def _pressure_ns(self) -> int | None:
+        """Read ``some avg10=... total=MICROSECONDS``; many kernels do not have it."""
+        found = re.match(rb"some .*total=(\d+)", _read(f"{self._proc}/pressure/cpu") or b"")
+        return 1000 * int(found[1]) if found is not None else None
 
     def _cpus(self) -> int:
         with contextlib.suppress(OSError):
@@ -202,15 +227,21 @@ class Sampler:
                 status = _status(_read(f"{folder}/stat"))
                 if status is None:
                     continue
+                threads: list[int] = []
+                with contextlib.suppress(OSError):
+                    threads = _numbers_in(f"{folder}/task")
+                states, delays_ns = zip(
+                    *(_queue(f"{folder}/task/{thread}") for thread in (threads or [child])), strict=True
+                )
                 yield ChildSample(
                     pid=child,
                     name=status.name,
-                    state=status.state,
+                    state="R" if "R" in states else status.state,
                     cpu_ns=status.cpu_ns + status.dead_children_cpu_ns,
+                    run_delay_ns=sum(delays_ns),
                     io_bytes=self._io(folder) or 0,
                 )
-                with contextlib.suppress(OSError):
-                    parents += [(child, thread) for thread in _numbers_in(f"{folder}/task")]
+                parents += [(child, thread) for thread in threads]
 
     def _kind_of(self, fd: int) -> str:
         path = Path(f"{self._root}/fd/{fd}")
@@ -300,6 +331,13 @@ def _status(text: bytes | None) -> _Status | None:
     own, dead = sum(map(int, fields[11:13])), sum(map(int, fields[13:15]))
     name = head.partition(b"(")[2].decode("utf-8", "replace")
     return _Status(name, fields[0].decode(), own * TICK_NS, dead * TICK_NS, int(fields[19]) * TICK_NS)
+
+
+def _queue(folder: str) -> tuple[str, int]:
+    """Return the state of a thread, and for how long it has waited for CPUs."""
+    status = _status(_read(f"{folder}/stat"))
+    accounts = (_read(f"{folder}/schedstat") or b"").split()
+    return status.state if status is not None else "", int(accounts[1]) if len(accounts) >= 3 else 0
 
 
 def _open_files(folder: str) -> Iterator[str]:
@@ -413,7 +451,7 @@ def lost_between(before: Snapshot, now: Snapshot) -> int:
     """Return for how long others kept the process from getting on, in ns.
 
     That is the longest time that one of its threads waited for a CPU, less what its own other threads had of the
-    CPUs meanwhile: threads that keep each other waiting are nobody else's fault.
+    CPUs meanwhile: threads that keep each other waiting are nobody else's fault. Or what a child process waited.
     """
     span_ns = now.ns - before.ns
     both = [(before.threads[tid], thread) for tid, thread in now.threads.items() if tid in before.threads]
@@ -426,7 +464,28 @@ def lost_between(before: Snapshot, now: Snapshot) -> int:
         if earlier.state == thread.state == "R" and thread.runs is not None:
             queued_ns = max(queued_ns, span_ns - ran_ns)  # the wait that it is in is not counted yet
         lost_ns = max(lost_ns, queued_ns * (1.0 - own_share))
+    waited = {child.pid: child.run_delay_ns for child in before.children}
+    for child in now.children:
+        lost_ns = max(lost_ns, min(child.run_delay_ns - waited.get(child.pid, child.run_delay_ns), span_ns))
     return int(lost_ns)
+
+
+def stalled_between(before: Snapshot, now: Snapshot, look_every_ns: int) -> int:
+    """Return the part of the time between two looks in which the machine did not demonstrably give CPUs, in ns.
+
+    Three things show that: threads and child processes of the process that waited for a CPU, a look that came late, and
+    the kernel's account of others that waited. None of them alone says how long a thread that is woken now would wait
+    for its turn: so time counts less, and never nothing, that a process which hangs is named on any machine. Time in
+    which nobody looked does not count at all.
+    """
+    span_ns = now.ns - before.ns
+    if span_ns > UNWATCHED_NS:
+        return span_ns
+    late_ns = WAKE_UPS * max(span_ns - (1 + ON_TIME) * look_every_ns, 0)
+    pressure = (before.pressure_ns, now.pressure_ns)
+    wanted_ns = pressure[1] - pressure[0] if pressure[0] is not None and pressure[1] is not None else 0
+    stalled_ns = max(lost_between(before, now), late_ns, PRESSURE_SHARE * min(wanted_ns, span_ns))
+    return int(min(stalled_ns, (1 - LEAST_COUNTED) * span_ns))
 
 
 def window_of(snapshots: Sequence[Snapshot], apart: Collection[int] = ()) -> Window:

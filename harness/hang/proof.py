@@ -1,9 +1,10 @@
 """Decides from events and from the kernel's accounting whether a process hangs, and how; pure.
 
 BLOCKED is proven long before any deadline: for a while no event came, and every thread that is at work stood still,
-waiting for something that only another thread of the same process could give. All else is told by deadlines, and
-those run fair: time in which the process waited for CPUs that others had does not count, and while other work of the
-process gets on, a late phase is slow and not hung, up to a cap.
+waiting for something that only another thread of the same process could give. That while counts only time in which the
+machine demonstrably gave CPUs: on a crowded one a wait looks endless that is not, and a proof takes longer. All else is
+told by deadlines, and those run fair: time in which the process waited for CPUs that others had does not count, and
+while other work of the process gets on, a late phase is slow and not hung, up to a cap.
 """
 
 import re
@@ -16,12 +17,14 @@ from harness.domain.probe import Deadline
 from harness.hang import waits
 from harness.hang.activity import (
     TICK_NS,
+    UNWATCHED_NS,
     Snapshot,
     ThreadSample,
     ThreadUse,
     Window,
     activity_of,
     lost_between,
+    stalled_between,
     window_of,
 )
 from harness.probing.events import EventLog, OpenPhase
@@ -35,6 +38,9 @@ OTHERS_CPU_SHARE = 0.05
 # A thread that only waits is hardly ever found awake: a single wake-up on a loaded machine.
 AWAKE_SHARE = 0.25
 QUEUED_SHARE = 0.05
+# One that ticks does so often, and waits for its turn each time, for less than this: work that is kept from a CPU waits
+# longer.
+TURN_NS = 10_000_000
 # But one that polls wakes up 200 times in a second, and on a loaded machine waits for a CPU each time.
 POLLING_AWAKE_SHARE = 0.6
 POLLING_QUEUED_SHARE = 0.6
@@ -45,8 +51,9 @@ TIGHT_POLLS_PER_S = 15
 LEAST_RETRIES = 5
 # What idle helpers move: a byte through a pipe, an event counter, a line in a log.
 IDLE_IO_BYTES = 4096
-# A helper that waits for the network and is woken so often receives something.
+# A helper that waits for the network and is woken so often, and so often in a second, receives something.
 RECEIVING_RUNS = 3
+RECEIVING_PER_S = 1.2
 # A helper with a timer of its own wakes at even intervals; this much earlier or later, on a loaded machine.
 UNEVEN = 0.2
 LEAST_TICKS = 2
@@ -115,9 +122,15 @@ class Rhythms:
         return float("inf") if rhythm is None else rhythm.changed_ns
 
     def ticks_since_ns(self, tid: int) -> float:
-        """Return since when it has woken up at even intervals, and never else; infinity if it does not."""
+        """Return since when it has woken up at even intervals, and never else; infinity if it does not, or no longer.
+
+        Who has woken twice is no ticker by that: one that was asked for something then waits, and does not tick on.
+        """
         rhythm = self._threads.get(tid)
-        return float("inf") if rhythm is None or rhythm.ticks < LEAST_TICKS else rhythm.even_since_ns
+        if rhythm is None or rhythm.ticks < LEAST_TICKS:
+            return float("inf")
+        overdue = self._before_ns - rhythm.changed_ns > (1 + UNEVEN) * rhythm.most_ns
+        return float("inf") if overdue else rhythm.even_since_ns
 
 
 def blocked_phases(
@@ -220,10 +233,12 @@ def is_still(window: Window, serving: Collection[int] = ()) -> bool:
 
 
 def _is_idle(one: ThreadUse, span_ns: int) -> bool:
-    receives = waits.NETWORK in one.waits_for and (one.runs or 0) >= RECEIVING_RUNS
+    in_turns = one.polls or (one.runs is not None and one.queued_ns <= TURN_NS * one.runs)
+    woken = max(RECEIVING_RUNS, RECEIVING_PER_S * 1e-9 * span_ns)
+    receives = waits.NETWORK in one.waits_for and (one.runs or 0) >= woken
     return (
         one.on_cpu_ns <= CPU_SHARE * span_ns
-        and one.queued_ns <= (POLLING_QUEUED_SHARE if one.polls else QUEUED_SHARE) * span_ns
+        and one.queued_ns <= (POLLING_QUEUED_SHARE if in_turns else QUEUED_SHARE) * span_ns
         and "D" not in one.states
         and not receives
     )
@@ -239,6 +254,8 @@ def _waits_for_good(one: ThreadUse, span_ns: int, *, alone: bool, retries: bool)
     """
     if not one.waits_for or not one.waits_for <= waits.INSIDE:
         return False
+    if one.state == "R" and not one.polls:
+        return False  # it has been freed, and waits for its turn: the next look will find it elsewhere
     if not alone:
         return one.runs == 0 and not one.polls
     if _retries(one, span_ns) and (not retries or one.runs is None or one.runs < LEAST_RETRIES):
@@ -260,7 +277,9 @@ STILL_S = 2.5
 # Where a phase looks now and then whether it may go on, with a limit of a second each time, say.
 RETRIES_AFTER_S = 10.0
 RETRIES_STILL_S = 9.0
-# So many looks in each second of that; half of those that POLL_S allows, so that a loaded machine is not blind.
+# A healthy probe ends within a few looks and is hardly ever sampled; a deadline of 0.7 s is still noticed.
+LOOK_EVERY_S = 0.2
+# So many looks in each second of that; half of those, so that a loaded machine is not blind.
 LEAST_LOOKS_PER_S = 2.5
 # From so much silence on threads are asked what they wait for. Healthy probes hardly ever come here.
 DETAIL_AFTER_S = 0.4
@@ -273,8 +292,6 @@ SLOW_CAP = 4.0
 STARVED_SHARE = 0.25
 # On a CPU, or waiting for one, for most of the window: busy.
 BUSY_SHARE = 0.5
-# A watcher that was itself kept from looking for so long (a suspended machine) does not count that time.
-UNWATCHED_S = 1.0
 # The window that a proof by deadline shows.
 KEPT_S = 10.0
 
@@ -343,30 +360,35 @@ class History:
     def __init__(self, begin_ns: int, deadline: Deadline) -> None:
         self._begin_ns = begin_ns
         self._deadline = deadline
-        self._snapshots: deque[Snapshot] = deque()
+        self._snapshots: deque[tuple[Snapshot, int]] = deque()
         self._rhythms = Rhythms()
         self._lost_ns = 0
+        self._stalled_ns = 0
         self._lost_at: dict[PhaseKey, int] = {}
         self._on_cpu_at: dict[PhaseKey, int] = {}
         self._progress_ns = 0
         self._lost_at_progress = 0
+        self._stalled_at_progress = 0
         self.patience = 1.0
 
     def add(self, progress: Progress, snapshot: Snapshot) -> None:
         """Take a look into account."""
-        before_ns = self._snapshots[-1].ns if self._snapshots else self._begin_ns
-        lost_ns = max(snapshot.ns - before_ns - int(1e9 * UNWATCHED_S), 0)
-        if self._snapshots:
-            lost_ns = max(lost_between(self._snapshots[-1], snapshot), lost_ns)
+        before = self._snapshots[-1][0] if self._snapshots else None
+        lost_ns = max(snapshot.ns - (before.ns if before is not None else self._begin_ns) - UNWATCHED_NS, 0)
+        stalled_ns = 0
+        if before is not None:
+            lost_ns = max(lost_between(before, snapshot), lost_ns)
+            stalled_ns = stalled_between(before, snapshot, int(1e9 * LOOK_EVERY_S))
         self._lost_ns += lost_ns
+        self._stalled_ns += stalled_ns
 
         def lost_at(ns: int) -> int:
             """Return what had been lost at a moment since the look before, if nothing was until then."""
             return self._lost_ns - min(lost_ns, max(snapshot.ns - ns, 0))
 
         self._rhythms.add(snapshot)
-        self._snapshots.append(snapshot)
-        while snapshot.ns - self._snapshots[0].ns > 1e9 * KEPT_S:
+        self._snapshots.append((snapshot, snapshot.ns - self._stalled_ns))
+        while self._counted_ns(snapshot.ns) - self._snapshots[0][1] > 1e9 * KEPT_S:
             self._snapshots.popleft()
         keys = [_key(progress, phase) for phase in progress.phases]
         self._lost_at = {key: self._lost_at.get(key, lost_at(key[2])) for key in keys}
@@ -378,6 +400,15 @@ class History:
         }
         if progress.progress_ns != self._progress_ns:
             self._progress_ns, self._lost_at_progress = progress.progress_ns, lost_at(progress.progress_ns)
+            self._stalled_at_progress = self._stalled_ns
+
+    def _counted_ns(self, ns: int) -> int:
+        """Return a moment on a clock that goes by while the machine demonstrably gives CPUs."""
+        return ns - self._stalled_ns
+
+    @property
+    def _stalled_since_progress_ns(self) -> int:
+        return self._stalled_ns - self._stalled_at_progress
 
     def wants_detail(self, progress: Progress, now_ns: int) -> bool:
         """Whether the next look should ask threads what they wait for: after some silence, and before a deadline."""
@@ -397,18 +428,22 @@ class History:
     def _blocked_for(
         self, progress: Progress, now_ns: int, after_s: float, still_s: float, *, retries: bool
     ) -> Proven | None:
-        if now_ns - progress.progress_ns < 1e9 * after_s * self.patience:
+        if now_ns - progress.progress_ns - self._stalled_since_progress_ns < 1e9 * after_s * self.patience:
             return None
-        since = max(progress.progress_ns, now_ns - int(1e9 * still_s * self.patience))
-        seen = [snapshot for snapshot in self._snapshots if snapshot.ns >= since and snapshot.detailed]
+        since = self._counted_ns(now_ns) - 1e9 * still_s * self.patience
+        seen = [
+            snapshot
+            for snapshot, counted_ns in self._snapshots
+            if snapshot.ns >= progress.progress_ns and counted_ns >= since and snapshot.detailed
+        ]
         if len(seen) < LEAST_LOOKS_PER_S * still_s:
             return None
         serving = progress.serving_tids(now_ns)
         at_work = [phase for phase in progress.phases if phase.phase != wire.BARRIER and phase.tid not in serving]
         if ran(seen, at_work):  # the common case of a long call, for little
             return None
-        if retries and any(snapshot.threads.keys() - seen[-1].threads.keys() for snapshot in seen):
-            return None  # a thread has ended: the next look of those that retry may find that
+        if any(snapshot.threads.keys() - seen[-1].threads.keys() for snapshot in seen):
+            return None  # a thread has ended, and who waits may be about to find that, once it gets a CPU
         window = window_of(seen, serving)
         blamed = blocked_phases(
             window,
@@ -490,14 +525,15 @@ class History:
 
     def _on_cpu_ns(self, progress: Progress, phase: OpenPhase) -> int:
         """Return how long the thread of ``phase`` has computed since the first look at it; 0 if it was never seen."""
-        key, last = _key(progress, phase), self._snapshots[-1].threads.get(phase.tid) if self._snapshots else None
+        key, last = _key(progress, phase), self._snapshots[-1][0].threads.get(phase.tid) if self._snapshots else None
         return 0 if last is None or key not in self._on_cpu_at else last.on_cpu_ns - self._on_cpu_at[key]
 
     def _limit_s(self, phase: OpenPhase) -> float:
         return self._deadline.load_s if phase.phase in LOAD_PHASES else self._deadline.call_s
 
     def _window(self, progress: Progress, since_ns: int, now_ns: int) -> Window | None:
-        seen = [snapshot for snapshot in self._snapshots if snapshot.ns >= since_ns] or list(self._snapshots)[-1:]
+        kept = [snapshot for snapshot, _ in self._snapshots]
+        seen = [snapshot for snapshot in kept if snapshot.ns >= since_ns] or kept[-1:]
         return window_of(seen, progress.serving_tids(now_ns)) if seen else None
 
     def _finding(
@@ -517,6 +553,7 @@ class History:
             kind=kind,
             silent_s=1e-9 * (now_ns - progress.progress_ns),
             window_s=1e-9 * window.span_ns if window is not None else 0.0,
+            stalled_s=1e-9 * self._stalled_since_progress_ns if kind is HangKind.BLOCKED else 0.0,
             threads=threads_of(window, progress.phases) if window is not None else (),
             io_bytes=(window.io_bytes or 0) if window is not None else 0,
             own_s=own_s,

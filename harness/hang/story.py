@@ -24,6 +24,8 @@ KIND_WORDS = {
 }
 
 
+# So much later a hang was found than it could have been, before that is said.
+WORTH_SAYING_S = 1.0
 # How much longer a reader is advised to wait who wants to know whether a slow call ends.
 MORE_PATIENCE = 10
 
@@ -41,7 +43,7 @@ def hang_story(seen: Evidence, before_s: float | None = None) -> tuple[tuple[str
         lines.append((MEANING, f"{known.words} ({known.source})"))
     if proof is not None:
         words = KIND_WORDS[proof.kind].format(window=proof.window_s, silent=proof.silent_s)
-        said = (words, _not_done_words(proof, before_s), proof.note)
+        said = (words, _stalled_words(proof), _not_done_words(proof, before_s), proof.note)
         lines.append(("proof", f"{proof.kind.value}: {'; '.join(filter(None, said))}"))
     if seen.signal:
         lines.append(("proof", _crash_words(seen)))
@@ -61,6 +63,13 @@ def _shown(frames: Sequence[str]) -> Sequence[str]:
     if inside < MOST_FRAMES:
         return frames[:MOST_FRAMES]
     return (*frames[: MOST_FRAMES - 2], "...", *frames[inside - 1 : inside + 1])
+
+
+def _stalled_words(proof: HangProof) -> str:
+    """Return why a process that stands was found late."""
+    if proof.stalled_s < WORTH_SAYING_S:
+        return ""
+    return f"of these {proof.stalled_s:.1f} s did not count, because this machine had too few CPUs to give"
 
 
 def _not_done_words(proof: HangProof, before_s: float | None) -> str:

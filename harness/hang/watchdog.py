@@ -14,7 +14,7 @@ from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.probe import Deadline
 from harness.hang.activity import WorkerSampler
 from harness.hang.forensics import crash_evidence, investigate
-from harness.hang.proof import History, Progress, Proven
+from harness.hang.proof import LOOK_EVERY_S, History, Progress, Proven
 from harness.hang.readings import only_want_the_gil
 from harness.probing import processes
 from harness.probing.conclusion import Ending
@@ -24,8 +24,6 @@ from harness.probing.zygote import Child
 from harness.system.processes import REAP_DEADLINE_S
 from harness.worker import wire
 
-# A healthy probe ends within a few polls and is hardly ever sampled; a deadline of 0.7 s is still noticed.
-POLL_S = 0.2
 # Tools that take stacks have deadlines of their own (gdb needs up to 17 s); this one is for when those fail.
 INVESTIGATION_DEADLINE_S = 45.0
 LAST_STACKS_BYTES = 1 << 20
@@ -51,7 +49,7 @@ def _watch(
     begin_ns = time.monotonic_ns()
     history = History(begin_ns, deadline)
     sampler: WorkerSampler | None = None
-    while not child.ended.wait(POLL_S):
+    while not child.ended.wait(LOOK_EVERY_S):
         printed.trim()
         progress = Progress.of(tail.refresh(), begin_ns)
         now_ns = time.monotonic_ns()
@@ -108,7 +106,7 @@ def _look_into(
     asking.start()
     limit = time.monotonic() + INVESTIGATION_DEADLINE_S
     while asking.is_alive() and time.monotonic() < limit:
-        asking.join(POLL_S)
+        asking.join(LOOK_EVERY_S)
         if killed.is_set():  # The run is being ended: the results are not read, nor need their number be kept.
             return _nothing(proof, "the process was ended while it was looked into")
     if not answers:

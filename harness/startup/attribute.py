@@ -18,12 +18,13 @@ from harness.scenarios import INITIALIZATIONS
 from harness.search.repeated import UNTESTABLE_AFTER, counted_in, repeats_for_rate
 from harness.startup.attribution import RARE, attribute, change_of, counts_of, trial_of
 from harness.startup.launch import REPEATS_OF_A_ROUND, Launcher, threads_of
-from harness.startup.rates import CLEAN_ENOUGH, Change, next_side
+from harness.startup.rates import CLEAN_ENOUGH, RUNS_TO_TELL, Change, next_side
 from harness.system import clock, pool
 
 # Processes per failing server group: enough for 16 models with a failure that shows every time (tests/unit/search).
 BUDGET = 80
-# For all searches of a run. A busy hang costs the floor below per question, several times that if it is slow.
+# For all searches of a run, beyond the runs that each is made of however long they take. A busy hang costs the floor
+# below per question, several times that if it is slow.
 TIME_S = 600.0
 # Of that, what the reduction leaves to the comparison of both releases.
 TIME_TO_COMPARE_S = TIME_S / 2
@@ -375,7 +376,8 @@ def rates_of(
     Args:
         ask: makes one run, of side ``"old"`` or ``"new"``, with its repeat.
         outcomes: those of the failure; ``phases``: where it was seen in the new release, to which its runs add.
-        late: whether there is no time for another run.
+        late: whether there is no time for more runs than those that tell a failure of every run from one of none: on a
+            loud machine each takes longer, and says as much.
         known: what runs of the old release have said that nobody chose.
     """
     answers: dict[str, list[SearchAnswer]] = {"new": [], "old": list(known)}
@@ -384,7 +386,8 @@ def rates_of(
         new, old = _tally(answers["new"], outcomes), _tally(answers["old"], outcomes, seen)
         rates = FailureRates(outcomes=tuple(sorted(outcomes)), new=new, old=old)
         side = next_side(*counts_of(rates), clean_enough=clean_enough)
-        if side is None or _untestable(new) or _untestable(old) or late():
+        spent = new.runs + old.runs - len(known)
+        if side is None or _untestable(new) or _untestable(old) or (spent >= RUNS_TO_TELL and late()):
             return rates
         answers[side].append(ask(side, FIRST_COMPARED + len(answers[side])))
 

@@ -8,7 +8,7 @@ question of the search: what was chosen because it failed says too much about it
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.domain.diagnosis import Attribution, FailureRates, Said, SearchAnswer, Tally, Trial
@@ -424,6 +424,18 @@ def _old(rates: FailureRates) -> str:
     if old.untestable:
         return "the old release could not be tested"
     return "whether the old release fails too was not settled before the time ended"
+
+
+def time_notes(attributions: Mapping[tuple[str, str], Attribution]) -> tuple[str, ...]:
+    """Return what it has cost that searches took longer than they may, which loud machines make of them."""
+    names = tuple(dict.fromkeys(name for (name, _), found in attributions.items() if found.time_ended))
+    if not names:
+        return ()
+    words = (
+        f"the time for searches ended before it was known what it takes for {_listed(names)} to fail; how often that "
+        "happens in either release was asked all the same. Run again on a machine that is less busy"
+    )
+    return (words,)
 
 
 def _ended(found: Attribution) -> str:

@@ -65,7 +65,8 @@ def build_workers(
         begun: by ``begin_builds``; without it they are compiled now.
 
     Raises:
-        EnvironmentUnavailable: the C++ worker was asked for by name and one of the two cannot be built.
+        EnvironmentUnavailable: the C++ worker was asked for by name and one of the two cannot be built, or, asked for
+            alone, lacks what a library registers from Python.
         ConfigError: it was asked for by name, and archives are to be loaded by torch.load, or it has no such device.
     """
     worker, why = _worker(facts, effects, predictions, begun)
@@ -123,7 +124,7 @@ def _worker(
             effects.runner.use_native(side, built.binary, companions)
     for side in effects.runner.libraries:
         why_not, mend = _cannot_open(side, facts, effects, predictions)
-        if why_not and by_name:
+        if why_not and runtime == "libtorch":
             raise EnvironmentUnavailable(
                 f"no C++ worker for {name[side]}: {why_not}", f"{mend}, or run with --runtime python"
             )

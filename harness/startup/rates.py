@@ -11,6 +11,8 @@ LEVEL = 0.01
 FAILURES_ENOUGH, RUNS_ENOUGH = 3, 12
 # After so many failures the new release waits until the old one has so many times its runs: a clean run costs less.
 FAILURES_TO_WAIT, RUNS_OF_OLD = 3, 3
+# Three failures of three beside none of nine are clearly more often, as is found out first.
+RUNS_TO_TELL = FAILURES_TO_WAIT * (1 + RUNS_OF_OLD)
 # A failure rate of 10 % that is new is seen to be so with 58 %, one of 20 % with 97 %.
 RUNS_AT_MOST = 160
 # What fails in a tenth of the runs stays away in so many with 4 %.

@@ -3,10 +3,11 @@
 import argparse
 import sys
 
-from tests.bench import bisect, environments, faults, fleet, hand, init, inspect, page, servers
+from tests.bench import bisect, crowded, environments, faults, fleet, hand, init, inspect, page, servers
 
 BENCHMARKS = {
     "bisect": bisect.main,
+    "crowded": crowded.main,
     "environments": environments.main,
     "faults": faults.main,
     "fleet": fleet.main,

@@ -25,8 +25,6 @@ from pathlib import Path
 FOREVER_S = 3600.0
 # So long helpers are idle before anything is asked of the process: seen by every watcher.
 IDLE_S = 0.7
-# So long helpers are idle before anything is asked of the process: seen by every watcher.
-IDLE_S = 0.7
 RUN_DIR = Path(sys.argv[1]) if __name__ == "__main__" else Path()
 SECONDS = float(sys.argv[3]) if __name__ == "__main__" and len(sys.argv) > 3 else FOREVER_S
 PROGRAMS: dict[str, Callable[[], None]] = {}

@@ -20,6 +20,40 @@ from tests.programs import still
 PROGRAM = Path(still.__file__)
 # Far longer than any test: what ends before was proven, not waited for.
 PATIENT = Deadline(load_s=120.0, call_s=120.0, total_s=240.0)
+# Silent for longer than a blocked process may be, and well.
+WELL = (
+    "abba",
+    "inherited_gil",
+    "own_pipe",
+    "forked_processes",
+    "loads_while_serving",
+    "without_a_phase",
+    "alone_at_the_barrier",
+    "beside_an_idle_pool",
+    "beside_the_helpers_of_cuda",
+    "helper_sleeps",
+    "helper_wakes_up_in_a_pool_of_old",
+    "helper_hears_nothing",
+    "helper_waits_for_a_child",
+    "helper_looks_after_a_child",
+    "helper_reads_from_another_process",
+    "helper_waits_for_a_file_lock",
+    "helper_waits_with_a_limit",
+    "retries",
+    "retries_until_a_helper_is_done",
+    "retries_until_a_child_is_done",
+    "sleeps",
+    "waits_once_with_a_limit",
+    "hears_nothing",
+    "polls_a_socket",
+    "reads_from_another_process",
+    "waits_for_a_child",
+    "child_computes",
+    "waits_for_a_file_lock",
+    "writes_to_disk",
+    "slow_but_progressing",
+    "overtaken",
+)
 
 
 def start(folder: Path, name: str, seconds: float | None = None, before: Sequence[str] = ()) -> Child:

@@ -121,6 +121,8 @@ class _Search:
             found = _faults(old, forced)  # what the model allows itself at its end may be much within it
         if not found and not free.completed:
             found = _faults(old, forced, strides=True)
+        if not found:
+            found = _faults(old, forced, one_operator=True)  # what is fine for a whole model is much for one operator
         return found
 
     def without_culprit(self, free: Traced, forced: Traced) -> tuple[str, ...]:
@@ -185,7 +187,13 @@ def given_up(old: Traced, new: Traced) -> tuple[str, ...]:
 
 
 def _faults(
-    old: Traced, new: Traced, *, precision: Precision = None, strides: bool = False, rounding: bool = False
+    old: Traced,
+    new: Traced,
+    *,
+    precision: Precision = None,
+    strides: bool = False,
+    rounding: bool = False,
+    one_operator: bool = False,
 ) -> tuple[NodeFault, ...]:
     before, after = old.trace, new.trace
     return faults(
@@ -195,6 +203,7 @@ def _faults(
         other_digests=_other_digests(before, after),
         strides=strides,
         rounding=rounding,
+        one_operator=one_operator,
         ended=ENDINGS.get(new.probe.models[0].outcome, "ends the process"),
     )
 

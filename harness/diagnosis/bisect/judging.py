@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.correctness.judging import output_findings
+from harness.correctness.tolerances import ONE_OPERATOR
 from harness.domain.comparison import CallComparison, OutputComparison
 from harness.domain.diagnosis import BisectAnswer, Bisection, NodeFault, Place, TracedNode
 from harness.domain.findings import SEVERITY, Severity
@@ -63,6 +64,7 @@ def faults(
     other_digests: Sequence[Place] = (),
     strides: bool = False,
     rounding: bool = False,
+    one_operator: bool = False,
     ended: str = "ends the process",
 ) -> tuple[NodeFault, ...]:
     """Return the nodes that ended otherwise in the new release, in the order in which the old one ran them.
@@ -73,6 +75,7 @@ def faults(
         other_digests: nodes whose outputs are other bytes and were not kept.
         strides: whether other strides count as well.
         rounding: whether any other bit counts.
+        one_operator: whether more counts than one operator's rounding explains, though it may be fine for a model.
         ended: what the new release's process did in a node that never ended, in words.
     """
     by_place = {call.input_set: call for call in comparison.calls}
@@ -91,6 +94,8 @@ def faults(
             findings = _failing(_findings(comparison, call), strides=strides)
             kinds = tuple(finding.kind for finding in findings)
             what = tuple(finding.message for finding in findings)
+            if not what and one_operator and (beyond := tuple(_beyond_one_operator(call))):
+                kinds, what = ("values",), beyond
             if not what and rounding and not all(tensor.bit_equal for tensor in call.tensors):
                 kinds, what = ("rounding",), (_rounding_words(call),)
         if not what:
@@ -161,6 +166,17 @@ def _failing(findings: Sequence[Finding], *, strides: bool = False) -> list[Find
         for finding in findings
         if SEVERITY[finding.kind] is Severity.FAIL or (strides and finding.kind == "stride")
     ]
+
+
+def _beyond_one_operator(call: CallComparison) -> Iterator[str]:
+    for tensor in call.tensors:
+        explained = ONE_OPERATOR.get(tensor.dtype)
+        if explained is not None and tensor.scale and tensor.max_abs > explained * tensor.scale:
+            share = tensor.max_abs / tensor.scale
+            yield (
+                f"{tensor.path}: off by {share:.2g} of its largest value, {share / explained:.0f} times what the "
+                f"rounding of one operator in {tensor.dtype} explains"
+            )
 
 
 def _rounding_words(call: CallComparison) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from harness import __version__
 from harness.correctness import judging
-from harness.correctness.compare import answers_hold_value
+from harness.correctness.compare import answers_hold_value, later_call_notes
 from harness.decision.causes import with_causes
 from harness.decision.inputs import guess_notes, guess_of, stride_notes, untested_method_notes
 from harness.decision.judge import numeric_settings
@@ -41,6 +41,7 @@ from harness.run.report.scenarios import (
     growth_notes,
     how_to_serve_notes,
     new_thread_notes,
+    prefork_notes,
     scenario_reports,
 )
 from harness.run.report.time_shares import time_shares
@@ -50,6 +51,7 @@ from harness.run.rollback import with_commands
 from harness.run.way_out import with_command
 from harness.settings import differences
 from harness.settings.differences import Setting
+from harness.startup.attribution import time_notes
 from harness.startup.measures import busy_s
 from harness.startup.readiness import BRINGING_UP
 from harness.static.check import static_report
@@ -325,7 +327,9 @@ def _notes(
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the rollback, {name}: {how}" for name, how in left_out.items())
+    notes.extend(later_call_notes(facts))
     notes.extend(unexplained_notes(facts))
+    notes.extend(time_notes(facts.attributions))
     notes.extend(waiver_notes(uses))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in differences.notes(found)))
@@ -334,6 +338,7 @@ def _notes(
     notes.extend(growth_notes(scenarios))
     notes.extend(new_thread_notes(scenarios))
     notes.extend(fixed_size_notes(facts))
+    notes.extend(prefork_notes(scenarios, facts.plan.settings.profile.intra_op_threads))
     notes.extend(how_to_serve_notes(facts.judgement.cells))
     runner = effects.runner
     notes.extend(worker_notes(effects.environments, runner.libraries, facts.plan.runs_on, runner.finished))

@@ -103,6 +103,17 @@ def fixed_size_notes(facts: Started) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def prefork_notes(reports: Sequence[ScenarioReport], intra_op_threads: int) -> tuple[str, ...]:
+    """Return what a server that forks must know where its pools were asked for with one thread only."""
+    if intra_op_threads != 1 or not any(INITIALIZATIONS[report.scenario].forks for report in reports):
+        return ()
+    words = (
+        "processes were forked with an intra-op pool of one thread: with more of them, as torch has by itself, OpenMP "
+        "may hang after the fork; where your server has more, ask with serving.intra_op_threads = 2"
+    )
+    return (words,)
+
+
 def how_to_serve_notes(cells: Sequence[CellVerdict]) -> tuple[str, ...]:
     """Return what a run has learnt about how models must be served, each once: it decides nothing about the upgrade."""
     notes = []

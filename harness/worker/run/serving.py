@@ -2,7 +2,7 @@
 
 import torch
 
-from gate_worker import setters, wire
+from gate_worker import defects, setters, wire
 from gate_worker.run import loading
 from gate_worker.values import trees
 
@@ -101,6 +101,7 @@ class ServedModel:
 
     def load(self):
         self.stable_answer = StableAnswer()
+        defects.register_for(self._artifact["operators"])
         self._module = self._loader(self._artifact["path"], self.device.name)
         self._module.eval()
         if self._precision is not None:

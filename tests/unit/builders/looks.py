@@ -59,6 +59,7 @@ class Film:
 
     Attributes:
         leaves: thread id -> when the thread ends.
+        pressure: the share of the time in which somebody on the machine waits for a CPU.
     """
 
     def __init__(
@@ -72,13 +73,14 @@ class Film:
         children: Callable[[float], tuple[ChildSample, ...]] = lambda _: (),
         io_bytes: Callable[[float], int | None] = lambda _: 0,
         cpus: int = 2,
+        pressure: float | None = None,
         notes: frozenset[str] = frozenset(),
     ) -> None:
         self.threads = tuple(threads)
         self.phases = tuple(phases)
         self.history = History(0, deadline)
         self.progress, self.beats, self.children, self.io_bytes = progress, beats, children, io_bytes
-        self.cpus, self.notes = cpus, notes
+        self.cpus, self.notes, self.pressure = cpus, notes, pressure
         self.leaves: dict[int, float] = {}
 
     def run(self, until_s: float, *, step_s: float = 0.2) -> tuple[float, Proven] | None:
@@ -109,6 +111,7 @@ class Film:
                     children=self.children(second) if detailed else (),
                     io_bytes=self.io_bytes(second) if detailed else None,
                     cpus=self.cpus,
+                    pressure_ns=None if self.pressure is None else int(self.pressure * now_ns),
                     detailed=detailed,
                     notes=self.notes,
                 ),

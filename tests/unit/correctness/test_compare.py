@@ -9,7 +9,7 @@ import pytest
 
 from harness.correctness import compare as correctness_compare
 from harness.tensors.outputs import changes_between_calls
-from harness.correctness.compare import compare, differs, otherwise_than_alone, worst_comparison
+from harness.correctness.compare import compare, differs, later_call_notes, otherwise_than_alone, worst_comparison
 from harness.correctness.outputs import compare_outputs
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome
@@ -255,6 +255,34 @@ def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float |
     folder = write_answers(tmp_path, {"m": ["float", "1.25"]})
     found = correctness_compare.compare_model("m", folder, OldAnswers(golden=golden), facts)
     assert differs(found) is differing
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0), ""),
+        ((1.0, 1.15, 1.15), (1.0, 1.15, 1.15), "m: later calls of example do not answer as call 0 does"),
+        ((1.0, 1.0, 2.0), (1.0, 1.0, 2.0), "alike in both releases"),
+        ((1.0, 1.15, 1.15), (1.0, 1.0, 1.0), ""),  # that is a finding
+        ((1.0,), (1.0,), ""),
+    ],
+)
+def test_later_calls_that_differ_from_call_0_alike_in_both_releases_are_noted(
+    tmp_path: Path, old: tuple[float, ...], new: tuple[float, ...], said: str
+) -> None:
+    golden, answers = (
+        {("example", call): ["float", str(value)] for call, value in enumerate(values)} for values in (old, new)
+    )
+    facts = known(planned("m"))
+    facts = replace(
+        facts,
+        baselines={"m": replace(facts.baselines["m"], golden=Outputs(calls=golden))},
+        alone={"m": probed(result("m"), directory=write_calls(tmp_path, answers))},
+        initialized={},
+    )
+    notes = later_call_notes(compare(facts, effects()))
+    assert len(notes) == bool(said)
+    assert said in "".join(notes)
 
 
 @pytest.mark.parametrize(

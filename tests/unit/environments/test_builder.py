@@ -18,6 +18,7 @@ from harness.environments.pythons import OWN_PYTHON
 from harness.errors import ConfigError, EnvironmentUnavailable
 from tests.programs import stub
 from tests.programs.installers import fake_uv
+from tests.programs.stub import eventually
 
 UV_UNKNOWN = """Using Python 3.11.7 environment at: tv
 error: No solution found when resolving dependencies
@@ -322,9 +323,7 @@ except KeyboardInterrupt:
     print("interrupted")
 """
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    limit = time.monotonic() + 20
-    while len(list(bench.root.rglob("half"))) < 2 and time.monotonic() < limit:
-        time.sleep(0.05)
+    assert eventually(lambda: len(list(bench.root.rglob("half"))) == 2)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=20)
     assert "interrupted" in output
@@ -352,9 +351,7 @@ builder = EnvironmentBuilder(pathlib.Path({str(bench.root)!r}), progress=print, 
 builder.build(EnvSpec(name="x", release="2.6.0", python={OWN_PYTHON!r}))
 """
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
-    limit = time.monotonic() + 20
-    while not (bench.folder / "begun").exists() and time.monotonic() < limit:
-        time.sleep(0.05)
+    assert eventually((bench.folder / "begun").exists)
     process.kill()
     process.wait(20)
     (bench.folder / "fast").mkdir()

@@ -5,6 +5,7 @@ import shlex
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from harness.environments import native
 from harness.environments.native import find_compiler, first_error, standard_of
 from harness.environments.native import LibTorch, NativeBuild, build_library, build_worker
 from harness.system.pool import Cancelled
+from tests.programs.stub import eventually
 
 STUB = """#!/bin/sh
 case " $* " in *" -dM "*)
@@ -253,7 +255,8 @@ def test_exception_ends_the_compiler_with_its_group(stub: Stub, libtorch: LibTor
     stub.be(f"sleep 60 & echo $! > '{child}'; wait")
 
     def interrupt() -> None:
-        raise KeyboardInterrupt
+        if child.exists() and child.read_text():
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         build_worker(libtorch, tmp_path / "native", tick=interrupt)
@@ -264,11 +267,15 @@ def test_exception_ends_the_compiler_with_its_group(stub: Stub, libtorch: LibTor
 def test_cancelled_build_ends_soon(stub: Stub, libtorch: LibTorch, tmp_path: Path) -> None:
     stub.be("sleep 60")
     cancelled = threading.Event()
-    threading.Timer(0.3, cancelled.set).start()
-    begin = time.monotonic()
-    with pytest.raises(Cancelled):
+
+    def cancel() -> None:
+        assert eventually(lambda: bool(stub.commands))
+        cancelled.set()
+
+    with ThreadPoolExecutor(1) as beside, pytest.raises(Cancelled):
+        begun = beside.submit(cancel)
         build_worker(libtorch, tmp_path / "native", cancelled=cancelled)
-    assert time.monotonic() - begin < 30
+    begun.result()
     assert is_gone(int(stub.commands[0].split()[0]))
 
 

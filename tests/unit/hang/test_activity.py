@@ -6,7 +6,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -43,12 +43,12 @@ def start() -> Iterator[Start]:
         process.stdout.close()
 
 
-def asked(sampler: Sampler, answers: Callable[[Snapshot], bool]) -> Snapshot:
-    """Return the first detailed snapshot of which ``answers`` holds, or the last one after 5 s."""
-    limit = time.monotonic() + 5
+def asked(sampler: Sampler, answers: Callable[[Snapshot], bool], *, apart: Collection[int] = ()) -> Snapshot:
+    """Return the first detailed snapshot of which ``answers`` holds, or the last one after 30 s."""
+    limit = time.monotonic() + 30
     while True:
         time.sleep(0.02)
-        snapshot = sampler.sample(detailed=True)
+        snapshot = sampler.sample(detailed=True, apart=apart)
         assert snapshot is not None
         if answers(snapshot) or time.monotonic() > limit:
             return snapshot
@@ -126,10 +126,13 @@ def test_time_on_a_cpu_is_counted_by_thread(start: Start) -> None:
     )
     sampler = Sampler(process.pid)
     first = sampler.sample(detailed=False)
-    time.sleep(0.3)
-    second = sampler.sample(detailed=True)
     assert first is not None
-    assert second is not None
+
+    def has_wanted(snapshot: Snapshot) -> bool:
+        before, now = first.threads[process.pid], snapshot.threads[process.pid]
+        return now.on_cpu_ns + now.run_delay_ns - before.on_cpu_ns - before.run_delay_ns > 0.25e9
+
+    second = asked(sampler, has_wanted)
     used = {tid: one.on_cpu_ns - first.threads[tid].on_cpu_ns for tid, one in second.threads.items()}
     waited = {tid: one.run_delay_ns - first.threads[tid].run_delay_ns for tid, one in second.threads.items()}
     (helper,) = set(used) - {process.pid}
@@ -149,15 +152,41 @@ def test_children_and_their_children_are_found(start: Start) -> None:
     os.killpg(process.pid, 9)
 
 
+def test_child_that_waits_for_a_cpu_in_any_thread_is_seen_to(start: Start) -> None:
+    """Its main thread sleeps; another one shares a CPU with the process that has started it."""
+    process = start(
+        "import os, threading as t\nos.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\ndef work():\n while True: pass\n"
+        "if os.fork() == 0:\n t.Thread(target=work).start()\n print('ready', flush=True)\n t.Event().wait()\nwork()"
+    )
+    try:
+        sampler = Sampler(process.pid)
+        snapshot = asked(sampler, lambda snapshot: sum(one.run_delay_ns for one in snapshot.children) > 0.1e9)
+        (child,) = snapshot.children
+        assert child.run_delay_ns > 0.1e9
+        assert child.state == "R"
+    finally:
+        os.killpg(process.pid, 9)
+
+
+def test_time_in_which_anybody_waited_for_a_cpu_is_read_where_the_kernel_counts_it(start: Start) -> None:
+    process = start("print('ready', flush=True)\nwhile True: pass")
+    snapshot = Sampler(process.pid).sample(detailed=False)
+    assert snapshot is not None
+    try:
+        counted = Path("/proc/pressure/cpu").read_text().startswith("some")
+    except OSError:
+        counted = False
+    assert (snapshot.pressure_ns is not None) is counted
+
+
 def test_bytes_are_counted_for_the_process_and_for_threads_apart(start: Start, tmp_path: Path) -> None:
     code = f"print('ready', flush=True)\nf = open({str(tmp_path / 'x')!r}, 'wb', 0)\nwhile True: f.write(bytes(4096)); f.seek(0)"
     process = start(code)
     sampler = Sampler(process.pid)
     first = sampler.sample(detailed=True, apart=[process.pid])
-    time.sleep(0.2)
-    second = sampler.sample(detailed=True, apart=[process.pid])
     assert first is not None
-    assert second is not None
+    moved = first.io_bytes or 0
+    second = asked(sampler, lambda snapshot: (snapshot.io_bytes or 0) > moved + 8192, apart=[process.pid])
     for before, after in (
         (first.io_bytes, second.io_bytes),
         (first.threads[process.pid].io_bytes, second.threads[process.pid].io_bytes),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness.domain.hang import HangKind
 from harness.domain.probe import Deadline
 from harness.hang import waits
-from harness.hang.activity import ChildSample, ThreadSample
+from harness.hang.activity import LEAST_COUNTED, PRESSURE_SHARE, ChildSample, ThreadSample
 from harness.hang.proof import BLOCKED_AFTER_S, RETRIES_AFTER_S, SLOW_CAP, Proven
 from tests.unit.builders.looks import S, Film, Sample, opened, steadily, still, thread
 
@@ -66,6 +66,77 @@ def test_silence_counts_from_the_last_event() -> None:
     found = Film([still(11)], [opened()], progress=lambda second: min(second, 10.0)).run(60)
     assert found is not None
     assert 13.0 <= found[0] <= 13.5
+
+
+@pytest.mark.parametrize("pressure", [0.0, 0.3, 0.7, 1.0])
+def test_silence_while_others_want_the_cpus_counts_less_and_that_is_said(pressure: float) -> None:
+    found = Film([still(11)], [opened()], pressure=pressure).run(60)
+    assert found is not None
+    counted = 1 - PRESSURE_SHARE * pressure
+    assert found[0] == pytest.approx(BLOCKED_AFTER_S / counted, abs=0.5)
+    assert found[1].proof.stalled_s == pytest.approx((1 - counted) * found[0], abs=0.3)
+
+
+@pytest.mark.parametrize("late_s", [0.3, 0.35])
+def test_silence_counts_less_where_looks_come_late(late_s: float) -> None:
+    found = Film([still(11)], [opened()]).run(60, step_s=late_s)
+    assert found is not None
+    assert kind(found) is HangKind.BLOCKED
+    assert 5.0 < found[0] <= BLOCKED_AFTER_S / LEAST_COUNTED + 1.0
+
+
+def test_silence_counts_less_while_threads_or_children_wait_for_a_cpu() -> None:
+    waiter = steadily(11, cpu=0.004, queued=0.5, runs=200, waits_for=waits.TIMED_LOCK)
+    beside = Film([still(11)], [opened()], children=lambda s: (ChildSample(pid=9, run_delay_ns=int(0.5 * s * S)),))
+    for film in (Film([waiter], [opened()]), beside):
+        found = film.run(60)
+        assert found is not None
+        assert 5.0 < found[0] < 7.0
+
+
+@pytest.mark.parametrize("pressure", [None, 1.0])
+def test_retries_on_a_crowded_machine_are_blocked_later(pressure: float | None) -> None:
+    waiter = steadily(11, cpu=0.004, runs=1, waits_for=waits.TIMED_LOCK)
+    found = Film([waiter], [opened()], pressure=pressure).run(60)
+    assert found is not None
+    assert found[0] == pytest.approx(10.0 if pressure is None else 20.0, abs=0.6)
+
+
+def test_thread_that_has_been_freed_and_waits_for_its_turn_is_not_blocked() -> None:
+    """It stands for long, then what it waited for is there, and nobody gives it a CPU."""
+
+    def freed(second: float) -> ThreadSample:
+        return thread(11, state="R" if second > 2.9 else "S", waits_for="" if second > 2.9 else "a lock")
+
+    assert Film([freed], [opened()]).run(3.7) is None
+
+
+def test_who_waits_may_be_about_to_find_that_a_helper_has_ended() -> None:
+    """As a pool does that ends with its work: the helper is gone, and whoever joins it has yet to wake up."""
+    film = Film(
+        [still(11), steadily(13, waits_for="a pipe", started_ns=int(1.5 * S))], LATER[:1], progress=since(BEGIN_S)
+    )
+    film.leaves[13] = 4.5
+    assert film.run(6.8) is None
+    assert kind(film.run(60)) is HangKind.BLOCKED
+
+
+@pytest.mark.parametrize("idle_s", [0.4, 0.7, 1.0])
+def test_helper_of_an_old_pool_that_ran_now_and_then_and_waits_since_does_not_tick(idle_s: float) -> None:
+    """It has run at even intervals by chance: for what it was made, and when the phase asked it to wait outside."""
+
+    def helper(second: float) -> ThreadSample:
+        return thread(13, runs=5 + (second > BEGIN_S - idle_s) + (second > BEGIN_S), waits_for="a timer")
+
+    assert Film([still(11), helper], LATER[:1], progress=since(BEGIN_S)).run(59) is None
+
+
+@pytest.mark.parametrize("pressure", [None, 1.0])
+def test_listener_that_wakes_at_times_receives_nothing_however_long_the_window_is(pressure: float | None) -> None:
+    listener = steadily(13, cpu=0.001, runs=0.67, waits_for="the network")
+    found = Film([still(11), listener], LATER[:1], progress=since(BEGIN_S), pressure=pressure).run(60)
+    assert found is not None
+    assert found[0] < 9.0
 
 
 def test_events_now_and_then_are_no_silence() -> None:

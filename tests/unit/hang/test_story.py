@@ -1,6 +1,8 @@
 """What the report shows of the stacks of a process that hangs."""
 
-from harness.domain.hang import Evidence, Frame, ThreadStack
+import pytest
+
+from harness.domain.hang import Evidence, Frame, HangKind, HangProof, ThreadStack
 from harness.hang.story import hang_story
 
 INTERPRETER = (
@@ -13,6 +15,14 @@ def frames_of(*functions: str) -> str:
     frames = tuple(Frame(function=name, file="libtorch_cpu.so") for name in functions)
     evidence = Evidence(tool="the worker itself", stacks=(ThreadStack(tid=7, frames=frames, moved=True),))
     return dict(hang_story(evidence))["frames"]
+
+
+@pytest.mark.parametrize(("stalled_s", "said"), [(0.0, False), (0.9, False), (6.25, True)])
+def test_hang_that_was_named_late_says_what_did_not_count(stalled_s: float, *, said: bool) -> None:
+    proof = HangProof(kind=HangKind.BLOCKED, silent_s=9.3, window_s=8.1, stalled_s=stalled_s)
+    line = dict(hang_story(Evidence(proof=proof)))["proof"]
+    assert ("did not count, because this machine had too few CPUs to give" in line) is said
+    assert not said or "no progress for 9.3 s; of these 6.2 s" in line
 
 
 def test_a_deep_stack_ends_with_the_interpreter_and_what_it_called() -> None:

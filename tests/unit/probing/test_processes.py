@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
-import time
+import traceback
 from pathlib import Path
 
 import pytest
 
 from harness.domain.environment import Environment
 from harness.probing import processes
+from harness.system import pool
 from harness.system.processes import reap
 from harness.worker import wire
 from tests.programs import stub
@@ -49,16 +50,23 @@ def sleeper(code: str = "import time; time.sleep(10000)") -> "subprocess.Popen[b
 
 def test_a_start_that_is_interrupted_leaves_no_process() -> None:
     made: list[subprocess.Popen[bytes]] = []
+    interrupted = threading.Event()
+
+    def somebody_waits() -> bool:
+        frame = sys._current_frames()[threading.main_thread().ident or 0]
+        return any(frame.f_code is pool.answer.__code__ for frame, _ in traceback.walk_stack(frame))
 
     def slowly() -> "subprocess.Popen[bytes]":
-        time.sleep(0.6)
+        assert stub.eventually(somebody_waits)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupted.wait(30)
         made.append(sleeper())
         return made[0]
 
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         processes._spawned(slowly)
     assert made == []
+    interrupted.set()
     assert stub.eventually(lambda: bool(made) and made[0].returncode == -signal.SIGKILL)
 
 

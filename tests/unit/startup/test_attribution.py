@@ -8,7 +8,8 @@ import pytest
 from harness.domain.diagnosis import Attribution, FailureRates, Said, SearchAnswer, Tally, Trial
 from harness.errors import InternalError
 from harness.search.repeated import repeats_needed
-from harness.startup.attribution import RUNS_MEASURED, attribute, attribution_words, rarer_than, unverifiable
+from harness.startup.attribution import RUNS_MEASURED, attribute, attribution_words, rarer_than, time_notes
+from harness.startup.attribution import unverifiable
 from tests.unit.builders.oracles import FAILS, PASSES, Simulated, needs
 
 EIGHT = tuple("ABCDEFGH")
@@ -564,3 +565,10 @@ def test_a_rate_that_large_would_have_shown_with_the_confidence_named(runs: int)
 
 def test_no_run_bounds_nothing() -> None:
     assert rarer_than(0) == 1
+
+
+def test_what_searches_have_cost_that_ended_with_their_time_is_said_once() -> None:
+    late = Attribution(models=("A",), threads=4, budget_ended=True, time_ended=True)
+    (note,) = time_notes({("A", "concurrent"): late, ("B", "concurrent"): late, ("A", "shared"): late})
+    assert "what it takes for A and B to fail" in note
+    assert time_notes({("A", "alone"): replace(late, time_ended=False)}) == ()

@@ -202,6 +202,9 @@ def test_operator_that_is_missing_without_python_and_used_makes_the_python_worke
     assert "without Python it has no gatetest::double_it: undefined symbol: PyDict_New" in facts.worker_notes[0]
     with pytest.raises(EnvironmentUnavailable, match="without Python it has no gatetest::double_it"):
         with_libraries(monkeypatch, tried, "libtorch")
+    both, _ = with_libraries(monkeypatch, tried, "both")
+    assert both.worker == "python"
+    assert "without Python it has no gatetest::double_it: undefined symbol: PyDict_New" in both.worker_notes[0]
 
 
 def test_operator_that_is_missing_and_not_used_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,11 +185,8 @@ def test_wait_is_ended_from_another_thread() -> None:
 
 def test_background_work_goes_on_beside_the_block_and_gives_its_result() -> None:
     beside = threading.Event()
-    ticks: list[None] = []
     with Background(lambda _: beside.wait(30)) as begun:
-        threading.Timer(0.7, beside.set).start()
-        assert begun.result(tick=lambda: ticks.append(None)) is True
-    assert ticks
+        assert begun.result(tick=beside.set) is True
 
 
 def test_what_background_work_raises_is_raised_where_its_result_is_asked_for() -> None:

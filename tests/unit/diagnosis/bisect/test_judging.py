@@ -61,6 +61,29 @@ def test_rounding_counts_only_where_it_is_asked_for() -> None:
     assert (fault.node.place, fault.kinds) == ((1,), ("rounding",))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "off", "found"),
+    [
+        ("bfloat16", 0.03, True),
+        ("bfloat16", 0.016, True),
+        ("bfloat16", 0.0078, False),
+        ("float16", 0.003, True),
+        ("float16", 0.0009, False),
+        ("float32", 9e-6, False),
+    ],
+)
+def test_more_than_one_operators_rounding_is_a_fault_of_it_though_fine_for_a_model(
+    dtype: str, off: float, *, found: bool
+) -> None:
+    drifted = tensor(dtype=dtype, max_abs=off, scale=1.0, tolerance_abs=1.0, mismatched=0)
+    comparison = outputs(((0,), call(equal())), ((1,), call(drifted)))
+    assert faults(RUN, RUN, comparison) == ()
+    named_ = faults(RUN, RUN, comparison, one_operator=True)
+    assert named(named_) == ([(1,)] if found else [])
+    if found:
+        assert f"of one operator in {dtype}" in named_[0].what[0]
+
+
 def test_strides_count_only_where_they_are_asked_for() -> None:
     comparison = outputs(((1,), replace(call(equal()), stride_changes=("output[0]",))))
     assert faults(RUN, RUN, comparison) == ()

@@ -80,8 +80,10 @@ def test_the_command_between_the_neighbours_can_be_typed() -> None:
     libraries = ("--library", "c=x.so", "--library", "a=y.so", "--library", "torchvision")
     told = bisect_command("m", "a", "b", options(arguments=(*words, *libraries)), releases=("a", "b", "c"))
     parsed = parser().parse_args(shlex.split(told)[len(started_by()) :])
-    assert (str(parsed.project), parsed.verb, parsed.old, parsed.new) == ("/p q", "bisect", "a", "b")
-    assert (parsed.artifacts, parsed.libraries) == (["a.pt", "b.pt"], ["a=y.so", "torchvision"])
+    assert (parsed.project, parsed.verb, parsed.old, parsed.new) == (options().project.absolute(), "bisect", "a", "b")
+    here = {name: str(Path(name).absolute()) for name in ("a.pt", "b.pt", "y.so")}
+    assert parsed.artifacts == [here["a.pt"], here["b.pt"]]
+    assert parsed.libraries == [f"a={here['y.so']}", "torchvision"]
     assert vars(parsed)["deadlines.floor_s"] == "5"
 
 

@@ -19,6 +19,7 @@ from harness.run.report.scenarios import (
     growth_notes,
     how_to_serve_notes,
     new_thread_notes,
+    prefork_notes,
     scenario_reports,
 )
 from harness.startup.rates import upper_bound
@@ -233,6 +234,16 @@ def test_models_of_one_size_are_named_where_larger_ones_are_asked_for(monkeypatc
     facts = facts_of(run([came_through()]), alone={"a": probed(result("a")), "b": probed(result("b"))})
     (note,) = fixed_size_notes(facts)
     assert note.startswith("growing shapes: not asked of a: no dimension differs between the input sets")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "threads", "said"),
+    [("prefork", 1, True), ("prefork_cold", 1, True), ("prefork", 2, False), ("exit", 1, False)],
+)
+def test_fork_with_pools_of_one_thread_says_what_it_has_not_asked(scenario: str, threads: int, *, said: bool) -> None:
+    notes = prefork_notes([only(run([came_through()], scenario=scenario))], threads)
+    assert bool(notes) is said
+    assert not said or "serving.intra_op_threads = 2" in notes[0]
 
 
 def served(model: str, scenario: str, status: Status, kind: str) -> CellVerdict:
