@@ -122,6 +122,8 @@ def package(stand: Stand) -> str:
         pytest.skip(f"no compiler: {built.why_not}")
     with zipfile.ZipFile(stand.folder / "package.pt2", "w") as archive:
         archive.write(built.binary, "data/aotinductor/model/package.so")
+        archive.writestr("data/aotinductor/model/package.cpp", "")
+        archive.writestr("data/aotinductor/model/package_metadata.json", '{"AOTI_DEVICE_KEY": "cpu"}')
     return "package"
 
 
