@@ -47,7 +47,8 @@ def from_anywhere(name: str, value: str, here: str) -> str:
     known, equals, path = value.partition("=") if name in (LIBRARY, ENV) else ("", "", value)
     if "/" in known or not equals:  # a path alone, which may hold the sign
         known, equals, path = "", "", value
-    is_path = name in FILES or (name in (LIBRARY, ENV) and "/" in path)
+    is_file = "/" in path or path.endswith((".py", ".so"))  # else the name of a module, or of an environment
+    is_path = name in FILES or (name in (LIBRARY, ENV) and is_file)
     if not here or not is_path or path.startswith("/") or "://" in path:
         return value
     return f"{known}{equals}{posixpath.normpath(posixpath.join(here, path))}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.devices import CPU, Device
 from harness.domain.hang import Evidence
-from harness.domain.models import Artifact, ModelDeclaration
+from harness.domain.models import Artifact, ArtifactKind, ModelDeclaration
 from harness.domain.outcome import FINE, Outcome
 
 Step = tuple[str | int, ...]
@@ -230,6 +230,13 @@ class ProbeRequest:
     limits: WorkerLimits | None = None
     look: bool = True
     shares: bool = False
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether what is loaded runs code of its own at once: programs and packages do, TorchScript does not."""
+        given = self.declaration.given if self.declaration is not None else None
+        kinds = {run.artifact.kind for run in self.runs} | ({given.kind} if given is not None else set())
+        return bool(kinds - {ArtifactKind.TORCHSCRIPT})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

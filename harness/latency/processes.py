@@ -2,7 +2,6 @@
 
 import json
 import select
-import subprocess
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ from harness.probing.requests import wire_request
 from harness.store import codec
 from harness.system.cores import pin, pin_threads, unpin
 from harness.system.files import emptied
-from harness.system.processes import reap
 from harness.worker import wire
 
 # How often it is looked at what a process prints while it does an order.
@@ -66,20 +64,21 @@ class BenchmarkProcess:
         self._buffer = b""
         self._printed = Printed(folder)
         try:
-            self._process: subprocess.Popen[bytes] = (
-                processes.start_worker(environment.interpreter, folder, request.profile.env)
+            env, kept = request.profile.env, request.runs_code
+            self._process = (
+                processes.start_worker(environment.interpreter, folder, env, kept=kept)
                 if native is None
-                else processes.start_native(native, folder, request.profile.env, orders=True)
+                else processes.start_native(native, folder, env, orders=True, kept=kept)
             )
         except OSError as error:
             raise ProcessLost(f"the {arm} process could not be started: {error.strerror or error}") from error
         # It has a single thread yet; those that it starts inherit its cores.
-        self.why_not_pinned = pin(self._process.pid, cores) if cores else ""
+        self.why_not_pinned = pin(self._process.number, cores) if cores else ""
 
     @property
     def pid(self) -> int:
         """The number of the process."""
-        return self._process.pid
+        return self._process.number
 
     def order(self, deadline_s: float, **order: Any) -> dict[str, Any]:
         """Send an order and return its answer."""
@@ -100,7 +99,7 @@ class BenchmarkProcess:
             left = limit - time.monotonic()
             self._printed.trim()
             if stream is None or left <= 0:
-                processes.request_stack_dump(self._process.pid, self.folder / wire.STACKS)
+                processes.request_stack_dump(self._process.number, self.folder / wire.STACKS)
                 raise ProcessLost(f"the {self.arm} process gave no answer within {deadline_s:.0f} s")
             if not select.select([stream], [], [], min(left, LOOK_S))[0]:
                 continue
@@ -119,14 +118,14 @@ class BenchmarkProcess:
 
     def pin(self, cores: Sequence[int]) -> None:
         """Move the process to ``cores``."""
-        pin_threads(self._process.pid, cores)
+        pin_threads(self._process.number, cores)
 
     def unpin(self) -> None:
         """Let the process run anywhere."""
-        unpin(self._process.pid)
+        unpin(self._process.number)
 
     def close(self) -> bool:
         """Kill the process with its group, False if it could not be reaped; what it left lies in its folder."""
-        reaped = reap(self._process)
+        reaped = processes.end(self._process)
         self._printed.finish()
         return reaped

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <stdexcept>
@@ -95,6 +96,19 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
   _exit(code);
 }
 
+// A package of AOTInductor runs code as it is loaded: see harness/worker/confinement.py.
+inline void confine(const json::Value& request, const std::string& run_dir, const std::string& work, EventLog& log) {
+  const json::Value* runs_code = request.find("runs_code");
+  if (!runs_code || !runs_code->truthy()) return;
+  for (const char* name : {"HOME", "TMPDIR"}) setenv(name, work.c_str(), 1);
+  const json::Value* wanted = request.find("limits");
+  if (!wanted || wanted->is_null()) return;
+  int release[2] = {0, 0};
+  std::sscanf(GATE_TORCH, "%d.%d", &release[0], &release[1]);
+  const std::string why = limits::close_elsewhere(run_dir, request["device"], release);
+  if (!why.empty()) log.mark("not_confined", numeric_state::quoted(why));
+}
+
 // Does the one request that lies in `run_dir`, says goodbye and leaves without the destructors of a process with
 // torch in it, which abort now and then after correct results.
 // `answers`: the descriptor that was standard output.
@@ -109,6 +123,7 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
   arm_stack_dumps(run_dir);
   if (const json::Value* wanted = request.find("limits"); wanted && !wanted->is_null())
     if (const std::string refused = limits::apply(*wanted, run_dir); !refused.empty()) log.mark("limits", refused);
+  confine(request, run_dir, work, log);
   const std::string& verb = request["verb"].str();
   if (request["protocol"].integer != wire::kProtocol || (verb != "run" && verb != "benchmark")) {
     log.refuse("cannot serve '" + verb + "'");

@@ -22,6 +22,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "values/json.hpp"
 
@@ -86,7 +87,9 @@ inline constexpr const char* kLock = ".lock";
 inline constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
 inline constexpr std::uint64_t kWriteFile = 1u << 1, kRemoveAndMake = 0x1FF0, kRenameElsewhere = 1u << 13,
                                kTruncate = 1u << 14;
-inline constexpr long kLeastLandlock = 2;
+inline constexpr long kLeastLandlock = 2, kScopesSince = 6;
+inline constexpr std::uint64_t kScopeSignal = 1u << 1;
+inline constexpr int kAsksTmpdir[] = {2, 15};
 struct __attribute__((packed)) PathBeneath {
   std::uint64_t rights;
   std::int32_t place;
@@ -107,24 +110,41 @@ inline void allow(int ruleset, const std::string& path, std::uint64_t of_folders
   close(place);
 }
 
-// Refuses to write into the folder of the run elsewhere than below `folder`, to this thread and all that it starts.
-inline std::string close_results(const std::string& folder) {
-  char* real = realpath(folder.c_str(), nullptr);
-  if (!real) return std::strerror(errno);
-  const std::string own = real;
-  std::free(real);
-  std::string run = own;
-  do run = above(run);
-  while (run != "/" && access((run + "/" + kLock).c_str(), F_OK) != 0);
-  if (run == "/") return "";
+// Refuses to write elsewhere than below `places`, to this thread and all that it starts; `alone`: also signals to others.
+inline std::string write_only_below(const std::vector<std::string>& places, bool alone = false) {
   const long version = syscall(kCreateRuleset, nullptr, 0, 1);
   if (version < 0) return std::strerror(errno);
   if (version < kLeastLandlock) return "this kernel has an old version of Landlock";
   const std::uint64_t of_files = kWriteFile | (version > kLeastLandlock ? kTruncate : 0);
   const std::uint64_t of_folders = of_files | kRemoveAndMake | kRenameElsewhere;
-  const int ruleset = static_cast<int>(syscall(kCreateRuleset, &of_folders, sizeof of_folders, 0));
+  const std::uint64_t handled[] = {of_folders, 0, kScopeSignal};
+  const std::size_t size = alone && version >= kScopesSince ? sizeof handled : sizeof of_folders;
+  const int ruleset = static_cast<int>(syscall(kCreateRuleset, handled, size, 0));
   if (ruleset < 0) return std::strerror(errno);
-  allow(ruleset, own, of_folders, of_files);
+  for (const std::string& path : places) allow(ruleset, path, of_folders, of_files);
+  const bool done = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(kRestrictSelf, ruleset, 0) == 0;
+  const std::string why = done ? "" : std::strerror(errno);
+  close(ruleset);
+  return why;
+}
+
+inline std::string real(const std::string& folder) {
+  char* found = realpath(folder.c_str(), nullptr);
+  if (!found) return "";
+  const std::string path = found;
+  std::free(found);
+  return path;
+}
+
+// Refuses to write into the folder of the run elsewhere than below `folder`.
+inline std::string close_results(const std::string& folder) {
+  const std::string own = real(folder);
+  if (own.empty()) return std::strerror(errno);
+  std::string run = own;
+  do run = above(run);
+  while (run != "/" && access((run + "/" + kLock).c_str(), F_OK) != 0);
+  if (run == "/") return "";
+  std::vector<std::string> places{own};
   for (std::string on_the_way = run; on_the_way != "/"; on_the_way = above(on_the_way)) {
     const std::string parent = above(on_the_way);
     DIR* entries = opendir(parent.c_str());
@@ -132,14 +152,22 @@ inline std::string close_results(const std::string& folder) {
     while (const dirent* entry = readdir(entries)) {
       const std::string name = entry->d_name;
       const std::string path = (parent == "/" ? "" : parent) + "/" + name;
-      if (name != "." && name != ".." && path != on_the_way) allow(ruleset, path, of_folders, of_files);
+      if (name != "." && name != ".." && path != on_the_way) places.push_back(path);
     }
     closedir(entries);
   }
-  const bool done = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(kRestrictSelf, ruleset, 0) == 0;
-  const std::string why = done ? "" : std::strerror(errno);
-  close(ruleset);
-  return why;
+  return write_only_below(places);
+}
+
+// Refuses to write elsewhere than below `folder`, see harness/worker/confinement.py; returns why it is not refused.
+inline std::string close_elsewhere(const std::string& folder, const json::Value& device, const int (&release)[2]) {
+  const std::string own = real(folder);
+  if (own.empty()) return std::strerror(errno);
+  std::vector<std::string> places{own, "/dev/null", "/dev/zero", "/dev/full", "/dev/tty"};
+  if (device.str() != "cpu") places.push_back("/dev");
+  const bool asks_tmpdir = !std::lexicographical_compare(release, release + 2, kAsksTmpdir, kAsksTmpdir + 2);
+  if (!asks_tmpdir && own.rfind("/tmp/", 0) != 0) places.push_back("/tmp");
+  return write_only_below(places, true);
 }
 
 // Returns, as JSON, what could not be applied and why; empty where everything was.

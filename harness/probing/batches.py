@@ -19,9 +19,9 @@ SHARING = ("adopt", "run")
 def may_share(request: ProbeRequest) -> bool:
     """Whether a probe may run in a process that has done others: where contexts are dear, or its models say so.
 
-    A script has a process of its own everywhere.
+    A script has a process of its own everywhere, and so has what runs code as it is loaded.
     """
-    plain = request.script is None and request.runtime == "python" and request.beside == 0
+    plain = request.script is None and not request.runs_code and request.runtime == "python" and request.beside == 0
     return (request.device.contexts or request.shares) and plain and request.verb in SHARING
 
 

@@ -1,5 +1,8 @@
 """Starts worker processes, each in a session of its own, and asks them for their stacks; tells how they ended."""
 
+import contextlib
+import errno
+import json
 import os
 import signal
 import subprocess
@@ -9,11 +12,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from harness.system import pool
-from harness.system.processes import reap
+from harness.system.processes import PYTHON, REAP_DEADLINE_S, Stream, kill_group, reap
 from harness.worker import wire
 
 STACK_DUMP_DEADLINE_S = 1.0
 BOOTSTRAP = Path(__file__).resolve().parent.parent / "worker" / "bootstrap.py"
+KEEPER = BOOTSTRAP.with_name("orphans.py")
 
 # What a worker inherits: enough to find libraries and a home, and nothing that could steer Python or torch.
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
@@ -32,57 +36,109 @@ def worker_environment(extra: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, "PYTHONHASHSEED": "0", **extra}
 
 
-def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+class Worker(subprocess.Popen[bytes]):
+    """The process of a worker, or of its keeper, which ends as the worker does and what this leaves with it.
+
+    Attributes:
+        number: of the worker itself.
+    """
+
+    number: int
+
+
+def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str], *, kept: bool = False) -> Worker:
     """Start ``bootstrap.py`` on ``run_dir`` with pipes for orders and answers; stderr goes to a file.
+
+    Args:
+        kept: whether a keeper starts it, for what it starts may move to a session of its own.
 
     Raises:
         OSError: the interpreter cannot be executed.
     """
-    command: Sequence[str] = (interpreter, "-s", "-u", str(BOOTSTRAP), str(run_dir), str(os.getpid()))
 
-    def start() -> "subprocess.Popen[bytes]":
+    def start() -> Worker:
         with (run_dir / wire.STDERR).open("ab") as stderr:
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=worker_environment(env),
-                cwd=run_dir,
-                start_new_session=True,
-            )
+            command = (interpreter, "-s", "-u", str(BOOTSTRAP), str(run_dir))
+            return _started(command, run_dir, env, (subprocess.PIPE, subprocess.PIPE, stderr), kept=kept)
 
     return _spawned(start)
 
 
 def start_native(
-    binary: Path, run_dir: Path, env: Mapping[str, str], *, orders: bool = False
-) -> "subprocess.Popen[bytes]":
+    binary: Path, run_dir: Path, env: Mapping[str, str], *, orders: bool = False, kept: bool = False
+) -> Worker:
     """Start the C++ worker on ``run_dir``, in a session of its own.
 
     Args:
         orders: whether it gets pipes for orders and answers; else it answers through files alone.
+        kept: as for ``start_worker``.
 
     Raises:
         OSError: it cannot be executed.
     """
 
-    def start() -> "subprocess.Popen[bytes]":
+    def start() -> Worker:
         with (run_dir / wire.STDERR).open("ab") as stderr, (run_dir / wire.STDOUT).open("ab") as stdout:
-            return subprocess.Popen(
-                (str(binary), str(run_dir), str(os.getpid())),
-                stdin=subprocess.PIPE if orders else subprocess.DEVNULL,
-                stdout=subprocess.PIPE if orders else stdout,
-                stderr=stderr,
-                env=worker_environment(env),
-                cwd=run_dir,
-                start_new_session=True,
-            )
+            answers = (subprocess.PIPE, subprocess.PIPE) if orders else (subprocess.DEVNULL, stdout)
+            return _started((str(binary), str(run_dir)), run_dir, env, (*answers, stderr), kept=kept)
 
     return _spawned(start)
 
 
-def _spawned(start: Callable[[], "subprocess.Popen[bytes]"]) -> "subprocess.Popen[bytes]":
+def end(worker: Worker) -> bool:
+    """Kill a worker with its group, and by its keeper what it has left; False if it could not be reaped."""
+    if worker.number != worker.pid and worker.poll() is None:
+        kill_group(worker.number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            worker.wait(REAP_DEADLINE_S)
+    return reap(worker)
+
+
+def _started(
+    command: Sequence[str], run_dir: Path, env: Mapping[str, str], streams: Sequence[Stream], *, kept: bool
+) -> Worker:
+    """Return ``command``, started with the number of its parent as its last argument."""
+    asker, variables = str(os.getpid()), worker_environment(env)
+    if not kept:
+        worker = _popen((*command, asker), run_dir, variables, streams)
+        worker.number = worker.pid
+        return worker
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as report:
+        try:
+            keeping = (PYTHON, "-I", "-S", str(KEEPER), asker, str(write), json.dumps(variables), *command)
+            worker = _popen(keeping, run_dir, worker_environment({}), streams, (write,))
+        finally:
+            os.close(write)
+        number, *refusal = map(int, report.read().split() or (b"0", b"%d" % errno.ECHILD))
+    if refusal:
+        reap(worker)
+        raise OSError(refusal[0], os.strerror(refusal[0]), command[0])
+    worker.number = number
+    return worker
+
+
+def _popen(
+    command: Sequence[str],
+    run_dir: Path,
+    variables: Mapping[str, str],
+    streams: Sequence[Stream],
+    inherited: Sequence[int] = (),
+) -> Worker:
+    stdin, stdout, stderr = streams
+    return Worker(
+        command,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=variables,
+        cwd=run_dir,
+        start_new_session=True,
+        pass_fds=inherited,
+    )
+
+
+def _spawned(start: Callable[[], Worker]) -> Worker:
     """Return what ``start`` starts in the spawner's thread; whoever is interrupted meanwhile leaves no process."""
     started = _spawner.submit(start)
     try:
@@ -92,9 +148,9 @@ def _spawned(start: Callable[[], "subprocess.Popen[bytes]"]) -> "subprocess.Pope
         raise
 
 
-def _end_unwanted(started: "Future[subprocess.Popen[bytes]]") -> None:
+def _end_unwanted(started: Future[Worker]) -> None:
     if not started.cancelled() and started.exception() is None:
-        reap(started.result())
+        end(started.result())
 
 
 def birth_of(pid: int) -> int | None:

@@ -290,6 +290,7 @@ def wire_request(
     return {
         "compiler_checks": None if compiler_checks is None else str(compiler_checks),
         "libraries": libraries,
+        "runs_code": request.runs_code,
         "limits": None if request.limits is None else wire_limits(request, request.limits),
         "stack_dumper": None if stack_dumper is None else str(stack_dumper),
         "protocol": wire.PROTOCOL,

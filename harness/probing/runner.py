@@ -380,7 +380,7 @@ class ZygoteRunner:
 
     def _start_native(self, request: ProbeRequest, folder: Path) -> Child:
         self._write(request, folder)
-        child = start(self.native[request.side], folder, request.profile.env)
+        child = start(self.native[request.side], folder, request.profile.env, kept=request.runs_code)
         with self._lock:
             self._natives.add(child)
             closed = self._closed

@@ -35,6 +35,7 @@ MARKS: Final[dict[str, Any]] = {
     "switches": dict[str, dict[str, Any]],
     "numerics": dict[str, bool | int | float | str | None],
     "limits": dict[str, str],
+    "not_confined": str,
     "graph": msgspec.defstruct("Graph", [("mode", str), ("max_abs_difference", float | None), ("scale", float | None)]),
     "served_otherwise": msgspec.defstruct("Served", [("calls", int), ("first", int), ("different", int)]),
     "draws": msgspec.defstruct("Draws", [("set", str), ("call", int)]),

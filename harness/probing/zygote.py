@@ -15,7 +15,7 @@ from harness.probing import loaded_libraries, processes
 from harness.probing.events import EventTail
 from harness.store.json import from_json
 from harness.system.load import cpu_s_of
-from harness.system.processes import kill_group, reap
+from harness.system.processes import REAP_DEADLINE_S, kill_group, reap
 from harness.worker import wire
 
 START_DEADLINE_S = 180.0
@@ -161,6 +161,10 @@ class Zygote:
             children = list(self._children.values())
         for child in children:
             child.kill()
+        if self.alive and self._ready.is_set():  # it ends what they leave, wherever that has moved to
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(REAP_DEADLINE_S)
         return reap(self._process, self._reader)
 
     def _read(self) -> None:
@@ -216,21 +220,24 @@ class Zygote:
         return f"the worker ended before torch was imported{how}: {lines[-1].strip()[:300] if lines else 'no output'}"
 
 
-def start(binary: Path, run_dir: Path, env: Mapping[str, str]) -> Child:
+def start(binary: Path, run_dir: Path, env: Mapping[str, str], *, kept: bool = False) -> Child:
     """Start ``binary`` on the request in ``run_dir``; the child's ``ended`` is set when it has been reaped.
+
+    Args:
+        kept: whether what it starts ends with it, wherever that has moved to.
 
     Raises:
         EnvironmentUnavailable: it cannot be executed.
     """
     child = Child(run_dir=str(run_dir))
     try:
-        started = processes.start_native(binary, run_dir, env)
+        started = processes.start_native(binary, run_dir, env, kept=kept)
     except OSError as error:
         raise EnvironmentUnavailable(
             f"{binary} cannot be started: {error.strerror or error}", "delete its folder: it is built again"
         ) from error
-    child.birth = processes.birth_of(started.pid)
-    child.pid = started.pid
+    child.birth = processes.birth_of(started.number)
+    child.pid = started.number
     child.started.set()
     threading.Thread(target=_wait, args=(child, started), name=f"native {started.pid}", daemon=True).start()
     return child

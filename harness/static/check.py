@@ -18,7 +18,7 @@ from harness.models import files
 from harness.models.bundles import artifact_window
 from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, Probed, profile_of
 from harness.static.judging import predicted
-from harness.static.predict import predict, touches_files
+from harness.static.predict import predict, runs_code, touches_files
 from harness.static.registries import registries_of
 from harness.system.cores import processor
 
@@ -81,9 +81,13 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
 
 
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
-    found = [name for name, file in predictions.items() if file.facts is not None and touches_files(file.facts)]
-    what = "may write or read files of this user when called (aten::save, aten::from_file)"
-    return [f"{first_few(found, 3)}: {what}"] if found else []
+    facts = {name: file.facts for name, file in predictions.items() if file.facts is not None}
+    told = {
+        "may write or read files of this user when called (aten::save, aten::from_file)": touches_files,
+        "code in the file runs when it is loaded (a .pt2 is unpickled, a package's library opened)": runs_code,
+    }
+    found = {what: [name for name, fact in facts.items() if does(fact)] for what, does in told.items()}
+    return [f"{first_few(names, 3)}: {what}" for what, names in found.items() if names]
 
 
 def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport | None:

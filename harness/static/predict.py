@@ -78,6 +78,11 @@ def touches_files(facts: ArchiveFacts) -> bool:
     return any(use.name in TOUCHES_FILES for use in facts.operators)
 
 
+def runs_code(facts: ArchiveFacts) -> bool:
+    """Return whether loading a file runs code that it holds, whatever that does."""
+    return facts.program is not None
+
+
 def _findings(
     facts: ArchiveFacts, side: str, target: OperatorRegistry, other: OperatorRegistry | None
 ) -> Iterator[StaticFinding]:

@@ -27,6 +27,11 @@ COMPILE_THERE = "compile it in that release, or in an older one: migrate --packa
 COMPILE_HERE = "compile it on such a machine as it will serve on: migrate --package"
 TO_KNOW = "load it in this release to know"
 NOTHING_THERE = "member_missing"
+RUNS_CODE = {
+    False: "it runs code when it is loaded: torch.export.load unpickles parts of it",
+    True: "it runs code when it is loaded: its library is opened, and the constructors in it run",
+}
+"""Whether it is a package -> what its loader runs of it, with the rights of the process."""
 MARKS_LISTS = "is_hop_single_tensor_return"
 """Field of a node: releases that know it take a result of an operator of Python for a list only where it says so."""
 FUNCTIONS = ("torch.sym_", "_operator.", "math.")
@@ -45,7 +50,11 @@ def program_findings(
     reads, torch = target.programs, target.torch
     if is_package:
         refused = _container_of_package(facts, program, reads, torch)
-        yield from [refused] if refused is not None else _of_package(facts, program, target, processor)
+        if refused is None:
+            yield from _of_package(facts, program, target, processor)
+            yield _about(facts, "runs_code", Weight.WARNING, RUNS_CODE[is_package])
+        else:
+            yield refused
         return
     refused = _container(facts, program, reads, torch) or _version(facts, program, reads, torch)
     if refused is not None:
@@ -57,6 +66,7 @@ def program_findings(
         for operator in program.lists_of_one:
             text = f"its only result is written as before 2.8, which torch {torch} does not read"
             yield _of(operator, "result_of_before_2_8", Weight.STOPS, text, EXPORT_AGAIN)
+    yield _about(facts, "runs_code", Weight.WARNING, RUNS_CODE[is_package])
 
 
 def _container(facts: ArchiveFacts, program: ProgramFacts, reads: Programs, torch: str) -> StaticFinding | None:

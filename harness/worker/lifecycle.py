@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 
-from gate_worker import events, limits, native_stacks, wire
+from gate_worker import confinement, events, limits, native_stacks, wire
 
 PR_SET_PDEATHSIG = 1
 PR_SET_PTRACER = 0x59616D61
@@ -37,6 +37,8 @@ MODULES = {
     "serve": "zygote",
     "trace": "graph.tracing",
 }
+# Verbs that run code of the user before they load anything, which may need its home, and confine themselves then.
+LATER_CONFINED = ("adopt",)
 
 
 def take_signals_back():
@@ -47,13 +49,13 @@ def take_signals_back():
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def die_with_parent(parent_pid):
-    """Ask the kernel to kill this process when the thread that started it ends; leave if that has happened already.
+def die_with_parent(parent_pid, number=signal.SIGKILL):
+    """Ask the kernel to send this process a signal when the thread that started it ends; leave if that has happened.
 
-    Processes that a model starts do not inherit this: they end with their group, or outlive a killed controller.
+    Processes that a model starts do not inherit this: whoever has started this one ends them (``orphans.py``).
     """
     libc = ctypes.CDLL(None)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(PR_SET_PDEATHSIG, number)
     libc.prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0)
     if os.getppid() != parent_pid:
         os.write(2, b"the parent of this worker is not the process that gave the order\n")
@@ -186,6 +188,8 @@ def do(run_dir, limit):
     try:
         with log.phase(wire.IMPORT):
             module = importlib.import_module("gate_worker." + MODULES[verb])
+            if verb not in LATER_CONFINED:
+                confinement.enter(request, run_dir, log)
         getattr(module, verb)(request, run_dir, log)
     except events.PhaseFailed:
         pass

@@ -2,7 +2,7 @@
 
 Memory is limited by ``RLIMIT_DATA``: private writable mappings, as they are asked for. The address space is not: torch
 and CUDA reserve far more of it than they use. The network is closed by a seccomp filter, the results of other probes
-by Landlock.
+by Landlock; so is everything else, where what is loaded runs code of its own (``confinement.py``).
 
 ``limits.py LIMITS_JSON PROGRAM ARGUMENTS...`` runs a program under them: a reproducer has none of its own, for it is
 run by hand; where the controller runs it, the archive in it may be hostile.
@@ -43,6 +43,10 @@ RULESET_VERSION, PATH_BENEATH = 1, 1
 WRITE_FILE, REMOVE_AND_MAKE, RENAME_ELSEWHERE, TRUNCATE = 1 << 1, 0x1FF0, 1 << 13, 1 << 14
 # Before it (Linux 5.19), a rename into another folder would be refused everywhere.
 LEAST_LANDLOCK = 2
+# Signals to processes that are not confined alike: from version 6 (Linux 6.12).
+SCOPE_SIGNAL, SCOPES_SINCE = 1 << 1, 6
+# What any program may write to.
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")
 
 
 def apply(limits, own=None):
@@ -119,8 +123,22 @@ def close_results(own):
         OSError: the kernel has no Landlock, or an old one.
     """
     run = next((folder for folder in _above(own) if os.path.exists(os.path.join(folder, LOCK))), None)
-    if run is None:
-        return
+    if run is not None:
+        _write_only_below([own] + [path for folder in _above(run) for path in _beside(folder, run)], alone=False)
+
+
+def close_elsewhere(own, others=()):
+    """Refuse this thread, and all that it starts, to write elsewhere than below ``own`` and ``others``.
+
+    Nor may it send signals to a process that is not confined alike, where the kernel can refuse that.
+
+    Raises:
+        OSError: the kernel has no Landlock, or an old one.
+    """
+    _write_only_below([own] + list(DEVICES) + list(others), alone=True)
+
+
+def _write_only_below(paths, *, alone):
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(CREATE_RULESET, None, 0, RULESET_VERSION)
     _check(min(version, 0))
@@ -128,10 +146,13 @@ def close_results(own):
         raise OSError("this kernel has version %d of Landlock, and %d is needed" % (version, LEAST_LANDLOCK))
     of_files = WRITE_FILE | (TRUNCATE if version > LEAST_LANDLOCK else 0)
     of_folders = of_files | REMOVE_AND_MAKE | RENAME_ELSEWHERE
-    ruleset = libc.syscall(CREATE_RULESET, struct.pack("Q", of_folders), 8, 0)
+    handled = struct.pack("Q", of_folders)
+    if alone and version >= SCOPES_SINCE:
+        handled = struct.pack("QQQ", of_folders, 0, SCOPE_SIGNAL)
+    ruleset = libc.syscall(CREATE_RULESET, handled, len(handled), 0)
     _check(min(ruleset, 0))
     try:
-        for path in [own] + [path for folder in _above(run) for path in _beside(folder, run)]:
+        for path in paths:
             _allow(libc, ruleset, path, of_folders, of_files)
         _check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         _check(libc.syscall(RESTRICT_SELF, ruleset, 0))

@@ -50,6 +50,7 @@ Marks of verb ``run``:
     draws:MODEL                 a call moved the generator that all threads share: set and call of the first that did.
                                 Only in a script of one thread: elsewhere it may have been another
     limits                      which limits could not be applied: memory, cpu, file, killed_first, network or results
+    not_confined                why a process that loads programs or packages may write elsewhere than in its folder
                                 -> why; absent where all were (of any verb that is limited)
     first_operators             what a process of the benchmark ran before it was ready: kind -> why not, empty where
     it ran
@@ -117,7 +118,9 @@ A request of verb ``run`` or ``benchmark`` has ``load``: how the caller loads an
 
 Any request may have ``limits``: ``memory_bytes``, ``cpu_s``, ``file_bytes`` (each null for none) and ``network``
 (whether it is open); they hold for the process that does the request, from before its verb begins. With them it may
-write into the folder of the run, the nearest above with a ``.lock``, only below its own.
+write into the folder of the run, the nearest above with a ``.lock``, only below its own. ``runs_code`` says that it
+loads programs or packages, which run code then: HOME and TMPDIR are the folder where it works, and with limits it may
+write nowhere else but below its own folder. Requests in Python are read before that, with the user's home.
 
 A tree is ``[kind, value]``: ``["tensor", {...}]``, ``["tuple"|"list", [tree, ...]]``,
 ``["dict", [[tree, tree], ...]]``, ``["namedtuple", [name, [[field, tree], ...]]]``, ``["none", null]``,

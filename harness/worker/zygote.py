@@ -3,8 +3,9 @@
 ``fork`` after ``import torch`` and before any operator is safe on the CPU and costs milliseconds, where a fresh
 import costs seconds. The controller writes ``{"run_dir": PATH}`` per line on standard input; the answers are
 ``{"run_dir", "pid"}`` when the child lives and ``{"run_dir", "status", "max_rss_bytes"}`` when it has ended, with
-the raw wait status. Each child has a process group of its own and dies with the zygote. What is left of the group
-when its leader ends is killed; a process that a model put into a session of its own escapes that.
+the raw wait status. Each child has a process group of its own and dies with the zygote. When it ends, what is left of
+the group is killed, and what has moved to another (``orphans.py``). SIGTERM, which the controller's end sends too, ends
+all children and what they leave, and then the zygote.
 
 With ``"batch": true`` the child is a batch worker (``batch.py``). ``{"run_dir": PATH, "within": FOLDER}`` hands a
 request to the one in that folder. Its answers are the same, without memory: the status is 0 where the request was done,
@@ -30,6 +31,7 @@ from gate_worker import (  # noqa: F401
     fingerprint,
     libraries,
     lifecycle,
+    orphans,
     wire,
 )
 from gate_worker.run import script  # noqa: F401
@@ -77,6 +79,8 @@ class Zygote:
     def __init__(self, answers):
         self._answers = answers
         self._children = {}
+        self._spared = set()
+        self._is_ending = False
         self._batches = {}
         self._selector = selectors.DefaultSelector()
         self._wake_read, self._wake_write = os.pipe()
@@ -86,14 +90,26 @@ class Zygote:
     def run(self, log):
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        self._spared = orphans.children()  # started while torch was imported
+        orphans.adopt()
+        signal.signal(signal.SIGTERM, self._begin_ending)
+        lifecycle.die_with_parent(os.getppid(), signal.SIGTERM)
         gc.freeze()
         self._selector.register(0, selectors.EVENT_READ)
         self._selector.register(self._wake_read, selectors.EVENT_READ)
         log.emit("serving")
         self._answer({"ready": True})
+        try:
+            self._obey()
+        finally:
+            self._end()
+
+    def _obey(self):
         pending = b""
         while True:
             for key, _ in self._selector.select():
+                if self._is_ending:
+                    return
                 if key.fd == self._wake_read:
                     self._drain()
                     self._reap()
@@ -107,6 +123,18 @@ class Zygote:
                 *lines, pending = (pending + chunk).split(b"\n")
                 for line in lines:
                     self._take(json.loads(line.decode("utf-8")))
+
+    def _begin_ending(self, *_):
+        self._is_ending = True
+
+    def _end(self):
+        """Kill all children and what they leave; nobody is told."""
+        for pid in self._children:
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+        orphans.end()
 
     def _take(self, order):
         if "within" in order:
@@ -170,6 +198,8 @@ class Zygote:
             lifecycle.die_with_parent(parent)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            orphans.adopt()
             for descriptor in (self._answers, self._wake_read, self._wake_write):
                 os.close(descriptor)
             for worker in self._batches.values():
@@ -198,7 +228,9 @@ class Zygote:
             pid, status, usage = os.wait4(ended.si_pid, 0)
             run_dir = self._children.pop(pid, None)
             if run_dir is None:
-                continue  # something that was started while torch was imported
+                self._spared.discard(pid)
+                continue  # something that was started while torch was imported, or an orphan
+            orphans.end(self._spared.union(self._children))
             worker = self._batches.pop(run_dir, None)
             if worker is not None:
                 self._hear(worker)  # it may have done its request and ended since

@@ -8,9 +8,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,7 +30,7 @@ namespace gate {
 #ifdef GATE_LOADS_PACKAGES
 
 // Has the library of a package find libtorch.so, which it asks for by name, as in a server that is linked with it. It
-// lies beside the library that `known` is in. The loader unpacks where this process works, in releases that ask.
+// lies beside the library that `known` is in.
 inline void prepare_for_packages(const void* known) {
   static std::once_flag once;
   std::call_once(once, [known] {
@@ -44,10 +42,6 @@ inline void prepare_for_packages(const void* known) {
         const char* why = dlerror();
         throw PythonError("RuntimeError", why ? why : beside + " cannot be opened");
       }
-    }
-    if (char* here = getcwd(nullptr, 0)) {
-      setenv("TMPDIR", here, 1);
-      std::free(here);
     }
   });
 }

@@ -7,6 +7,7 @@ from harness.domain.environment import Environment
 from harness.domain.probe import ProbeResult
 from harness.probing.loaded_libraries import LoadedLibraries
 
+NOT_CONFINED = "not_confined"
 LIMIT_WORDS = {
     "memory": "their memory was not limited",
     "cpu": "their CPU time was not limited",
@@ -14,6 +15,7 @@ LIMIT_WORDS = {
     "killed_first": "the kernel may end another process before them where memory is out",
     "network": "the network stayed open to them",
     "results": "what other probes of the run have left stayed open to them",
+    NOT_CONFINED: "programs and packages could write wherever this user may",
 }
 
 
@@ -37,13 +39,9 @@ def _thread_notes(environments: Mapping[str, Environment], libraries: Mapping[st
 
 
 def _limit_notes(probes: Sequence[ProbeResult]) -> list[str]:
-    return sorted(
-        {
-            f"workers ran without a limit, {LIMIT_WORDS.get(name, name)}: {why}"
-            for probe in probes
-            for name, why in probe.data.get("limits", {}).items()
-        }
-    )
+    found = {pair for probe in probes for pair in probe.data.get("limits", {}).items()}
+    found |= {(NOT_CONFINED, probe.data[NOT_CONFINED]) for probe in probes if NOT_CONFINED in probe.data}
+    return sorted(f"workers ran without a limit, {LIMIT_WORDS.get(name, name)}: {why}" for name, why in found)
 
 
 def _context_notes(device: Device, probes: Sequence[ProbeResult]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import os
 
 import torch
 
-from gate_worker import device, settings, wire
+from gate_worker import confinement, device, settings, wire
 from gate_worker.requests import described, files, inferring, signatures
 from gate_worker.requests.values import BadInputs, Call, first_line
 from gate_worker.values import trees
@@ -40,6 +40,7 @@ class Adoption:
         self._seed = declaration["seed"]
         self._methods = list(self._given["methods"]) or ["forward"]
         self._request = request
+        self._run_dir = run_dir
         self._device = device.of(request)
         self._log = log
         self._writer = trees.TensorWriter(os.path.join(run_dir, "inputs"))
@@ -56,6 +57,7 @@ class Adoption:
             with self._log.phase(wire.INPUTS, model=self._name):
                 self._write(self._read())
             self._mark("")
+        confinement.enter(self._request, self._run_dir, self._log)
         with self._log.phase(wire.LOAD, model=self._name):
             try:
                 self._module = self._load(self._device)

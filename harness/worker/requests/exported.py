@@ -6,7 +6,6 @@ import torch
 
 from gate_worker.requests.adopting import Adoption
 from gate_worker.requests.values import BadInputs, first_line, for_each, kept
-from gate_worker.successor import packaging
 
 with contextlib.suppress(ImportError):  # seconds, which are no part of loading; a release that has it not says so there
     import torch._export.serde.serialize
@@ -67,7 +66,6 @@ class PackageAdoption(ProgramAdoption):
     what = "a package of AOTInductor"
 
     def _load(self, where):
-        packaging.prepare_to_load(self._request)
         from torch._inductor import package
 
         return package.load_package(self._given["path"])

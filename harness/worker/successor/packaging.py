@@ -1,7 +1,6 @@
 """Verb ``package``: compile a .pt2 with AOTInductor into a package that serves without Python."""
 
 import contextlib
-import functools
 import os
 import shutil
 import tempfile
@@ -15,8 +14,6 @@ def package(request, run_dir, log):
     artifact = request["runs"][0]["artifact"]
     name = artifact["model"]
     log.mark("switches", settings.apply_process_wide(request))
-    cache = keep_within_work()
-    learn_instructions(request.get("compiler_checks"))
     with log.phase(wire.LOAD, model=name):
         program = torch.export.load(artifact["path"])
     try:
@@ -28,33 +25,26 @@ def package(request, run_dir, log):
             with torch.no_grad():
                 _inductor.aoti_compile_and_package(program, package_path=path)
     finally:
-        shutil.rmtree(cache, ignore_errors=True)
+        shutil.rmtree(cache_folder(), ignore_errors=True)
     log.mark("packaged", {"bytes": os.path.getsize(path)})
     log.emit("ready", model=name, thread=0)
 
 
-def keep_within_work():
-    """Have the compiler's cache, and what is unpacked, lie where this process works; return the folder of the cache.
-
-    Another probe must not profit from it unseen, but for what tells the instructions. 2.6.0 unpacks a package in /tmp
-    all the same.
-    """
-    work = os.getcwd()
-    os.environ["TMPDIR"] = tempfile.tempdir = work  # the second for what has asked before
-    cache = os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(work, "inductor")
-    return cache
+def cache_folder():
+    """Return where the compiler's cache lies: where this process works, so that no other probe profits unseen."""
+    return os.path.join(os.getcwd(), "inductor")
 
 
-def prepare_to_load(request):
-    """Do what comes before a package is loaded: a release that looks at its instructions learns those first."""
-    keep_within_work()
+def prepare(request):
+    """Do what comes before a package is made or loaded: who looks at instructions, as new loaders do, learns those."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache_folder()
     from torch._inductor import codecache
 
-    if hasattr(codecache, "get_device_information"):  # since 2.11 at the latest, and not in 2.6
+    # The loader has looked since 2.11 at the latest, and not in 2.6.
+    if request["verb"] == "package" or hasattr(codecache, "get_device_information"):
         learn_instructions(request.get("compiler_checks"))
 
 
-@functools.lru_cache(maxsize=None)
 def learn_instructions(kept):
     """Have torch find out whether compiler and CPU have AVX2 and its like; the process remembers it.
 

@@ -6,7 +6,6 @@ import threading
 import torch
 
 from gate_worker.run import serving
-from gate_worker.successor import packaging
 
 with contextlib.suppress(ImportError):  # seconds, which are no part of loading; a release that has it not says so there
     import torch._export.serde.serialize
@@ -39,10 +38,6 @@ class Program(serving.ServedModel):
 
 class Package(Program):
     """A package of AOTInductor."""
-
-    def __init__(self, run, device, request):
-        super().__init__(run, device, request)
-        packaging.prepare_to_load(request)
 
     def _loaded(self, path):
         from torch._inductor import package

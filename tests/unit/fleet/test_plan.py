@@ -144,8 +144,12 @@ def test_only_what_may_change_a_result_is_in_the_digest_of_the_settings() -> Non
     ],
 )
 def test_a_command_asks_the_two_releases_that_were_planned(options: dict[str, Any], words: str) -> None:
-    nothing = PlannedOptions(overrides={}, assignments=(), environments=(), libraries=())
-    said = replace(nothing, **{key: value if key == "overrides" else tuple(value) for key, value in options.items()})
+    said = PlannedOptions(
+        overrides=options.get("overrides", {}),
+        assignments=tuple(options.get("assignments", ())),
+        environments=tuple(options.get("environments", ())),
+        libraries=tuple(options.get("libraries", ())),
+    )
     plan = replace(PLAN, old="2.1.2", new="2.6.0", options=said)
     assert sides_again(plan) == words.split()
     parsed = parser("gate", typed=["compat"]).parse_args(["compat", *sides_again(plan)])

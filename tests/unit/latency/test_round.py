@@ -254,7 +254,7 @@ def test_restart_that_fails_leaves_the_samples_and_names_the_others(
 def test_processes_that_cannot_be_ended_are_named(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.latency.processes.reap", lambda one: reap(one) and "round-0-new" not in str(one.args))
+    monkeypatch.setattr("harness.probing.processes.reap", lambda one: reap(one) and "round-0-new" not in str(one.args))
     round_ = make_round(tmp_path, stub_environment, {"a": {}})
     measure_round(round_, tmp_path, "a")
     assert round_.unreaped == [f"benchmark {tmp_path / 'benchmark' / 'round-0-new'}"]

@@ -12,14 +12,17 @@ import pytest
 
 from harness.devices import CPU, Device
 from harness.domain.environment import Environment
+from harness.domain.models import ArtifactKind, GivenArtifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, WorkerLimits
 from harness.hang import watchdog
 from harness.probing.batches import may_share
+from harness.probing.requests import wire_request
 from harness.probing.runner import ZygoteRunner
 from harness.store import probe_files
 from harness.worker import wire
 from tests.programs import stub
+from tests.unit.builders import archives
 
 DEAR = Device(name="dear", words="a device whose contexts are dear", torch="cpu", contexts=True)
 NAMES = ("a", "b", "c", "d", "e")
@@ -141,6 +144,18 @@ def test_who_has_a_process_alone(tmp_path: Path, change: dict[str, Any]) -> None
     request = request_of(tmp_path, "a")
     assert may_share(request)
     assert not may_share(replace(request, **change))
+
+
+@pytest.mark.parametrize("kind", list(ArtifactKind))
+def test_what_runs_code_as_it_is_loaded_shares_no_process(tmp_path: Path, kind: ArtifactKind) -> None:
+    request = request_of(tmp_path, "a")
+    (run,) = request.runs
+    loading = replace(request, runs=(replace(run, artifact=replace(run.artifact, kind=kind)),))
+    given = replace(archives.given(tmp_path / "a"), given=GivenArtifact(path="a", kind=kind))
+    adopting = replace(request, verb="adopt", runs=(), declaration=given)
+    is_torchscript = kind is ArtifactKind.TORCHSCRIPT
+    assert (may_share(loading), may_share(adopting)) == (is_torchscript, is_torchscript)
+    assert [wire_request(asked)["runs_code"] for asked in (loading, adopting)] == [not is_torchscript] * 2
 
 
 def test_repeats_of_a_model_have_processes_of_their_own_and_so_has_every_script(

@@ -42,21 +42,23 @@ def test_wait_status_in_words(status: int, words: str) -> None:
     assert processes.describe_wait_status(status) == words
 
 
-def sleeper(code: str = "import time; time.sleep(10000)") -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
+def sleeper(code: str = "import time; time.sleep(10000)") -> processes.Worker:
+    worker = processes.Worker(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     )
+    worker.number = worker.pid
+    return worker
 
 
 def test_a_start_that_is_interrupted_leaves_no_process() -> None:
-    made: list[subprocess.Popen[bytes]] = []
+    made: list[processes.Worker] = []
     interrupted = threading.Event()
 
     def somebody_waits() -> bool:
         frame = sys._current_frames()[threading.main_thread().ident or 0]
         return any(frame.f_code is pool.answer.__code__ for frame, _ in traceback.walk_stack(frame))
 
-    def slowly() -> "subprocess.Popen[bytes]":
+    def slowly() -> processes.Worker:
         assert stub.eventually(somebody_waits)
         os.kill(os.getpid(), signal.SIGINT)
         assert interrupted.wait(30)
@@ -158,3 +160,76 @@ def test_workers_die_with_a_killed_controller(tmp_path: Path, stub_environment: 
         assert len(workers) >= 3
         controller.kill()
     assert stub.eventually(lambda: not any(map(stub.is_alive, workers))), stub.processes_naming(tmp_path)
+
+
+DAEMON = """
+import os, pathlib, signal, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        pathlib.Path("daemon.part").write_text(str(os.getpid()))
+        os.rename("daemon.part", "daemon")
+        time.sleep(300)
+    os._exit(0)
+while not os.path.exists("daemon"):
+    time.sleep(0.01)
+"""
+NOWHERE = (subprocess.DEVNULL,) * 3
+
+
+@pytest.mark.parametrize(
+    ("then", "code"),
+    [
+        ("os._exit(0)", 0),
+        ("os._exit(3)", 3),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", -signal.SIGSEGV),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+        ("os.closerange(0, 64); os._exit(4)", 4),
+        ("os._exit(0 if os.getppid() == int(sys.argv[1]) else 5)", 0),
+    ],
+)
+def test_who_is_kept_leaves_nothing_and_its_keeper_ends_as_it_does(tmp_path: Path, then: str, code: int) -> None:
+    command = (sys.executable, "-c", DAEMON + then)
+    worker = processes._started(command, tmp_path, {}, NOWHERE, kept=True)
+    assert worker.number != worker.pid
+    assert worker.wait(60) == code
+    assert not stub.is_alive(int((tmp_path / "daemon").read_text()))
+    assert processes.end(worker)
+
+
+def test_who_is_kept_can_be_ended_with_what_it_has_started(tmp_path: Path) -> None:
+    worker = processes._started((sys.executable, "-c", DAEMON + "time.sleep(300)"), tmp_path, {}, NOWHERE, kept=True)
+    assert stub.eventually((tmp_path / "daemon").exists)
+    daemon = int((tmp_path / "daemon").read_text())
+    assert [stub.is_alive(pid) for pid in (worker.pid, worker.number, daemon)] == [True] * 3
+    assert processes.end(worker)
+    assert [stub.is_alive(pid) for pid in (worker.pid, worker.number, daemon)] == [False] * 3
+
+
+def test_who_is_kept_has_its_own_variables_and_a_missing_program_is_an_error(tmp_path: Path) -> None:
+    code = "import os; os._exit(0 if os.environ['PLANTED'] == 'ü' and 'PYTHONHASHSEED' in os.environ else 6)"
+    worker = processes._started((sys.executable, "-c", code), tmp_path, {"PLANTED": "ü"}, NOWHERE, kept=True)
+    assert worker.wait(60) == 0
+    with pytest.raises(FileNotFoundError, match="absent"):
+        processes._started((str(tmp_path / "absent"),), tmp_path, {}, NOWHERE, kept=True)
+    assert stub.zombies() == []
+
+
+KILLED = f"""
+import os, pathlib, signal, subprocess, sys, time
+sys.path.insert(0, {str(Path(processes.BOOTSTRAP).parents[2])!r})
+from harness.probing import processes
+folder = pathlib.Path(sys.argv[1])
+program = (sys.executable, "-c", {DAEMON!r} + "time.sleep(300)")
+processes._spawned(lambda: processes._started(program, folder, {{}}, (subprocess.DEVNULL,) * 3, kept=True))
+while not (folder / "daemon").exists():
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_who_is_kept_ends_with_a_killed_controller_and_so_does_what_it_has_started(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=120, check=False)
+    daemon = int((tmp_path / "daemon").read_text())
+    assert stub.eventually(lambda: not stub.is_alive(daemon))

@@ -297,23 +297,31 @@ def test_grandchild_of_a_hung_probe_ends_with_it(probe: Probe, tmp_path: Path) -
     assert stub.eventually(lambda: not stub.is_alive(int(note.read_text())))
 
 
-def test_grandchild_in_a_session_of_its_own_escapes_and_holds_nothing_up(
-    tmp_path: Path, artifacts: Path, stub_environment: Environment
+@pytest.mark.parametrize(
+    ("action", "deadline", "outcome"),
+    [
+        ("leave_grandchild_in_own_session", stub.PATIENT, Outcome.COMPLETED),
+        ("leave_a_daemon", stub.PATIENT, Outcome.COMPLETED),
+        ("leave_daemons_of_daemons", stub.PATIENT, Outcome.COMPLETED),
+        ("leave_a_daemon_and_crash", stub.PATIENT, Outcome.CRASH),
+        ("leave_a_daemon_and_hang", stub.BRIEF, Outcome.HANG),
+    ],
+)
+def test_what_a_model_starts_ends_with_its_probe_whatever_session_it_has_moved_to(
+    tmp_path: Path, artifacts: Path, stub_environment: Environment, action: str, deadline: Deadline, outcome: Outcome
 ) -> None:
-    """A known limit, stated in harness/worker/zygote.py: it left the group, and nothing else is killed."""
     note = tmp_path / "grandchild"
     runner = ZygoteRunner({"old": stub_environment}, tmp_path / "probes", watchdog)
-    action = "leave_grandchild_in_own_session"
-    artifact = stub.write_artifact(artifacts, "model", calls={"1": action}, note=str(note))
-    result = runner(stub.run_request([artifact], stub.PATIENT))
-    runner.close()
-    escaped = int(note.read_text())
     try:
-        assert result.outcome is Outcome.COMPLETED
-        assert runner.unreaped == []
-        assert set(stub.processes_naming(tmp_path)) == {escaped}
+        artifact = stub.write_artifact(artifacts, "model", calls={"1": action}, note=str(note))
+        result = runner(stub.run_request([artifact], deadline))
+        left = [path for path in tmp_path.glob("grandchild*") if stub.is_alive(int(path.read_text()))]
+        twin = runner(stub.run_request([stub.write_artifact(artifacts, "twin")], stub.PATIENT))
     finally:
-        os.kill(escaped, signal.SIGKILL)
+        runner.close()
+    assert note.exists()
+    assert (result.outcome, left, twin.outcome) == (outcome, [], Outcome.COMPLETED)
+    assert (runner.unreaped, stub.processes_naming(tmp_path)) == ([], {})
 
 
 def test_closing_in_the_middle_of_probes_leaves_no_process_and_no_result(

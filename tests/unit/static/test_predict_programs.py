@@ -16,10 +16,10 @@ from harness.domain.archive import (
     Programs,
     SchemaUse,
 )
-from harness.domain.prediction import InspectedFile, Inspection, Prediction, Weight
+from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticVerdict, Weight
 from harness.errors import ExitCode
 from harness.report.text.inspection import render_static
-from harness.static.predict import exit_code, predict
+from harness.static.predict import exit_code, predict, runs_code
 from tests.unit.builders.archives import registry
 
 RELU = "aten::relu(Tensor self) -> Tensor"
@@ -59,6 +59,38 @@ def facts(**changes: Any) -> ArchiveFacts:
     )
 
 
+def kinds(verdict: StaticVerdict) -> list[str]:
+    """Return the kinds of what decides: that a file runs code when it is loaded is said of each that may load."""
+    return [finding.kind for finding in verdict.findings if finding.kind != "runs_code"]
+
+
+@pytest.mark.parametrize(
+    ("container", "release", "told"),
+    [
+        (ProgramContainer.ARCHIVE, NEW, "torch.export.load unpickles parts of it"),
+        (ProgramContainer.OLDER, OLD, "torch.export.load unpickles parts of it"),
+        (ProgramContainer.COMPILED, NEW, "constructors in it run"),
+        (ProgramContainer.ARCHIVE, NEVER, ""),
+        (ProgramContainer.COMPILED, NEVER, ""),
+        (ProgramContainer.ARCHIVE, OLD, ""),
+    ],
+)
+def test_that_a_file_runs_code_when_it_is_loaded_is_a_warning_where_it_is(
+    container: ProgramContainer, release: OperatorRegistry, told: str
+) -> None:
+    version = (8, 2) if container is ProgramContainer.OLDER else (8, 20)
+    found = predict(facts(container=container, schema=version), {"new": release})["new"]
+    warned = [finding for finding in found.findings if finding.kind == "runs_code"]
+    assert [told in finding.text for finding in warned] == ([True] if told else [])
+    assert all(finding.weight is Weight.WARNING for finding in warned)
+    assert runs_code(facts(container=container))
+
+
+def test_an_archive_of_torchscript_is_not_said_to_run_code() -> None:
+    archive = replace(facts(), format=ArchiveFormat.TORCHSCRIPT, program=None)
+    assert not runs_code(archive)
+
+
 def test_a_program_of_the_newer_container_does_not_load_before_2_8() -> None:
     found = predict(facts(), {"old": OLD, "new": NEW})
     assert (found["old"].prediction, found["new"].prediction) == (Prediction.FAILS, Prediction.LOADS)
@@ -89,7 +121,7 @@ def test_a_program_of_the_older_container_loads_in_both() -> None:
 )
 def test_each_reason_fires(changes: dict[str, Any], kind: str, prediction: Prediction) -> None:
     found = predict(facts(**changes), {"new": NEW})["new"]
-    assert ([finding.kind for finding in found.findings], found.prediction) == ([kind], prediction)
+    assert (kinds(found), found.prediction) == ([kind], prediction)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +140,7 @@ def test_what_the_release_knows_or_skips_loads(changes: dict[str, Any]) -> None:
 
 def test_a_release_that_does_not_skip_fields_refuses_one_that_it_does_not_know() -> None:
     later = {"uses": SchemaUse(fields=(("nodes", "target"), ("nodes", "later"), ("later", "inner")))}
-    (finding,) = predict(facts(**later), {"new": STRICT})["new"].findings
+    finding, _ = predict(facts(**later), {"new": STRICT})["new"].findings
     assert (finding.kind, finding.weight) == ("schema_newer", Weight.STOPS)
     assert "nodes.later, which the schema of torch 2.15.0, 8.20, does not have" in finding.text
 
@@ -147,7 +179,7 @@ def test_a_package_loads_where_all_that_it_asks_of_torch_is_there(
 ) -> None:
     of_package = {"container": ProgramContainer.COMPILED, "operators": (), **changes}
     found = predict(facts(**of_package), {"new": release})["new"]
-    assert ([finding.kind for finding in found.findings], found.prediction) == ([kind] if kind else [], prediction)
+    assert (kinds(found), found.prediction) == ([kind] if kind else [], prediction)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +197,7 @@ def test_a_package_for_another_machine_or_cpu_is_named_and_its_twin_is_not(
     here = Processor(machine="x86_64", instructions=frozenset({"avx2"}))
     of_package = facts(container=ProgramContainer.COMPILED, operators=(), **changes)
     found = predict(of_package, {"new": NEW}, here)["new"]
-    assert ([finding.kind for finding in found.findings], found.prediction) == ([kind] if kind else [], prediction)
+    assert (kinds(found), found.prediction) == ([kind] if kind else [], prediction)
     assert any("avx512f, which" in finding.text for finding in found.findings) == (kind == "instructions_missing")
 
 

@@ -15,7 +15,7 @@ import importlib.util, json, os, resource, socket, sys, threading
 spec = importlib.util.spec_from_file_location("limits", sys.argv[1])
 limits = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(limits)
-print(json.dumps(limits.apply(json.loads(sys.argv[2]), sys.argv[3] or None)))
+print(json.dumps(limits.apply(json.loads(sys.argv[2]), sys.argv[3] or None)), flush=True)
 def tried(action):
     try:
         action()
@@ -141,3 +141,61 @@ def test_of_the_run_a_worker_writes_into_its_own_folder_alone(tmp_path: Path, wh
         assert found == [["fine", None], ["fine", None]]
     else:
         assert found[0] == ["PermissionError", 13] and found[1][0] in ("PermissionError", "FileNotFoundError")
+
+
+@pytest.mark.parametrize(
+    ("where", "is_open"),
+    [
+        ("run/probes/own/new", True),
+        ("run/probes/own/there", True),
+        ("open/there", True),
+        ("open/new", True),
+        ("beside/new", False),
+        ("beside/there", False),
+        ("run/given/there", False),
+        ("run/given/new", False),
+        ("run/probes/other/there", False),
+        ("new", False),
+    ],
+)
+def test_what_runs_code_writes_into_its_own_folder_alone(tmp_path: Path, where: str, *, is_open: bool) -> None:
+    for name in ("run/.lock", "run/given/there", "run/probes/other/there", "run/probes/own/there", "beside/there"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"kept")
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "there").write_bytes(b"kept")
+    path, folder = str(tmp_path / where), str(tmp_path / where) + "-folder"
+    own, others = str(tmp_path / "run" / "probes" / "own"), [str(tmp_path / "open")]
+    actions = [f"open({path!r}, 'ab').close()", f"os.rename({path!r}, {path + '2'!r})", f"os.mkdir({folder!r})"]
+    close = f"print(json.dumps(tried(lambda: limits.close_elsewhere({own!r}, {others!r}))), flush=True)\n"
+    _, (closed, *found) = run(close + "\n".join(f"print(json.dumps(tried(lambda: {action})))" for action in actions))
+    if closed[0] != "fine":
+        pytest.skip(f"no Landlock here: {closed}")
+    if is_open:
+        assert found == [["fine", None]] * 3
+    else:
+        assert found[0] == found[2] == ["PermissionError", 13]
+        assert found[1][0] in ("PermissionError", "FileNotFoundError")
+
+
+def test_what_runs_code_reads_writes_to_devices_and_ends_its_own_processes_and_no_others(tmp_path: Path) -> None:
+    code = f"""
+print(json.dumps(tried(lambda: limits.close_elsewhere({str(tmp_path)!r}))), flush=True)
+print(json.dumps(tried(lambda: open("/dev/null", "w").write("x"))), flush=True)
+print(json.dumps(tried(lambda: open(sys.argv[1]).read())), flush=True)
+pid = os.fork()
+if pid == 0:
+    import time
+    time.sleep(60)
+    os._exit(0)
+print(json.dumps(tried(lambda: os.kill(pid, 9))), flush=True)
+os.waitpid(pid, 0)
+print(json.dumps(tried(lambda: os.kill(os.getppid(), 0))), flush=True)
+version = limits.ctypes.CDLL(None).syscall(limits.CREATE_RULESET, None, 0, limits.RULESET_VERSION)
+print(json.dumps(version >= limits.SCOPES_SINCE), flush=True)
+"""
+    _, (closed, device, reading, child, parent, refuses_signals) = run(code)
+    if closed[0] != "fine":
+        pytest.skip(f"no Landlock here: {closed}")
+    assert [device, reading, child] == [["fine", None]] * 3
+    assert parent == (["PermissionError", 1] if refuses_signals else ["fine", None])

@@ -273,6 +273,55 @@ def leave_grandchild_in_own_session(note: Optional[str]) -> None:
         time.sleep(0.01)
 
 
+def start_daemon(note: Optional[str]) -> None:
+    """As daemons start: the parent of a process in a session of its own ends, and so nobody knows it any more."""
+    assert note is not None
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            leave_word(note, str(os.getpid()))
+            time.sleep(FOREVER_S)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    while not os.path.exists(note):
+        time.sleep(0.01)
+
+
+@action
+def leave_a_daemon(note: Optional[str]) -> None:
+    start_daemon(note)
+
+
+@action
+def leave_daemons_of_daemons(note: Optional[str]) -> None:
+    """Each starts the next one; they end in no order."""
+    assert note is not None
+    pid = os.fork()
+    if pid == 0:
+        for depth in ("1", "2", ""):
+            os.setsid()
+            leave_word(note + depth, str(os.getpid()))
+            if os.fork():
+                time.sleep(FOREVER_S)
+        time.sleep(FOREVER_S)
+    while not os.path.exists(note):
+        time.sleep(0.01)
+
+
+@action
+def leave_a_daemon_and_crash(note: Optional[str]) -> None:
+    start_daemon(note)
+    segfault(note)
+
+
+@action
+def leave_a_daemon_and_hang(note: Optional[str]) -> None:
+    start_daemon(note)
+    hang_asleep(note)
+
+
 @action
 def kill_zygote_once(note: Optional[str]) -> None:
     assert note is not None

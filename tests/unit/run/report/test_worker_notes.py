@@ -29,6 +29,13 @@ def test_a_limit_that_the_kernel_refuses_is_reported_once() -> None:
     )
 
 
+def test_who_may_write_anywhere_and_runs_code_of_an_artifact_is_reported_once() -> None:
+    probes = [probed(data={"not_confined": "Operation not supported"})] * 2
+    assert worker_notes(ENVIRONMENTS, {}, CPU, probes) == (
+        "workers ran without a limit, programs and packages could write wherever this user may: Operation not supported",
+    )
+
+
 def test_contexts_are_counted_once_for_each_probe_and_who_failed_among_others_alone_is_named() -> None:
     probes = [
         probed(key="a", contexts=2, side="old"),
