@@ -113,7 +113,10 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.TORCHSCRIPT: ("TorchScript archive", ""),
     ArchiveFormat.MOBILE: ("TorchScript archive for the lite interpreter", ""),
     ArchiveFormat.LEGACY_TORCHSCRIPT: ("TorchScript archive of an old kind (model.json)", LOAD_AND_SAVE),
-    ArchiveFormat.FLATBUFFER: ("mobile flatbuffer", "it is for the lite interpreter: export the model it was made of"),
+    ArchiveFormat.FLATBUFFER: (
+        "mobile flatbuffer",
+        "its code is not read here, and torch.jit.load runs it: see whether it answers: python -m harness compat",
+    ),
     ArchiveFormat.STATE_DICT: ("state dict", SCRIPT_IT),
     ArchiveFormat.PICKLED_MODULE: (
         "pickled module (torch.save)",

@@ -466,6 +466,8 @@ class _Reader:
             variable = self.name()
             self.expect("in")
             self.expect("range")
+            if "range" in self.names:
+                self.hidden("range")
             self.expect("(")
             self.expression()
             self.expect(")")
@@ -677,6 +679,8 @@ class _Reader:
             self.refused(f"{name!r} has a sign in it, which is taken for a subtraction")
         if name.startswith("__torch__.") and why_refused(name):
             self.refused(why_refused(name))
+        if name in SPECIAL and name in self.names and self.peek() == "(":
+            self.hidden(name)
         if name in SPECIAL and name not in self.names:
             self.expect("(")
             type_ = SPECIAL[name](self)
@@ -709,6 +713,13 @@ class _Reader:
             self.arguments()
             return ""
         return self.names[first]
+
+    def hidden(self, name: str) -> NoReturn:
+        """End the reading where ``name``, which torch has a meaning for, is a value that would be called."""
+        what = f"a value called {name!r} hides what torch means by it"
+        if name in TAKES_TYPES or self.names[name].partition("[")[0] in PLAIN | GENERIC.keys():
+            self.refused(what)
+        self.wrong(what)
 
     def attributes(self, type_: str, path: str) -> str:
         """Read attributes of a value, and the call that may end them."""
@@ -876,6 +887,8 @@ class _Reader:
             self.wrong(f"{self.peek()!r} at the end")
 
 
+TAKES_TYPES = frozenset(("annotate", "unchecked_cast", "uninitialized", "isinstance"))
+"""Of ``SPECIAL``, what is given the name of a type, which nothing else takes."""
 HELD = frozenset(("inf", "nan", "infj", "nanj", "ops", "CONSTANTS"))
 """What torch renames where a parameter or a variable is called so."""
 
