@@ -18,7 +18,7 @@ from harness.models import files
 from harness.models.bundles import artifact_window
 from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, Probed, profile_of
 from harness.static.judging import predicted
-from harness.static.predict import predict, touches_files
+from harness.static.predict import never_loads, predict, touches_files
 from harness.static.registries import registries_of
 from harness.system.cores import processor
 
@@ -81,9 +81,14 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
 
 
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
-    found = [name for name, file in predictions.items() if file.facts is not None and touches_files(file.facts)]
+    """Return what is to be known of the artifacts whatever release loads them."""
+    read = {name: file.facts for name, file in predictions.items() if file.facts is not None}
+    found = [name for name, facts in read.items() if touches_files(facts)]
     what = "may write or read files of this user when called (aten::save, aten::from_file)"
-    return [f"{first_few(found, 3)}: {what}"] if found else []
+    notes = [f"{first_few(found, 3)}: {what}"] if found else []
+    for name, facts in read.items():
+        notes += [f"{name}: was saved, and {finding.words}: {finding.what_to_do}" for finding in never_loads(facts)[:1]]
+    return notes
 
 
 def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport | None:

@@ -11,6 +11,7 @@ from harness.domain.archive import (
     TORCHS_MODULES,
     ArchiveFacts,
     ArchiveFormat,
+    ArchiveProblem,
     OperatorRegistry,
     OperatorUse,
     Processor,
@@ -106,14 +107,24 @@ def touches_files(facts: ArchiveFacts) -> bool:
     return any(use.name in TOUCHES_FILES for use in facts.operators)
 
 
+def never_loads(facts: ArchiveFacts) -> list[StaticFinding]:
+    """Return why no release loads a file, as far as that is known."""
+    found = [_of_problem(problem, facts.path) for problem in facts.problems]
+    return [finding for finding in found if finding.weight is Weight.STOPS]
+
+
+def _of_problem(problem: ArchiveProblem, path: str) -> StaticFinding:
+    weight, meaning, what_to_do = CERTAIN.get(problem.kind, (Weight.DOUBT, "", ""))
+    text = problem.text + meaning
+    return StaticFinding(kind=problem.kind, weight=weight, subject=path, text=text, what_to_do=what_to_do)
+
+
 def _findings(
     facts: ArchiveFacts, side: str, target: OperatorRegistry, other: OperatorRegistry | None
 ) -> Iterator[StaticFinding]:
     version = _operator_version(facts)
     for problem in facts.problems:
-        weight, meaning, what_to_do = CERTAIN.get(problem.kind, (Weight.DOUBT, "", ""))
-        text = problem.text + meaning
-        yield StaticFinding(kind=problem.kind, weight=weight, subject=facts.path, text=text, what_to_do=what_to_do)
+        yield _of_problem(problem, facts.path)
     if version is None and any(problem.kind in UNREAD for problem in facts.problems):
         return
     if version is None:

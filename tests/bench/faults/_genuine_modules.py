@@ -43,7 +43,14 @@ TYPES: Mapping[str, str] = {
 EXPRESSIONS: Mapping[str, Sequence[str]] = {
     "Tensor": (
         "x",
-        *("<Tensor> + <Tensor>", "<Tensor> * <float>", "<Tensor> - <int>", "<Tensor> / 2", "-<Tensor>", "<Tensor> ** 2"),
+        *(
+            "<Tensor> + <Tensor>",
+            "<Tensor> * <float>",
+            "<Tensor> - <int>",
+            "<Tensor> / 2",
+            "-<Tensor>",
+            "<Tensor> ** 2",
+        ),
         *("torch.relu(<Tensor>)", "<Tensor>.sum(dim=0, keepdim=True)", "torch.cat([<Tensor>, <Tensor>], dim=0)"),
         *("torch.zeros([2, 3])", "torch.ones(2, <int>, dtype=torch.float64)", "torch.full([2], <float>)"),
         *("<Tensor>[0]", "<Tensor>[:, 1:]", "<Tensor>[..., None]", "<Tensor>[<Tensor> > 0]", "<Tensor>[1:<int>:2]"),
@@ -61,53 +68,178 @@ EXPRESSIONS: Mapping[str, Sequence[str]] = {
     ),
     "int": (
         "3",
-        *("n", "len(<Ints>)", "<int> + <int>", "<int> * 2", "<int> // 2", "<int> % 3", "-<int>", "x.size(0)", "x.shape[0]"),
+        *(
+            "n",
+            "len(<Ints>)",
+            "<int> + <int>",
+            "<int> * 2",
+            "<int> // 2",
+            "<int> % 3",
+            "-<int>",
+            "x.size(0)",
+            "x.shape[0]",
+        ),
         *("int(<float>)", "int(<bool>)", "min(<int>, <int>)", "max(<Ints>)", "sum(<Ints>)", "abs(<int>)", "x.dim()"),
-        *("ord(<str>[0])", "<int> << 1", "<int> & 7", "<int> ^ 1", "(<int> if <bool> else 0)", "<Pair>[1]", "<Triple>[0]"),
-        *("<Ints>[0]", "<Ints>[-1]", "len(<str>)", "int(round(<float>))", "int(<str>)", "math.floor(<float>)", "<Ints>.pop()"),
+        *(
+            "ord(<str>[0])",
+            "<int> << 1",
+            "<int> & 7",
+            "<int> ^ 1",
+            "(<int> if <bool> else 0)",
+            "<Pair>[1]",
+            "<Triple>[0]",
+        ),
+        *(
+            "<Ints>[0]",
+            "<Ints>[-1]",
+            "len(<str>)",
+            "int(round(<float>))",
+            "int(<str>)",
+            "math.floor(<float>)",
+            "<Ints>.pop()",
+        ),
         *("<Ints>.index(1)", "<Ints>.count(2)", "<Counts>[1]", "divmod(<int>, 3)[0]", "x.numel()", "int(x.item())"),
         *("9223372036854775807", "-1", "<Counts>.get(3, 4)", "<str>.find('a')", "math.gcd(<int>, 6)"),
     ),
     "float": (
         "0.5",
-        *("<float> + <int>", "<float> * <float>", "float(<int>)", "<int> / 2", "math.sqrt(<float>)", "math.pi", "1e-12"),
-        *("float('inf')", "-float('inf')", "float('nan')", "abs(<float>)", "<Floats>[0]", "float(x.item())", "<float> ** 2"),
+        *(
+            "<float> + <int>",
+            "<float> * <float>",
+            "float(<int>)",
+            "<int> / 2",
+            "math.sqrt(<float>)",
+            "math.pi",
+            "1e-12",
+        ),
+        *(
+            "float('inf')",
+            "-float('inf')",
+            "float('nan')",
+            "abs(<float>)",
+            "<Floats>[0]",
+            "float(x.item())",
+            "<float> ** 2",
+        ),
         *("max(<float>, 1.0)", "<Triple>[2]", "(<float> if <bool> else <float>)", "math.log(<float>)"),
         *("float(<str>)", "-1.5", "3e300", "math.atan2(<float>, <float>)", "sum(<Floats>)", "math.inf"),
     ),
     "bool": (
         "True",
-        *("<int> > 2", "<int> == <int>", "<str> == 'a'", "not <bool>", "<bool> and <bool>", "<bool> or <bool>", "bool(<int>)"),
-        *("<Maybe> is None", "<MaybeInt> is not None", "1 in <Ints>", "'a' in <Named>", "self.training", "<float> <= 1.0"),
-        *("x.is_floating_point()", "<str>.startswith('a')", "x.requires_grad", "<Ints> == [1]", "isinstance(<Either>, int)"),
-        *("<int> not in <Counts>", "<complex> == 1j", "x.dtype == torch.float32", "x.device.type == 'cpu'", "bool(<float>)"),
+        *(
+            "<int> > 2",
+            "<int> == <int>",
+            "<str> == 'a'",
+            "not <bool>",
+            "<bool> and <bool>",
+            "<bool> or <bool>",
+            "bool(<int>)",
+        ),
+        *(
+            "<Maybe> is None",
+            "<MaybeInt> is not None",
+            "1 in <Ints>",
+            "'a' in <Named>",
+            "self.training",
+            "<float> <= 1.0",
+        ),
+        *(
+            "x.is_floating_point()",
+            "<str>.startswith('a')",
+            "x.requires_grad",
+            "<Ints> == [1]",
+            "isinstance(<Either>, int)",
+        ),
+        *(
+            "<int> not in <Counts>",
+            "<complex> == 1j",
+            "x.dtype == torch.float32",
+            "x.device.type == 'cpu'",
+            "bool(<float>)",
+        ),
         *("torch.jit.is_scripting()", "<str> != <str>", "<str>.isdigit()", "any([<bool>, <bool>])", "x.is_cuda"),
     ),
     "str": (
         "'a'",
         *("<str> + <str>", "str(<int>)", "<str>.upper()", "'{} and {}'.format(<int>, <str>)", "f'{n} of'", "<str>[0]"),
         *("', '.join(<Strs>)", "<str>.replace('a', 'b')", "<Strs>[0]", "'%s' % <str>", "<str>[1:]", "'Grüße'"),
-        *("'你好 \\u2028'", "'q\"u\\'o'", "'back\\\\slash'", "'line\\nend\\ttab'", "'\\x01\\x7f'", "''", "'#'", "<Triple>[1]"),
-        *("<str>.strip()", "<str>.split(',')[0]", "str(<float>)", "chr(<int>)", "hex(<int>)", "'🎉' + <str>", "str(x.device)"),
+        *(
+            "'你好 \\u2028'",
+            "'q\"u\\'o'",
+            "'back\\\\slash'",
+            "'line\\nend\\ttab'",
+            "'\\x01\\x7f'",
+            "''",
+            "'#'",
+            "<Triple>[1]",
+        ),
+        *(
+            "<str>.strip()",
+            "<str>.split(',')[0]",
+            "str(<float>)",
+            "chr(<int>)",
+            "hex(<int>)",
+            "'🎉' + <str>",
+            "str(x.device)",
+        ),
     ),
     "complex": (
         "1j",
-        *("complex(<float>, <float>)", "<complex> * 2", "<complex> + <complex>", "2.5 + 1e-20j", "-(1 - 2j)", "<complex> - 1j"),
+        *(
+            "complex(<float>, <float>)",
+            "<complex> * 2",
+            "<complex> + <complex>",
+            "2.5 + 1e-20j",
+            "-(1 - 2j)",
+            "<complex> - 1j",
+        ),
         *("complex(float('inf'), 1.0)", "complex(0, -1)"),
     ),
     "Ints": (
         "[1, 2]",
-        *("[<int>, <int>]", "list(range(<int>))", "[i + 1 for i in range(3)]", "sorted(<Ints>)", "<Ints> + <Ints>", "<Ints>[1:]"),
-        *("x.size()", "x.shape", "torch.jit.annotate(List[int], [])", "<Ints> * 2", "<Ints>.copy()", "[len(s) for s in <Strs>]"),
+        *(
+            "[<int>, <int>]",
+            "list(range(<int>))",
+            "[i + 1 for i in range(3)]",
+            "sorted(<Ints>)",
+            "<Ints> + <Ints>",
+            "<Ints>[1:]",
+        ),
+        *(
+            "x.size()",
+            "x.shape",
+            "torch.jit.annotate(List[int], [])",
+            "<Ints> * 2",
+            "<Ints>.copy()",
+            "[len(s) for s in <Strs>]",
+        ),
     ),
-    "Floats": ("[0.5]", "[<float>, <float>]", "[float(i) for i in <Ints>]", "torch.jit.annotate(List[float], [])", "sorted(<Floats>)"),
-    "Strs": ("['a', 'b']", "[<str>, <str>]", "<str>.split(' ')", "sorted(<Strs>)", "list(<Named>.keys())", "[str(i) for i in <Ints>]"),
+    "Floats": (
+        "[0.5]",
+        "[<float>, <float>]",
+        "[float(i) for i in <Ints>]",
+        "torch.jit.annotate(List[float], [])",
+        "sorted(<Floats>)",
+    ),
+    "Strs": (
+        "['a', 'b']",
+        "[<str>, <str>]",
+        "<str>.split(' ')",
+        "sorted(<Strs>)",
+        "list(<Named>.keys())",
+        "[str(i) for i in <Ints>]",
+    ),
     "Tensors": (
         "[x]",
         *("[<Tensor>, <Tensor>]", "torch.split(<Tensor>, 1)", "torch.unbind(<Tensor>)", "list(<Named>.values())"),
         *("torch.chunk(<Tensor>, 2)", "[t + 1 for t in <Tensors>]", "torch.jit.annotate(List[Tensor], [])"),
     ),
-    "Named": ("{'a': x}", "{'a': <Tensor>, 'b': <Tensor>}", "torch.jit.annotate(Dict[str, Tensor], {})", "{s: x for s in <Strs>}"),
+    "Named": (
+        "{'a': x}",
+        "{'a': <Tensor>, 'b': <Tensor>}",
+        "torch.jit.annotate(Dict[str, Tensor], {})",
+        "{s: x for s in <Strs>}",
+    ),
     "Counts": ("{1: 2}", "{<int>: <int>}", "{i: i * 2 for i in range(3)}"),
     "Maybe": ("None", "<Tensor>", "<Maybe>"),
     "MaybeInt": ("None", "<int>"),
@@ -116,8 +248,20 @@ EXPRESSIONS: Mapping[str, Sequence[str]] = {
     "Either": ("1", "<int>", "<str>"),
 }
 STATEMENTS = (
-    *("print(<Tensor>, <int>, <str>)", "print()", "assert <bool>, <str>", "x.add_(<Tensor>)", "torch._assert(<bool>, 'no')"),
-    *("<Ints>.append(<int>)", "<Tensors>.append(<Tensor>)", "<Ints>.sort()", "<Ints>.reverse()", "<Ints>.extend(<Ints>)"),
+    *(
+        "print(<Tensor>, <int>, <str>)",
+        "print()",
+        "assert <bool>, <str>",
+        "x.add_(<Tensor>)",
+        "torch._assert(<bool>, 'no')",
+    ),
+    *(
+        "<Ints>.append(<int>)",
+        "<Tensors>.append(<Tensor>)",
+        "<Ints>.sort()",
+        "<Ints>.reverse()",
+        "<Ints>.extend(<Ints>)",
+    ),
     *("<Strs>.insert(0, <str>)", "x[0] = <float>", "x += <Tensor>", "x = <Tensor>", "pass"),
 )
 BLOCKS: Sequence[tuple[str, ...]] = (
@@ -139,31 +283,107 @@ BLOCKS: Sequence[tuple[str, ...]] = (
     ("with torch.cuda.amp.autocast(enabled=False):",),
 )
 BUFFERS = (
-    *("torch.ones(2, 3)", "torch.zeros(0, 4)", "torch.tensor(3)", "torch.arange(10.)[2:7:2]", "torch.ones(1, 3).expand(9, 3)"),
+    *(
+        "torch.ones(2, 3)",
+        "torch.zeros(0, 4)",
+        "torch.tensor(3)",
+        "torch.arange(10.)[2:7:2]",
+        "torch.ones(1, 3).expand(9, 3)",
+    ),
     *("torch.arange(12.).view(3, 4).t()", "torch.tensor([True])", "torch.ones(2).half()", "torch.ones(2).bfloat16()"),
     *("torch.ones(2, dtype=torch.complex64).conj()", "torch.ones(2, dtype=torch.complex128).conj().imag"),
-    *("torch._neg_view(torch.ones(3))", "torch.ones(2, dtype=torch.complex64)", "torch.zeros(2, dtype=torch.complex32)"),
-    *("torch.eye(3).to_sparse()", "torch.eye(3).to_sparse_csr()", "torch.ones(2, 3, 4).to_sparse(1)", "torch.ones(2).to_sparse()"),
-    *("torch.ones(3, device='meta')", "torch.ones(2, dtype=torch.uint8)", "torch.zeros(1, 2, 3, 4).contiguous(memory_format=torch.channels_last)"),
-    *(f"torch.zeros(4, dtype=torch.uint8).view(getattr(torch, {name!r}, torch.uint8))" for name in ("int4", "uint4", "uint2", "float4_e2m1fn_x2", "bits8", "float8_e8m0fnu")),
-    *("torch.zeros(4).to(getattr(torch, 'float8_e4m3fn', torch.half))", "torch.zeros(4, dtype=getattr(torch, 'uint16', torch.int16))"),
+    *(
+        "torch._neg_view(torch.ones(3))",
+        "torch.ones(2, dtype=torch.complex64)",
+        "torch.zeros(2, dtype=torch.complex32)",
+    ),
+    *(
+        "torch.eye(3).to_sparse()",
+        "torch.eye(3).to_sparse_csr()",
+        "torch.ones(2, 3, 4).to_sparse(1)",
+        "torch.ones(2).to_sparse()",
+    ),
+    *(
+        "torch.ones(3, device='meta')",
+        "torch.ones(2, dtype=torch.uint8)",
+        "torch.zeros(1, 2, 3, 4).contiguous(memory_format=torch.channels_last)",
+    ),
+    *(
+        f"torch.zeros(4, dtype=torch.uint8).view(getattr(torch, {name!r}, torch.uint8))"
+        for name in ("int4", "uint4", "uint2", "float4_e2m1fn_x2", "bits8", "float8_e8m0fnu")
+    ),
+    *(
+        "torch.zeros(4).to(getattr(torch, 'float8_e4m3fn', torch.half))",
+        "torch.zeros(4, dtype=getattr(torch, 'uint16', torch.int16))",
+    ),
     *("torch.quantize_per_tensor(torch.ones(3), 0.1, 2, torch.quint8)", "torch.ones(6).unfold(0, 3, 1)", "None"),
     "torch.quantize_per_channel(torch.ones(2, 2), torch.ones(2), torch.zeros(2, dtype=torch.long), 0, torch.qint8)",
     "torch.quantize_per_channel(torch.ones(4, 4), torch.ones(4), torch.zeros(4), 0, torch.quint4x2)",
 )
 NAMES = (
-    *("w", "weight2", "bias_", "größe", "вес", "层", "a b", "a-b", "1x", "0", "x:y", "%", "π", "type_", "data_", "__w", "W"),
-    *("from", "lambda", "try", "async", "yield", "nonlocal", "inf", "ops", "self", "Tensor", "match", "CONSTANTS", "device_"),
+    *(
+        "w",
+        "weight2",
+        "bias_",
+        "größe",
+        "вес",
+        "层",
+        "a b",
+        "a-b",
+        "1x",
+        "0",
+        "x:y",
+        "%",
+        "π",
+        "type_",
+        "data_",
+        "__w",
+        "W",
+    ),
+    *(
+        "from",
+        "lambda",
+        "try",
+        "async",
+        "yield",
+        "nonlocal",
+        "inf",
+        "ops",
+        "self",
+        "Tensor",
+        "match",
+        "CONSTANTS",
+        "device_",
+    ),
 )
+CALLED = tuple(name for name in NAMES if name.isascii())
+"""Code that reads an attribute with another name is refused by every release."""
 RARE_NAMES = (
     *("in", "is", "not", "or", "pass", "None", "for", "del", "global", "NoneType", "class", "with", "as", "import"),
     *("__buffers__", 'q"u', "b\\n", "torch", "sorted", "range", "getattr", "fork", "print", "int", "annotate"),
 )
 CHILDREN = (
-    *("torch.nn.Linear(3, 3)", "torch.nn.ReLU()", "torch.nn.Conv2d(3, 3, 1)", "torch.nn.BatchNorm1d(3)", "torch.nn.Identity()"),
+    *(
+        "torch.nn.Linear(3, 3)",
+        "torch.nn.ReLU()",
+        "torch.nn.Conv2d(3, 3, 1)",
+        "torch.nn.BatchNorm1d(3)",
+        "torch.nn.Identity()",
+    ),
     *("torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.GELU())", "torch.nn.LayerNorm(3)", "torch.nn.Dropout(0.1)"),
-    *("torch.nn.Embedding(5, 3)", "torch.nn.GRUCell(3, 3)", "torch.nn.MultiheadAttention(4, 2)", "torch.nn.LSTM(3, 3)", "Leaf()"),
-    *("torch.nn.Upsample(scale_factor=2.0)", "torch.nn.PReLU()", "torch.nn.Softmax(dim=-1)", "torch.nn.TransformerEncoderLayer(4, 2)"),
+    *(
+        "torch.nn.Embedding(5, 3)",
+        "torch.nn.GRUCell(3, 3)",
+        "torch.nn.MultiheadAttention(4, 2)",
+        "torch.nn.LSTM(3, 3)",
+        "Leaf()",
+    ),
+    *(
+        "torch.nn.Upsample(scale_factor=2.0)",
+        "torch.nn.PReLU()",
+        "torch.nn.Softmax(dim=-1)",
+        "torch.nn.TransformerEncoderLayer(4, 2)",
+    ),
 )
 FOLDERS = ("models", "pkg.models", "my-models", "a-b.c", "__main__x", "pkg.lambda.m", "m1", "_m")
 RARE_FOLDERS = ("in.m", "pkg.2models", "pkg.größe", "pkg.phi-1_5", "my models", "pkg.global")
@@ -173,11 +393,38 @@ VALUES: Mapping[str, Sequence[str]] = {
     "str": ("'r'", "'ä'", "''", "'a b'", "'a#b'", "'x'", "'y'", "'z'", "'a\\\\d'"),
     "float": ("1.5", "2.0", "-1e-30", "0.25", "3.5", "1e10", "float('inf')"),
 }
-FINALS = ("3", "0.5", "'a'", "'Grüße'", "True", "[1, 2]", "(1, 'a')", "(1.5, [2])", "['é']", "[1.0]", "-1", "()", "float('nan')")
+FINALS = (
+    "3",
+    "0.5",
+    "'a'",
+    "'Grüße'",
+    "True",
+    "[1, 2]",
+    "(1, 'a')",
+    "(1.5, [2])",
+    "['é']",
+    "[1.0]",
+    "-1",
+    "()",
+    "float('nan')",
+)
 DEFAULTS = (
-    *("n: int = 2", "n: int = -1", "pair: Tuple[int, int] = (1, 2)", "s: str = 'é'", "s: str = 'a\"b'", "c: complex = 3-1j"),
+    *(
+        "n: int = 2",
+        "n: int = -1",
+        "pair: Tuple[int, int] = (1, 2)",
+        "s: str = 'é'",
+        "s: str = 'a\"b'",
+        "c: complex = 3-1j",
+    ),
     *("f: float = float('inf')", "o: Optional[Tensor] = None", "o: Optional[int] = 3", "b: bool = False"),
-    *("d: torch.device = torch.device('cpu')", "k: Optional[str] = 'x'", "q: Union[int, str] = 1", "a: Any = 1", "e: Kind = Kind.RED"),
+    *(
+        "d: torch.device = torch.device('cpu')",
+        "k: Optional[str] = 'x'",
+        "q: Union[int, str] = 1",
+        "a: Any = 1",
+        "e: Kind = Kind.RED",
+    ),
 )
 
 
@@ -257,7 +504,9 @@ def module_source(chance: random.Random) -> str:
     """Return the source of a module; ``chance`` draws it."""
     writer = _Writer(chance)
     value = chance.choice(tuple(VALUES))
-    members = [f"    {name} = {chance.choice(VALUES[value])}" for name in ("RED", "GREEN", "BLUE")[: chance.randint(1, 3)]]
+    members = [
+        f"    {name} = {chance.choice(VALUES[value])}" for name in ("RED", "GREEN", "BLUE")[: chance.randint(1, 3)]
+    ]
     first = chance.choice(("self", "self", "this", "_", "me"))
     top = [
         "class Kind(enum.Enum):",
@@ -276,20 +525,52 @@ def module_source(chance: random.Random) -> str:
     ]
     init, extra, methods = [], [], []
     uses: list[tuple[float, str]] = [
-        (0.3, "        k: Kind = Kind.RED\n        if k == Kind.RED:\n            x = x + 1\n        print(k.name, k.value, [e for e in Kind])"),
-        (0.2, "        p = Point(x, 1)\n        x = p.px * p.py\n        q: List[Point] = [p, Point(x, n)]\n        x = x + q[0].px"),
-        (0.2, "        item = Item(3)\n        x = x * item.grown(n) + len(item.names)\n        items = sorted([item, Item(1)])"),
-        (0.2, "        with Manager(1) as level:\n            x = x + level\n            with Manager():\n                x = x * 2"),
-        (0.3, "        waiting = torch.jit.fork(twice, x, 3)\n        others: List[torch.jit.Future[Tensor]] = [waiting]\n        x = torch.jit.wait(others[0])"),
+        (
+            0.3,
+            "        k: Kind = Kind.RED\n        if k == Kind.RED:\n            x = x + 1\n        print(k.name, k.value, [e for e in Kind])",
+        ),
+        (
+            0.2,
+            "        p = Point(x, 1)\n        x = p.px * p.py\n        q: List[Point] = [p, Point(x, n)]\n        x = x + q[0].px",
+        ),
+        (
+            0.2,
+            "        item = Item(3)\n        x = x * item.grown(n) + len(item.names)\n        items = sorted([item, Item(1)])",
+        ),
+        (
+            0.2,
+            "        with Manager(1) as level:\n            x = x + level\n            with Manager():\n                x = x * 2",
+        ),
+        (
+            0.3,
+            "        waiting = torch.jit.fork(twice, x, 3)\n        others: List[torch.jit.Future[Tensor]] = [waiting]\n        x = torch.jit.wait(others[0])",
+        ),
         (0.2, "        values: List[float] = x.tolist()\n        shown: List[List[int]] = x.tolist()"),
-        (0.2, "        u: Union[int, str, Tensor] = x\n        if isinstance(u, Tensor):\n            x = u + 1\n        elif isinstance(u, int):\n            x = x + u"),
-        (0.2, "        m: Optional[Tensor] = x if n > 2 else None\n        if m is not None:\n            x = m + 1\n        assert m is not None"),
+        (
+            0.2,
+            "        u: Union[int, str, Tensor] = x\n        if isinstance(u, Tensor):\n            x = u + 1\n        elif isinstance(u, int):\n            x = x + u",
+        ),
+        (
+            0.2,
+            "        m: Optional[Tensor] = x if n > 2 else None\n        if m is not None:\n            x = m + 1\n        assert m is not None",
+        ),
         (0.15, "        if n > 9:\n            raise ValueError('too many: {}'.format(n))"),
         (0.15, "        a, b = torch.max(x, dim=0)\n        (c, (d, e)) = (a, (b, n))\n        x = c + d + e"),
         (0.15, "        t3 = (1, 'a', 0.5)\n        t2 = t3[1:]\n        print(t2)"),
-        (0.15, "        anything: Any = x\n        x = torch.jit._unwrap_optional(torch.jit.annotate(Optional[Tensor], x))"),
-        (0.1, "        dd: Dict[str, Dict[str, List[int]]] = {'a': {'b': [1]}}\n        dd['a']['c'] = [n]\n        dd.pop('a')"),
-        (0.1, "        s1 = set()" if chance.random() < 0.05 else "        z = [[1, 2], [3]]\n        z[0][1] = n\n        del z[0]"),
+        (
+            0.15,
+            "        anything: Any = x\n        x = torch.jit._unwrap_optional(torch.jit.annotate(Optional[Tensor], x))",
+        ),
+        (
+            0.1,
+            "        dd: Dict[str, Dict[str, List[int]]] = {'a': {'b': [1]}}\n        dd['a']['c'] = [n]\n        dd.pop('a')",
+        ),
+        (
+            0.1,
+            "        s1 = set()"
+            if chance.random() < 0.05
+            else "        z = [[1, 2], [3]]\n        z[0][1] = n\n        del z[0]",
+        ),
     ]
     for index in range(chance.randint(0, 3)):
         name = _name(chance) + chance.choice(("", "", str(index)))
@@ -297,12 +578,14 @@ def module_source(chance: random.Random) -> str:
     if chance.random() < 0.3:
         init.append(f"        self.register_parameter({_name(chance) + '_p'!r}, torch.nn.Parameter(torch.ones(2)))")
     if chance.random() < 0.4:
-        names = dict.fromkeys(_name(chance) + chance.choice(("", "_k")) for _ in range(chance.randint(1, 3)))
+        names = dict.fromkeys(_name(chance, CALLED) + chance.choice(("", "_k")) for _ in range(chance.randint(1, 3)))
         parts = ", ".join(f"{name!r}: {chance.choice(CHILDREN[:5])}" for name in names)
         init.append(f"        self.parts = torch.nn.ModuleDict({{{parts}}})")
         extra += ["        for key, part in self.parts.items():", "            x = part(x)"]
     if chance.random() < 0.4:
-        init.append(f"        self.stages = torch.nn.ModuleList([{', '.join(chance.choice(CHILDREN[:5]) for _ in range(2))}])")
+        init.append(
+            f"        self.stages = torch.nn.ModuleList([{', '.join(chance.choice(CHILDREN[:5]) for _ in range(2))}])"
+        )
         extra += ["        for stage in self.stages:", "            x = stage(x)"]
         if chance.random() < 0.4:
             init[-1] = "        self.stages = torch.nn.ModuleList([Leaf(), Leaf()])"
@@ -313,7 +596,9 @@ def module_source(chance: random.Random) -> str:
         init.append("        self.kind = Kind.RED\n        self.kinds = [Kind.RED]")
         extra.append("        if self.kind == Kind.RED:\n            x = x * len(self.kinds)")
     if chance.random() < 0.4:
-        init.append("        self.table = {'ключ': 1, 'b': 2}\n        self.z = 1 - 2j\n        self.pairs = [(1, 'é')]\n        self.item = Item(2)")
+        init.append(
+            "        self.table = {'ключ': 1, 'b': 2}\n        self.z = 1 - 2j\n        self.pairs = [(1, 'é')]\n        self.item = Item(2)"
+        )
         extra.append("        x = x * self.table['b'] * self.z + self.pairs[0][0]\n        self.table['c'] = n")
     if chance.random() < 0.5:
         init.append(f"        self.fixed = {chance.choice(FINALS)}")
@@ -325,7 +610,8 @@ def module_source(chance: random.Random) -> str:
         type_ = chance.choice(tuple(TYPES))
         own = chance.choice(("self", "that", "_s"))
         body = "\n".join(writer.body(type_)).replace("self.", f"{own}.")
-        name = chance.choice(("answer", "reset", "größe", "inf", "print", "lookup", "sorted", "ops")) + str(index or "")
+        named = ("größe",) if chance.random() < RARE else ("answer", "reset", "inf", "print", "lookup", "sorted", "ops")
+        name = chance.choice(named) + str(index or "")
         methods += ["    @torch.jit.export", f"    def {name}({own}, x: Tensor, n: int = 1) -> {TYPES[type_]}:", body]
     type_ = chance.choice(("Tensor", "Tensor", "Tensor", *TYPES))
     body = "\n".join([*extra, *writer.body(type_)]).replace("self.", f"{first}.")
@@ -342,8 +628,8 @@ def module_source(chance: random.Random) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _name(chance: random.Random) -> str:
-    return chance.choice(RARE_NAMES if chance.random() < RARE else NAMES)
+def _name(chance: random.Random, names: Sequence[str] = NAMES) -> str:
+    return chance.choice(RARE_NAMES if chance.random() < RARE else names)
 
 
 def _defaults(chance: random.Random) -> list[str]:

@@ -99,8 +99,10 @@ def make(path, target):
     sys.modules[folder] = module
     exec(compile(text, path, "exec"), module.__dict__)  # noqa: S102  drawn by the test that runs this
     made = torch.jit.script(module.Net().eval())
-    if how == "freeze":
+    if how != "script":
         made = torch.jit.freeze(made)
+    if how == "optimize":
+        made = torch.jit.optimize_for_inference(made)
     try:
         made.save(target)
     except BaseException:

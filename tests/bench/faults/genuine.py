@@ -13,13 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness.archive.code import CodeMemory
+from harness.archive.limits import CannotRead
+from harness.archive.reading import read_artifact
 from harness.domain.archive import OperatorRegistry
 from harness.domain.environment import Environment, EnvSpec
-from harness.domain.prediction import InspectedFile, Prediction, StaticVerdict
+from harness.domain.prediction import Prediction, StaticVerdict
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
-from harness.static.check import inspect_file
+from harness.models import files
 from harness.static.judging import deciding
+from harness.static.predict import predict
 from harness.static.registries import registry_of
 from tests.bench.faults._genuine_modules import module_source
 
@@ -37,15 +40,19 @@ def attack(count: int, seed: int) -> list[str]:
     builder = EnvironmentBuilder(root, progress=lambda _name, _text: None, uv=find_uv())
     environments = {release: builder.build(EnvSpec(name=release, release=release)) for release in RELEASES}
     with tempfile.TemporaryDirectory(prefix="gate-genuine-") as folder:
-        return wrong_predictions(environments, Path(folder), count, seed)
+        return wrong_predictions(environments, Path(folder), drawn(count, seed))
 
 
-def wrong_predictions(environments: Mapping[str, Environment], folder: Path, count: int, seed: int) -> list[str]:
-    """Draw ``count`` modules into ``folder`` and return a line for each archive and release that was judged wrong."""
+def drawn(count: int, seed: int) -> list[str]:
+    """Return the source texts of ``count`` modules."""
+    return [module_source(random.Random(f"{seed} {index}")) for index in range(count)]
+
+
+def wrong_predictions(environments: Mapping[str, Environment], folder: Path, texts: Sequence[str]) -> list[str]:
+    """Write archives of these modules into ``folder``; return a line for each that was judged wrong, by release."""
     sources = folder / "sources"
     sources.mkdir()
-    for index in range(count):
-        text = module_source(random.Random(f"{seed} {index}"))
+    for index, text in enumerate(texts):
         (sources / f"{index:05}.py").write_text(text, encoding="utf-8")
     pythons = {name: environment.interpreter for name, environment in environments.items()}
     for name in pythons:
@@ -66,29 +73,33 @@ def wrong_predictions(environments: Mapping[str, Environment], folder: Path, cou
             tally[prediction, "refused" if message else "loaded"] += 1
             if prediction != expected:
                 why = _why(found)
-                wrong.append(f"{path.parent.name}/{path.stem} in {release}: {prediction}: {why}; torch: {message[:200] or 'loaded'}")
-    counts = ", ".join(f"{name} {count - len(failed)}" for name, failed in zip(pythons, made, strict=True))
-    print(f"{count} modules, of which were saved: {counts}")
+                wrong.append(
+                    f"{path.parent.name}/{path.stem} in {release}: {prediction}: {why}; torch: {message[:200] or 'loaded'}"
+                )
+    counts = ", ".join(f"{name} {len(texts) - len(failed)}" for name, failed in zip(pythons, made, strict=True))
+    print(f"{len(texts)} modules, of which were saved: {counts}")
     print(", ".join(f"{prediction}/{happened} {number}" for (prediction, happened), number in sorted(tally.items())))
     return wrong
 
 
 def _predicted(
     path: Path, registries: Mapping[str, OperatorRegistry], memory: CodeMemory
-) -> dict[str, StaticVerdict | InspectedFile]:
+) -> dict[str, StaticVerdict | str]:
     """Return what is predicted of each release as the new one, the one that wrote the file being the old one."""
-    found: dict[str, StaticVerdict | InspectedFile] = {}
+    try:
+        with files.opened(str(path)) as source:
+            facts = read_artifact(source, str(path), memory=memory)
+    except CannotRead as error:
+        return dict.fromkeys(registries, error.text)
+    found: dict[str, StaticVerdict | str] = {}
     for release, registry in registries.items():
         other = next(name for name in (path.parent.name, *registries) if name != release)
-        file = inspect_file(str(path), {"old": registries[other], "new": registry}, memory)
-        found[release] = file.verdicts.get("new", file)
+        found[release] = predict(facts, {"old": registries[other], "new": registry}).get("new", facts.format.value)
     return found
 
 
-def _why(found: StaticVerdict | InspectedFile) -> str:
-    if isinstance(found, InspectedFile):
-        return found.failure.text if found.failure is not None else found.advice
-    return "; ".join(finding.words for finding in deciding(found)[:2])
+def _why(found: StaticVerdict | str) -> str:
+    return found if isinstance(found, str) else "; ".join(finding.words for finding in deciding(found)[:2])
 
 
 def _said(python: str, what: str, *folders: Path) -> dict[str, str]:
