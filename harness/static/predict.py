@@ -52,7 +52,7 @@ CERTAIN: Mapping[str, tuple[Weight, str, str]] = {
     ),
     "operators_hidden": (
         Weight.WARNING,
-        ": once saved it may answer otherwise than the module",
+        ": once saved it fails where the module does not, or answers otherwise",
         "rename that value and export again",
     ),
 }
