@@ -811,8 +811,12 @@ class _Reader:
             self.refused("a value of an enum has a backslash that begins no known character")
         return "str"
 
-    def type(self) -> str:
-        """Read a type; return it without spaces."""
+    def type(self, *, within: bool = False) -> str:
+        """Read a type; return it without spaces.
+
+        Args:
+            within: of another type: only one that stands alone may have a hyphen, torch looks it up as it is written.
+        """
         name = self.take()
         if name in GENERIC:
             self.expect("[")
@@ -821,19 +825,21 @@ class _Reader:
                 self.expect(")")
                 self.expect("]")
                 return "Tuple[()]"
-            within = [self.type()]
+            inner = [self.type(within=True)]
             while self.peek() == ",":
                 self.expect(",")
-                within.append(self.type())
+                inner.append(self.type(within=True))
             self.expect("]")
-            if GENERIC[name] not in (0, len(within)):
-                self.wrong(f"{name} of {len(within)} types")
-            if name == "Dict" and within[0] not in PLAIN - {"NoneType"}:
-                self.wrong(f"a Dict by {within[0]}")
-            return f"{name}[{','.join(within)}]"
+            if GENERIC[name] not in (0, len(inner)):
+                self.wrong(f"{name} of {len(inner)} types")
+            if name == "Dict" and inner[0] not in PLAIN - {"NoneType"}:
+                self.wrong(f"a Dict by {inner[0]}")
+            return f"{name}[{','.join(inner)}]"
         if not name.startswith("__torch__."):
             if name not in PLAIN | OTHER_TYPES:
                 self.wrong(f"the type {name}")
+        elif within and "-" in name:
+            self.refused(f"{name!r} has a sign in it, which is taken for a subtraction")
         elif why_refused(name.replace("-", ".")):
             self.refused(why_refused(name.replace("-", ".")))
         return name

@@ -54,6 +54,7 @@ ITEM = """class Item:
     def __lt__(self, other: "Item") -> bool:
         return self.n < other.n
 """
+PART = "class Part(torch.nn.Module):\n" + "    def forward(self, x: Tensor) -> Tensor:\n        return x * 2\n"
 USES_COLOR = forward(
     "if c == Color.GREEN:", "    return Color.RED", "return c", arguments="self, x: Tensor, c: Color", answer="Color"
 )
@@ -167,6 +168,20 @@ KINDS: dict[str, str] = {
         for name in (*NAMES, *sorted(CLAIMED), "async", "from", "yield", "nonlocal", "match")
     },
     **{f"folder {folder}": source(forward("return x"), folder=folder) for folder in FOLDERS},
+    **{
+        f"hyphen, {name}": text.replace("# models", "# my-models")
+        for name, text in {
+            "child": source(init("self.part = Part()") + forward("return self.part(x)"), PART),
+            "attribute": source(init("self.item = Item(2)") + forward("return x * self.item.n"), ITEM),
+            "made": source(forward("return x * Item(3).get()"), ITEM),
+            "argument": source(forward("return x * i.n", arguments="self, x: Tensor, i: Item"), ITEM),
+            "list": source(forward("return x * i[0].n", arguments="self, x: Tensor, i: List[Item]"), ITEM),
+            "asked": source(forward("a: Any = x", "if isinstance(a, Item):", "    x = x * a.n", "return x"), ITEM),
+            "optional": source(init("self.item: Optional[Item] = None") + forward("return x"), ITEM),
+            "enum": source(USES_COLOR.replace("return Color.RED", "pass"), COLOR.format(1, 2)),
+            "enum value": source(USES_COLOR, COLOR.format(1, 2)),
+        }.items()
+    },
     "values called torch": source(forward("torch = x + 1", "return torch * torch")),
     "parameter called torch": source(forward("return torch + 1", arguments="self, torch: Tensor")),
     "parameter outside ASCII": source(forward("return größe + 1", arguments="self, größe: Tensor")),

@@ -126,6 +126,8 @@ def test_an_attribute_may_have_any_name_that_is_written_between_quotes(name: str
         ),
         ("torch.relu(x)", "(self).größe(x, )", "line 7: 'größe' is not"),
         ("torch.relu(x)", "__torch__.m.my-models.twice(x, )", "which is taken for a subtraction"),
+        ("training : bool", "part : Optional[__torch__.my-m.Part]", "which is taken for a subtraction"),
+        ("x: Tensor", "x: Tensor, y: List[__torch__.my-m.Part]", "which is taken for a subtraction"),
         ("training : bool", "part : __torch__.in.m.Part", "'in' is a word of TorchScript"),
         ("training : bool", "part : __torch__.2models.Part", "'2models' begins with a digit"),
         ("training : bool", "part : __torch__.pkg.phi-1_5.Part", "'1_5' begins with a digit"),
