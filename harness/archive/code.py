@@ -22,7 +22,12 @@ MOST_RESULTS = 10_000
 # What torch does not print, and its parser takes for calls or for parts of names.
 SIGNS = frozenset("\\+*/%@&|^~<>!;`?$")
 HIDING = SIGNS | {".", "torch", "ops"}
+# Torch prints names of attributes, and texts in an enum, between quotes and as they are: with one that ends them.
+BREAKING_NAME = re.compile(
+    r'^  (?:__annotations__\["[^"\\\n]*(?:"[\w ]|\\|\n)|\w+ = "[^"\\\n]*(?:"[\w ]|\n))', re.MULTILINE
+)
 CONDITIONAL = frozenset(("if", "else", "elif"))
+CONTEXT = frozenset(("__enter__", "__exit__"))
 # What torch numbers anew in each archive: classes of one name, constants, and values that have none.
 NUMBERED = re.compile(r"___torch_mangle_\d+\.|(?<=CONSTANTS\.c)\d+|(?<![\w.])_\d+(?!\w)")
 
@@ -63,6 +68,7 @@ class CodeFacts:
         named: qualified names of the archive's own functions and classes that the code refers to.
         called: methods that it calls on what stands in brackets, as torch prints it: ``(self).forward(x, )``.
         foreign_line: number of the first line that torch would not print and that may hide a call; 0 if there is none.
+        hiding_line: of the first call of an operator that a value called ``torch`` makes a call of its own method.
         shape: the classes and functions that it defines and expects; ``shape.line`` is the first line that torch would
             not print for any other reason.
     """
@@ -75,6 +81,7 @@ class CodeFacts:
     named: set[str] = field(default_factory=set)
     called: set[str] = field(default_factory=set)
     foreign_line: int = 0
+    hiding_line: int = 0
     devices: set[str] = field(default_factory=set)
     shape: Shape = field(default_factory=Shape)
 
@@ -86,8 +93,14 @@ def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
         qualifier: of the module, e.g. ``"__torch__.fixtures.zoo.vision"``.
 
     Raises:
-        CannotRead: its brackets or strings do not close (no release would load it either), or it is beyond a limit.
+        CannotRead: its brackets or strings do not close (no release would load it either), an attribute has a name that
+            no release reads, or it is beyond a limit.
     """
+    breaking = BREAKING_NAME.search(text)
+    if breaking is not None:
+        line = text.count("\n", 0, breaking.start()) + 1
+        what = "the name of an attribute, or a text in an enum, has a quotation mark, a backslash or a new line"
+        raise CannotRead("name_refused", f"line {line}: {what}")
     found = list(statements(text, limits))
     facts = _Reader(qualifier, limits, limits.scopes * (len(text) + 100)).read(found)
     facts.shape = read_shape(text, found, qualifier)
@@ -129,6 +142,7 @@ class _Reader:
             elif tokens[-1].text == ":":
                 self.blocks.append((statement.indent, first, ""))
                 self.function.loops |= first in ("for", "while")
+                self.function.methods |= CONTEXT if first == "with" else frozenset()
             if len(self.facts.calls) + len(self.facts.functions) + len(self.facts.classes) > self.limits.named:
                 raise CannotRead("too_large", f"more than {self.limits.named} calls and functions in one file")
             if len(self.blocks) > self.limits.nesting:
@@ -140,7 +154,7 @@ class _Reader:
             if len(tokens) > 2 and tokens[1].text == "=":
                 self.types[first] = merged(self.types.get(first), type_)
             elif len(tokens) > 2 and tokens[1].text == ":" and self.blocks and self.blocks[-1][1] == "class":
-                self.attributes.update((f"self.{name}", text) for name, text in parameters(tokens))
+                self.attributes.update(parameters(tokens))
             elif first == "for" and len(tokens) > 4 and tokens[3].text == "range":
                 self.types[tokens[1].text] = "int"
         self.facts.type_names -= self.own_names
@@ -161,7 +175,9 @@ class _Reader:
         elif sum(kind == "def" for _, kind, _ in self.blocks) == 1:  # a function within it is called by it
             self.function = Function(scope, name if any(kind == "class" for _, kind, _ in self.blocks) else "")
             self.facts.functions.append(self.function)
-            self.types = self.attributes | dict(parameters(statement.tokens[3:-1]))
+            taken = dict(parameters(statement.tokens[3:-1]))
+            first = next(iter(taken), "self")
+            self.types = {f"{first}.{name}": text for name, text in self.attributes.items()} | taken
 
     def _expressions(self, statement: Statement) -> str:
         """Read every call in a statement; return the type of what it assigns, empty where only torch knows."""
@@ -178,6 +194,9 @@ class _Reader:
             if kind == "open":
                 after = previous[-1:].isalnum() or previous[-1:] in ("_", ")", "]")
                 frames.append(Frame(text, of=top.types.pop() if after and top.types else None, index=index + 1))
+                if callee and previous.startswith("torch.") and "torch" in self.types:
+                    self.facts.hiding_line = self.facts.hiding_line or statement.line
+                    frames[-1].arguments.append(self.types["torch"])
                 if text == "(" and after:
                     self._check_callee(callee, previous, statement.line)
                     if (

@@ -123,8 +123,10 @@ def type_of_word(text: str, names: TypedNames) -> str:
         return WORDS[text]
     if text[0] in "\"'":
         return "str"
+    if text[-1] == "j" and not text.isidentifier():
+        return "complex"
     if text[0].isdigit() or text[0] == ".":
-        return "int" if text.isdigit() else "complex" if text.endswith("j") else "float"
+        return "int" if text.isdigit() else "float"
     return names.get(text, "")
 
 

@@ -1,8 +1,8 @@
 """Kinds of files: recognised by their first bytes and members, what each is called, and what to do with it."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
-from harness.archive.limits import CannotRead, Limits, Source
+from harness.archive.limits import Limits, Source
 from harness.archive.members import Directory, read_directory, read_member
 from harness.archive.pickle_facts import Built, Global, Pickled, PickledMapping, read_pickle
 from harness.archive.programs import is_compiled
@@ -71,8 +71,6 @@ def _zip(source: Source, directory: Directory, limits: Limits) -> ArchiveFormat:
     if "bytecode.pkl" in names:
         return ArchiveFormat.MOBILE
     if "constants.pkl" in names and "data.pkl" in names:
-        if not directory.root:
-            raise CannotRead("damaged", "its members lie in no folder, which torch refuses: packed again by hand?")
         return ArchiveFormat.TORCHSCRIPT
     if ARTIFACT in names and DESCRIPTION in names:
         return ArchiveFormat.GOLDEN_BUNDLE
@@ -83,7 +81,14 @@ def _zip(source: Source, directory: Directory, limits: Limits) -> ArchiveFormat:
     if "data.pkl" in names:
         content = read_member(source, directory.inside["data.pkl"], limits.pickle_bytes, limits)
         return _saved(read_pickle(content, limits))
+    if any(_is_model(name, names) for name in names):  # behind a member that lies elsewhere
+        return ArchiveFormat.TORCHSCRIPT
     return ArchiveFormat.NUMPY if names and all(name.endswith(".npy") for name in names) else ArchiveFormat.OTHER_ZIP
+
+
+def _is_model(name: str, names: Container[str]) -> bool:
+    last = name.removeprefix("../").partition("/")[2]
+    return last == "constants.pkl" and name.removesuffix(last) + "data.pkl" in names
 
 
 def _saved(pickled: Pickled) -> ArchiveFormat:
@@ -108,7 +113,10 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.TORCHSCRIPT: ("TorchScript archive", ""),
     ArchiveFormat.MOBILE: ("TorchScript archive for the lite interpreter", ""),
     ArchiveFormat.LEGACY_TORCHSCRIPT: ("TorchScript archive of an old kind (model.json)", LOAD_AND_SAVE),
-    ArchiveFormat.FLATBUFFER: ("mobile flatbuffer", "it is for the lite interpreter: export the model it was made of"),
+    ArchiveFormat.FLATBUFFER: (
+        "mobile flatbuffer",
+        "its code is not read here, and torch.jit.load runs it: see whether it answers: python -m harness compat",
+    ),
     ArchiveFormat.STATE_DICT: ("state dict", SCRIPT_IT),
     ArchiveFormat.PICKLED_MODULE: (
         "pickled module (torch.save)",

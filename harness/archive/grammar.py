@@ -5,7 +5,6 @@ statement, blocks indented by two spaces. Names are resolved and types compared 
 a file expects of another one (methods, attributes, functions and their parameters) is kept for ``unmet``.
 """
 
-import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +14,12 @@ from harness.archive.expressions import answer_of
 from harness.archive.tokens import Statement, Token
 
 NUMBER = re.compile(r"(\d+)(?:(\.)\d*(?:e[+-]?\d+)?|(e[+-]?\d+))?(j?)")
-STRING = re.compile(r'"(?:[^"\\]|\\(?:[\\\'"abfnrtv]|[0-7]{1,3}))*"')
+STRING = re.compile(r'"(?:[^"\\]|\\(?:[\\\'"abfnrtv]|[0-7]{3}))*"')
 CONSTANT = re.compile(r"CONSTANTS\.c(\d+)")
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 OPERATOR = re.compile(r"torch\.\w+|ops\.\w+\.\w+|torch\.autograd\.(?:grad|backward)", re.ASCII)
-FOREIGN_TEXT = re.compile(r"[^\n -~]|^\s*#|\n *#", re.ASCII)
+# A tab may stand in the name of an attribute.
+FOREIGN_TEXT = re.compile(r'[\0-\x08\x0b-\x1f\x7f]|(?m:^[^"\n]*\t)|^\s*#|\n *#', re.ASCII)
 PLAIN = frozenset(("Tensor", "int", "float", "bool", "str", "complex", "NoneType", "Device"))
 OTHER_TYPES = frozenset(("number", "Any", "Capsule", "Generator", "Stream", "AnyEnumType", "QScheme", "Layout"))
 GENERIC = {"Optional": 1, "List": 1, "Dict": 2, "Tuple": 0, "Union": 0, "Future": 1, "RRef": 1, "Await": 1}
@@ -29,6 +29,28 @@ MADE = frozenset(("int", "float", "bool", "str", "complex"))
 BASES = frozenset(("Module", "NamedTuple", "Interface", "ModuleInterface", "Enum"))
 CUSTOM = "__torch__.torch.classes."
 LIST_MARKS = frozenset(("__parameters__", "__buffers__", "__forward_pre_hooks__", "__forward_hooks__"))
+CLAIMED = frozenset(
+    (
+        *(
+            "False",
+            "None",
+            "NoneType",
+            "True",
+            "and",
+            "as",
+            "assert",
+            "break",
+            "class",
+            "continue",
+            "def",
+            "del",
+            "elif",
+        ),
+        *("else", "for", "global", "if", "import", "in", "is", "not", "or", "pass", "raise", "return", "while", "with"),
+    )
+)
+"""What TorchScript's own parser takes for itself (torch/csrc/jit/frontend/lexer.h), the same in every release. Python
+keeps a few words more, which are names there."""
 INT64 = 1 << 63
 STEP = 2
 """Spaces that each block is indented by."""
@@ -64,7 +86,9 @@ class Shape:
         signatures: qualified function -> its parameters, ``self`` included.
         answers: operators, each with a type that its answer must have for the code to be accepted.
         highest_constant: index into ``constants.pkl``, -1 without one.
+        constant_types: index into ``constants.pkl``, and a type that the code needs it to have.
         line, why: the first that torch would not print; 0 if there is none.
+        refused: what is wrong with a name, on that line, that torch prints and reads nowhere; empty if there is none.
     """
 
     attributes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -74,12 +98,18 @@ class Shape:
     needs: set[Need] = field(default_factory=set)
     answers: set[tuple[str, str]] = field(default_factory=set)
     highest_constant: int = -1
+    constant_types: set[tuple[int, str]] = field(default_factory=set)
     line: int = 0
     why: str = ""
+    refused: str = ""
 
 
 class _Foreign(Exception):
     """Raised where torch would have printed something else."""
+
+
+class _RefusedName(Exception):
+    """Raised where torch prints a name that its parser refuses."""
 
 
 def read_shape(text: str, found: Iterable[Statement], qualifier: str) -> Shape:
@@ -93,20 +123,38 @@ def read_shape(text: str, found: Iterable[Statement], qualifier: str) -> Shape:
         reader.module()
     except _Foreign as error:
         reader.shape.line, reader.shape.why = reader.line, str(error)
+    except _RefusedName as error:
+        reader.shape.line, reader.shape.refused = reader.line, str(error)
     return reader.shape
+
+
+def why_refused(name: str) -> str:
+    """Return in words why no release reads a name, or a qualified name; empty where each part may be one."""
+    for part in name.split("."):
+        if part in CLAIMED:
+            return f"{part!r} is a word of TorchScript"
+        if part[:1].isdecimal():
+            return f"{part!r} begins with a digit"
+        if not part.isascii():
+            return f"{part!r} is not written in ASCII"
+        if not NAME.fullmatch(part):
+            return f"{part!r} is no name of TorchScript"
+    return ""
 
 
 def unmet(shapes: Sequence[Shape]) -> Iterator[str]:
     """Yield what no class or function of the archive offers, in words."""
     attributes = {name: found for shape in shapes for name, found in shape.attributes.items()}
     signatures = {name: found for shape in shapes for name, found in shape.signatures.items()}
+    bases = {name: base for shape in shapes for name, base in shape.bases.items()}
     for shape in shapes:
         for need in sorted(shape.needs, key=lambda item: (item.line, item.owner, item.attribute)):
             if need.owner.startswith(CUSTOM):
                 continue
             name = f"{need.owner}.{need.attribute}" if need.attribute else need.owner
             if need.call is None:
-                if need.attribute not in attributes.get(need.owner, ()) and name not in signatures:
+                of_enum = need.attribute in ("name", "value") and bases.get(need.owner) == "Enum"
+                if not of_enum and need.attribute not in attributes.get(need.owner, ()) and name not in signatures:
                     yield f"{need.owner} has no {need.attribute}"
             elif name in signatures:
                 taken = signatures[name][1:] if need.attribute else signatures[name]
@@ -128,7 +176,7 @@ def may_be(declared: str, actual: str) -> bool:
     wanted, given = declared.partition("[")[0], actual.partition("[")[0]
     if wanted == "Optional" and given != "Optional":
         return actual == "NoneType" or may_be(declared[9:-1], actual)
-    if wanted in VAGUE - {"Optional"} or given in VAGUE - {"Optional"} or given[:1] == "~":
+    if wanted in VAGUE - {"Optional"} or given in VAGUE - {"Optional"} or "~" in (wanted[:1], given[:1]):
         return True
     if wanted == given:
         within = types_within(declared), types_within(actual)
@@ -168,6 +216,9 @@ class _Reader:
 
     def wrong(self, why: str) -> NoReturn:
         raise _Foreign(why)
+
+    def refused(self, why: str) -> NoReturn:
+        raise _RefusedName(why)
 
     # Statements
 
@@ -215,7 +266,9 @@ class _Reader:
         while self.here(STEP):
             empty = False
             first = self.take()
-            if first == "def" and base != "NamedTuple":
+            if first in CLAIMED | LIST_MARKS and self.peek() == ":":
+                self.refused(why_refused(first) or f"{first!r} is a name that TorchScript keeps for itself")
+            elif first == "def" and base != "NamedTuple":
                 self.function(name, STEP, interface="Interface" in base)
             elif first in LIST_MARKS and base == "Module":
                 self.expect("=")
@@ -224,7 +277,7 @@ class _Reader:
             elif first == "__annotations__" and self.peek() == "=":
                 self.expect("=")
                 self.strings()
-            elif first == "__annotations__":
+            elif first == "__annotations__" and self.peek() == "[":
                 self.expect("[")
                 attribute = self.string()
                 self.expect("]")
@@ -232,12 +285,16 @@ class _Reader:
                 self.attribute(name, attribute, self.type())
             elif first == "pass" and (base in ("Interface", "ModuleInterface")):
                 pass
-            elif base == "Enum" and NAME.fullmatch(first):
+            elif base == "Enum":
+                self.place -= 1
+                member = self.name()
                 self.expect("=")
-                self.attribute(name, first, self.literal())
-            elif NAME.fullmatch(first) and base not in ("Interface", "ModuleInterface"):
+                self.attribute(name, member, self.member_value())
+            elif base not in ("Interface", "ModuleInterface"):
+                self.place -= 1
+                member = self.name()
                 self.expect(":")
-                self.member(name, first)
+                self.member(name, member)
             else:
                 self.wrong("no part of a class")
             self.end()
@@ -254,8 +311,9 @@ class _Reader:
             declared = self.type()
             self.expect("]")
             self.expect("=")
-            actual = self.literal()
-            if declared != actual and not (declared.startswith(("List", "Dict")) and may_be(declared, actual)):
+            actual = self.literal(declared)
+            inside = declared.startswith(("List", "Dict", "Tuple", "__torch__"))
+            if actual and declared != actual and not (inside and may_be(declared, actual)):
                 self.wrong("a constant of another type")
             self.shape.constants[name].add(attribute)
         else:
@@ -281,7 +339,7 @@ class _Reader:
             optional = self.peek() == "="
             if optional:
                 self.expect("=")
-                if not may_be(declared, self.literal()):
+                if not may_be(declared, self.literal(declared)):
                     self.wrong("a default of another type")
             elif taken and taken[-1].optional:
                 self.wrong("a parameter without a default behind one with it")
@@ -294,7 +352,7 @@ class _Reader:
             returned = self.type()
         self.expect(":")
         self.end()
-        if indent and not nested and not interface and (not taken or taken[0].name != "self" or taken[0].type != owner):
+        if indent and not nested and not interface and (not taken or taken[0].type != owner):
             self.wrong("a method without its own self")
         if not nested:
             if name in self.shape.signatures or name.rpartition(".")[2] in self.shape.attributes.get(owner, ()):
@@ -350,6 +408,10 @@ class _Reader:
     def block(self, indent: int) -> dict[str, str | None]:
         """Read a block that stands alone; return what ``close`` returns."""
         self.before.append({})
+        self.statements(indent)
+        return self.close()
+
+    def statements(self, indent: int) -> None:
         empty = True
         while self.here(indent):
             empty = False
@@ -360,11 +422,29 @@ class _Reader:
                 self.statement(indent)
         if empty:
             self.wrong("an empty block")
-        return self.close()
+
+    def with_(self, indent: int) -> None:
+        """Read a ``with`` block; what it sets is there behind it."""
+        manager = self.expression()
+        if manager[:1] == "~" or (manager and not manager.startswith("__torch__.")):
+            self.wrong(f"{manager} as a context manager")
+        if manager:
+            self.shape.needs.add(Need(manager, "__enter__", self.line, (0, ())))
+            self.shape.needs.add(Need(manager, "__exit__", self.line, (3, ())))
+        if self.peek() == "as":
+            self.take()
+            self.set_name(self.name(), "")
+        self.expect(":")
+        self.end()
+        self.statements(indent)
 
     def statement(self, indent: int) -> None:
         first = self.peek()
-        if first == "if":
+        if first == "with":
+            self.take()
+            self.with_(indent + STEP)
+            self.place = len(self.tokens)
+        elif first == "if":
             self.take()
             self.condition()
             one = self.block(indent + STEP)
@@ -386,6 +466,8 @@ class _Reader:
             variable = self.name()
             self.expect("in")
             self.expect("range")
+            if "range" in self.names:
+                self.hidden("range")
             self.expect("(")
             self.expression()
             self.expect(")")
@@ -458,7 +540,9 @@ class _Reader:
         """Return the name that is given a value, and the type that it has already."""
         name = self.take()
         owner, dot, attribute = name.partition(".")
-        if not all(NAME.fullmatch(part) for part in name.split(".")) or name in KEYWORDS:
+        if why_refused(name):
+            self.refused(why_refused(name))
+        if not all(NAME.fullmatch(part) for part in name.split(".")) or name in HELD:
             self.wrong(f"{name!r} is given a value")
         if not dot:
             return name, self.names.get(name, "")
@@ -480,14 +564,17 @@ class _Reader:
         kind, text = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
         self.place += 1
         if text == "-":
-            number = self.take()
-            if number not in ("inf", "nan") and not NUMBER.fullmatch(number):
+            kind, number = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
+            self.place += 1
+            if number not in ("inf", "nan") and kind not in ("number", "complex"):
                 self.wrong("a sign before no number")
-            type_ = "float" if number in ("inf", "nan") else self.number(number)
+            type_ = "float" if number in ("inf", "nan") else "complex" if kind == "complex" else self.number(number)
+        elif kind == "complex":
+            type_ = "complex"
         elif kind == "number":
             type_ = self.number(text)
         elif kind == "string":
-            if not STRING.fullmatch(text):
+            if not STRING.fullmatch(text) or not text.isascii():
                 self.wrong("a string")
             type_ = "str"
         elif text == "(":
@@ -577,6 +664,10 @@ class _Reader:
             return "float"
         if OPERATOR.fullmatch(name):
             types, _ = self.arguments()
+            if name.startswith("torch.") and "torch" in self.names:  # a method of that value
+                if not may_be("Tensor", self.names["torch"]):
+                    self.wrong("a value called 'torch' hides the operators")
+                types = [self.names["torch"], *types]
             operator = "aten::" + name[6:] if name.startswith("torch.") else "::".join(name.split(".")[1:])
             known = answer_of(operator, types)
             return f"~{operator}" if not known or known[0] == "~" else known
@@ -584,6 +675,12 @@ class _Reader:
         if constant is not None:
             self.shape.highest_constant = max(self.shape.highest_constant, int(constant[1][:9]))
             return ""
+        if name.startswith("__torch__.") and "-" in name:
+            self.refused(f"{name!r} has a sign in it, which is taken for a subtraction")
+        if name.startswith("__torch__.") and why_refused(name):
+            self.refused(why_refused(name))
+        if name in SPECIAL and name in self.names and self.peek() == "(":
+            self.hidden(name)
         if name in SPECIAL and name not in self.names:
             self.expect("(")
             type_ = SPECIAL[name](self)
@@ -597,7 +694,9 @@ class _Reader:
                 if name != f"{owner}.__new__":
                     self.wrong("an object of another class")
                 return owner
-            if self.peek() != "(":
+            if self.peek() != "(":  # a function, or a value of an enum
+                owner, _, attribute = name.rpartition(".")
+                self.shape.needs.add(Need(owner, attribute, self.line))
                 return f"def {name}"
             return self.call(name, "")
         first, dot, rest = name.partition(".")
@@ -615,10 +714,19 @@ class _Reader:
             return ""
         return self.names[first]
 
+    def hidden(self, name: str) -> NoReturn:
+        """End the reading where ``name``, which torch has a meaning for, is a value that would be called."""
+        what = f"a value called {name!r} hides what torch means by it"
+        if name in TAKES_TYPES or self.names[name].partition("[")[0] in PLAIN | GENERIC.keys():
+            self.refused(what)
+        self.wrong(what)
+
     def attributes(self, type_: str, path: str) -> str:
         """Read attributes of a value, and the call that may end them."""
         parts, type_ = path.split("."), "" if type_[:1] == "~" else type_
         for index, attribute in enumerate(parts):
+            if attribute and why_refused(attribute):
+                self.refused(why_refused(attribute))
             if not NAME.fullmatch(attribute):
                 self.wrong("an attribute without a name")
             if index == len(parts) - 1 and self.peek() == "(":
@@ -643,6 +751,8 @@ class _Reader:
     def of(self, type_: str, attribute: str) -> str:
         """Return the type of an attribute."""
         type_ = "" if type_[:1] == "~" else type_
+        if type_.startswith("def ") and attribute in ("name", "value"):  # of a value of an enum
+            return ""
         if type_.startswith("__torch__."):
             self.shape.needs.add(Need(type_, attribute, self.line))
             return self.shape.attributes.get(type_, {}).get(attribute, "")
@@ -676,17 +786,37 @@ class _Reader:
                 types.append(self.expression())
         return types, keywords
 
-    def literal(self) -> str:
-        """Read a constant; return its type."""
+    def literal(self, declared: str) -> str:
+        """Read a constant that is to be of the type ``declared``; return its type, empty of one in constants.pkl."""
         begin = self.place
         type_ = self.expression()
         words = {text for kind, text in self.tokens[begin : self.place] if kind == "name"}
-        if not words <= {"True", "False", "None", "inf", "nan", "torch.device"}:
-            self.wrong("no constant")
+        for word in words - {"True", "False", "None", "inf", "nan", "torch.device"}:
+            constant = CONSTANT.fullmatch(word)
+            if constant is None and not word.startswith("__torch__."):
+                self.wrong("no constant")
+            if constant is not None and begin + 1 == self.place:
+                self.shape.constant_types.add((int(constant[1][:9]), declared))
         return type_
 
-    def type(self) -> str:
-        """Read a type; return it without spaces."""
+    def member_value(self) -> str:
+        """Read the value of an enum's member, whose text torch prints as it is; return its type."""
+        text = self.peek()
+        if text[:1] != '"':
+            if self.tokens[-1].text in ("inf", "nan"):
+                self.refused(f"a value of an enum is {self.tokens[-1].text}, which is printed as a name")
+            return self.literal("")
+        self.string()
+        if not STRING.fullmatch(text):
+            self.refused("a value of an enum has a backslash that begins no known character")
+        return "str"
+
+    def type(self, *, within: bool = False) -> str:
+        """Read a type; return it without spaces.
+
+        Args:
+            within: of another type: only one that stands alone may have a hyphen, torch looks it up as it is written.
+        """
         name = self.take()
         if name in GENERIC:
             self.expect("[")
@@ -695,18 +825,23 @@ class _Reader:
                 self.expect(")")
                 self.expect("]")
                 return "Tuple[()]"
-            within = [self.type()]
+            inner = [self.type(within=True)]
             while self.peek() == ",":
                 self.expect(",")
-                within.append(self.type())
+                inner.append(self.type(within=True))
             self.expect("]")
-            if GENERIC[name] not in (0, len(within)):
-                self.wrong(f"{name} of {len(within)} types")
-            if name == "Dict" and within[0] not in PLAIN - {"NoneType"}:
-                self.wrong(f"a Dict by {within[0]}")
-            return f"{name}[{','.join(within)}]"
-        if name not in PLAIN | OTHER_TYPES and not name.startswith("__torch__."):
-            self.wrong(f"the type {name}")
+            if GENERIC[name] not in (0, len(inner)):
+                self.wrong(f"{name} of {len(inner)} types")
+            if name == "Dict" and inner[0] not in PLAIN - {"NoneType"}:
+                self.wrong(f"a Dict by {inner[0]}")
+            return f"{name}[{','.join(inner)}]"
+        if not name.startswith("__torch__."):
+            if name not in PLAIN | OTHER_TYPES:
+                self.wrong(f"the type {name}")
+        elif within and "-" in name:
+            self.refused(f"{name!r} has a sign in it, which is taken for a subtraction")
+        elif why_refused(name.replace("-", ".")):
+            self.refused(why_refused(name.replace("-", ".")))
         return name
 
     # Tokens
@@ -725,14 +860,19 @@ class _Reader:
             self.wrong(f"{found!r} where {text!r} should be")
 
     def name(self) -> str:
-        text = self.take()
-        if not NAME.fullmatch(text) or text in KEYWORDS:
+        kind, text = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
+        self.place += 1
+        if text and why_refused(text) and kind in ("name", "number"):
+            self.refused(why_refused(text))
+        if not NAME.fullmatch(text):
             self.wrong(f"the name {text!r}")
         return text
 
     def string(self) -> str:
-        text = self.take()
-        if not STRING.fullmatch(text):
+        """Read a name as torch prints names of attributes: between quotes and otherwise as it is."""
+        kind, text = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
+        self.place += 1
+        if kind != "string" or text[:1] != '"':
             self.wrong("no string")
         return text[1:-1]
 
@@ -753,7 +893,10 @@ class _Reader:
             self.wrong(f"{self.peek()!r} at the end")
 
 
-KEYWORDS = frozenset((*keyword.kwlist, "inf", "nan", "torch", "ops", "CONSTANTS"))
+TAKES_TYPES = frozenset(("annotate", "unchecked_cast", "uninitialized", "isinstance"))
+"""Of ``SPECIAL``, what is given the name of a type, which nothing else takes."""
+HELD = frozenset(("inf", "nan", "infj", "nanj", "ops", "CONSTANTS"))
+"""What torch renames where a parameter or a variable is called so."""
 
 
 def _typed(reader: _Reader) -> str:
@@ -782,7 +925,11 @@ def _isinstance(reader: _Reader) -> str:
 def _getattr(reader: _Reader) -> str:
     type_ = reader.expression()
     reader.expect(",")
-    return reader.of(type_, reader.string())
+    text = reader.peek()
+    name = reader.string()
+    if not STRING.fullmatch(text) or not text.isascii():  # each byte that is not ASCII is printed as no octal number
+        reader.refused("an attribute is not called by a name in ASCII")
+    return reader.of(type_, name.encode().decode("unicode_escape"))
 
 
 def _fork(reader: _Reader) -> str:
@@ -790,6 +937,18 @@ def _fork(reader: _Reader) -> str:
         reader.expression()
     reader.place -= 1
     return ""
+
+
+def _print(reader: _Reader) -> str:
+    _fork(reader)
+    return "NoneType"
+
+
+def _sorted(reader: _Reader) -> str:
+    type_ = reader.expression()
+    if not may_be("List", type_):
+        reader.wrong(f"{type_} is sorted")
+    return type_
 
 
 def _made(name: str) -> Callable[[_Reader], str]:
@@ -808,6 +967,8 @@ SPECIAL: Mapping[str, Callable[[_Reader], str]] = {
     "getattr": _getattr,
     "fork": _fork,
     "awaitable": _fork,
+    "print": _print,
+    "sorted": _sorted,
 } | {name: _made(name) for name in sorted(MADE)}
 
 

@@ -96,13 +96,13 @@ def read_directory(source: Source, limits: Limits) -> Directory:
         if member.method == STORED and member.size != member.packed:
             raise CannotRead("damaged", f"{member.name!r} is not packed and has two sizes")
         key = member.name if not root else rest if folder == root else f"../{member.name}"
-        foreign = _foreign(source, member, offset) if _can_unpack(member) else ""
+        foreign = _foreign(source, member, offset) if can_unpack(member) else ""
         if foreign:
             problems.setdefault("foreign_zip", f"{member.name!r} {foreign}")
         written = written and key != SERIALIZATION_ID
-        if written and member.flags & FOLLOWED:
+        if written and member.size:  # of what has bytes, whoever packed it
             fingerprint = _combined(fingerprint, member.crc)
-        if not _can_unpack(member):
+        if not can_unpack(member):
             problems.setdefault("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
         if key.lower() in SPELT and key not in SPELT:
             problems.setdefault("misspelt_name", f"{member.name!r}")
@@ -149,7 +149,7 @@ def read_member(source: Source, member: Member, limit: int, limits: Limits) -> b
     Raises:
         CannotRead: damaged, encrypted, packed in another way than torch does, or beyond ``limit`` bytes.
     """
-    if not _can_unpack(member):
+    if not can_unpack(member):
         raise CannotRead("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
     if member.size > limit:
         raise CannotRead("too_large", f"{member.name!r} unpacks to {member.size} bytes; at most {limit} are read")
@@ -201,7 +201,7 @@ def open_member(source: Source, member: Member, limits: Limits) -> Source:
     Raises:
         CannotRead: as ``read_member``.
     """
-    if member.method != STORED or member.size <= limits.program_bytes or not _can_unpack(member):
+    if member.method != STORED or member.size <= limits.program_bytes or not can_unpack(member):
         return Unpacked(read_member(source, member, limits.program_bytes, limits))
     return Part(source, _begin(source, member), member.size)
 
@@ -214,7 +214,8 @@ def _begin(source: Source, member: Member) -> int:
     return member.offset + LOCAL_BYTES + int(names) + int(extra)
 
 
-def _can_unpack(member: Member) -> bool:
+def can_unpack(member: Member) -> bool:
+    """Return whether a member is packed in a way that torch reads."""
     return not member.flags & ENCRYPTED and member.method in (STORED, DEFLATED)
 
 

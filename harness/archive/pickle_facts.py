@@ -225,8 +225,8 @@ def _object(machine: _Machine) -> None:
 
 
 def _text(layout: struct.Struct) -> Callable[[_Machine], None]:
-    # A lone surrogate is legal there ("surrogatepass" in Python).
-    return lambda m: m.stack.append(m.take(m.number(layout)).decode("utf-8", "surrogatepass"))
+    # A character of a text that torch took apart is no UTF-8.
+    return lambda m: m.stack.append(m.take(m.number(layout)).decode("utf-8", "surrogateescape"))
 
 
 def _bytes(layout: struct.Struct) -> Callable[[_Machine], None]:

@@ -1,13 +1,14 @@
 """Reads one archive into facts: its directory, its code, and the names in its pickles. Weights are not read."""
 
+import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.archive.code import CodeFacts, CodeMemory, may_loop, reachable
 from harness.archive.formats import recognise
-from harness.archive.grammar import unmet
+from harness.archive.grammar import unmet, why_refused
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
-from harness.archive.members import SERIALIZATION_ID, STORED, Directory, read_member
+from harness.archive.members import SERIALIZATION_ID, STORED, Directory, can_unpack, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
 from harness.archive.programs import read_program
 from harness.archive.values import constant_misfits, declared_by, module_misfits
@@ -22,6 +23,11 @@ from harness.domain.archive import (
     StorageGroup,
 )
 
+OPENED = frozenset(("data.pkl", "constants.pkl", "version", ".data/version", "byteorder"))
+BELOW = ("code/", "constants/", "data/")
+METHODS = {12: "bzip2", 14: "lzma", 93: "zstandard"}
+NAME_REFUSED, OPERATORS_HIDDEN = "name_refused", "operators_hidden"
+SIGN = re.compile(r"[-+*/.]")
 OWN = "__torch__."
 CUSTOM = "__torch__.torch.classes."
 # Storage class -> dtype and its bytes, as torch's pickler writes them (ScalarType.h).
@@ -52,11 +58,18 @@ STORAGES: Mapping[str, tuple[str, int]] = {
     "Float8_e4m3fnuz": ("float8_e4m3fnuz", 1),
     "Float8_e5m2fnuz": ("float8_e5m2fnuz", 1),
     "Float8_e8m0fnu": ("float8_e8m0fnu", 1),
+    "Float4_e2m1fn_x2": ("float4_e2m1fn_x2", 1),
+    **{name.capitalize(): (name, 1) for name in ("bits8", "bits4x2", "bits2x4", "bits1x8")},
+    "Bits16": ("bits16", 2),
+    **{f"Int{bits}": (f"int{bits}", 1) for bits in range(1, 8)},
+    **{f"UInt{bits}": (f"uint{bits}", 1) for bits in range(1, 8)},
 }
 # What torch's own pickler writes (torch/csrc/jit/serialization/pickler.h); its unpickler reads little more.
 OPCODES = frozenset(b"\x80\x81\x85\x86\x87\x88\x89\x8a(.GJKMNQRXbcehjqrtu)]}")
 BUILT_IN = frozenset(("tolist",))
 """Methods of torch's own types that it prints as such."""
+META = "meta"
+"""The device of tensors without values."""
 TINY = 1024
 """Bytes of a member that holds a number."""
 
@@ -80,7 +93,26 @@ def read_artifact(source: Source, path: str, limits: Limits = LIMITS, memory: Co
         return replace(facts, program=program, problems=(*facts.problems, *problems))
     if found not in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE):
         return facts
+    never = _why_not_opened(found, directory)
+    if never is not None:
+        return replace(facts, problems=(never, *(item for item in facts.problems if item.kind != "unsupported")))
     return _with_code(facts, _Archive(source, directory, limits, memory or CodeMemory()))
+
+
+def _why_not_opened(found: ArchiveFormat, directory: Directory) -> ArchiveProblem | None:
+    """Return why no release finds or unpacks what it reads of an archive; None if they do."""
+    if found is ArchiveFormat.TORCHSCRIPT and (not directory.root or "data.pkl" not in directory.inside):
+        first = next(iter(directory.inside))
+        name = f"{directory.root}/{first}" if directory.root else first
+        text = f"its first member is {name!r}, and torch looks for the model in the folder of the first member"
+        return ArchiveProblem(kind="stray_first_member", text=text)
+    for name, member in directory.inside.items():
+        if (name in OPENED or name.startswith(BELOW)) and not can_unpack(member):
+            text = (
+                f"{member.name!r} is encrypted, or packed with {METHODS.get(member.method, f'method {member.method}')}"
+            )
+            return ArchiveProblem(kind="packing_refused", text=text)
+    return None
 
 
 class _Archive:
@@ -93,6 +125,7 @@ class _Archive:
         self.fingerprint = directory.fingerprint
         self.limits = limits
         self.problems: list[ArchiveProblem] = list(directory.problems)
+        self.refused: dict[str, str] = {}  # code file -> a name in it that no release reads
 
     def problem(self, kind: str, found: Sequence[str]) -> None:
         """Keep one problem for all that is ``found``: hostile files have many."""
@@ -112,7 +145,9 @@ class _Archive:
         # The second half: PyTorchStreamWriter::writeSerializationId in caffe2/serialize/inline_container.cc. The first
         # is of the names by std::hash, which is another one on other systems. Both members exist since torch 2.1.
         if found is not None and found[20:] != f"{self.fingerprint:020d}":
-            self.problem("changed_after_save", [f"its members are not those that {SERIALIZATION_ID} is about"])
+            self.problem(
+                "changed_after_save", [f"its members, or their order, are not those that {SERIALIZATION_ID} is about"]
+            )
         elif found is None and order is not None:
             self.problem("changed_after_save", [f"{SERIALIZATION_ID} is not there, which torch writes with byteorder"])
         if order not in (None, "little"):
@@ -141,10 +176,14 @@ class _Archive:
         for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".py")):
             content = read_member(self.source, self.members[name], min(left, self.limits.code_bytes), self.limits)
             left -= len(content)
+            qualifier = name[5:-3].replace("/", ".")
             try:
-                facts = self.memory.read(content.decode(), name[5:-3].replace("/", "."), self.limits)
+                facts = self.memory.read(content.decode(), qualifier, self.limits)
             except CannotRead as error:
-                bad.setdefault(error.kind, []).append(f"{name}: {error.text}")
+                if error.kind == NAME_REFUSED:
+                    self.refused[qualifier] = f"{name}, {error.text}"
+                else:
+                    bad.setdefault(error.kind, []).append(f"{name}: {error.text}")
             except UnicodeDecodeError:
                 bad.setdefault("damaged_code", []).append(f"{name}: no UTF-8 text")
             else:
@@ -152,7 +191,9 @@ class _Archive:
                 if named < 0:
                     raise CannotRead("too_large", f"more than {self.limits.named} calls and functions")
                 odd, why = facts.foreign_line or facts.shape.line, facts.shape.why if not facts.foreign_line else ""
-                if odd:
+                if facts.shape.refused:
+                    self.refused[qualifier] = f"{name}, line {facts.shape.line}: {facts.shape.refused}"
+                elif odd:
                     text = f"{name}, line {odd}: not as torch prints" + (f" ({why})" if why else "")
                     bad.setdefault("foreign_code", []).append(text)
                 yield name, len(content), facts
@@ -185,7 +226,7 @@ class _Archive:
                     missing.append(f"{folder}/{key} is not there")
                 elif member.method != STORED:
                     packed.append(f"{folder}/{key} is packed, so only reading it would tell whether it can be unpacked")
-                elif width is not None and member.size < elements * width:
+                elif width is not None and member.size < elements * width and device != META:
                     short.append(f"{folder}/{key} has {member.size} bytes of {elements * width}")
         self.problem("member_missing", missing)
         self.problem("member_short", short)
@@ -217,6 +258,20 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
             if name.startswith(OWN) and not name.startswith(CUSTOM) and not defined & {name, _class_of(name)}
         ],
     )
+    used = {_class_of(name) for name in named.union(*(part.named for part in parts))}
+    archive.problem(
+        NAME_REFUSED,
+        [text for qualifier, text in sorted(archive.refused.items()) if qualifier in used | set(map(_class_of, used))]
+        or [f"{name}: {why}" for name in sorted(named) if (why := _why_refused(name))],
+    )
+    archive.problem(
+        OPERATORS_HIDDEN,
+        [
+            f"{name}, line {part.hiding_line}: a value called 'torch' takes the operators for methods of its own"
+            for name, _, part in code
+            if part.hiding_line
+        ],
+    )
     custom.update(*(part.custom_classes for part in parts))
     unknown = set().union(*(part.called for part in parts)) - {item.method for item in functions} - BUILT_IN
     if not custom:  # their methods are not in the archive
@@ -226,7 +281,9 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
     operators = tuple(_uses(code, reachable(functions, root), archive))
     storages = archive.storages(pickles)
     shapes = [part.shape for part in parts]
-    if not archive.problems:  # else shapes may be incomplete, and nothing is promised anyway
+    if all(
+        item.kind == OPERATORS_HIDDEN for item in archive.problems
+    ):  # else shapes may be incomplete, and nothing is promised anyway
         declared, checks = declared_by(shapes), {"data": module_misfits, "constants": constant_misfits}
         archive.problem("class_missing", list(unmet(shapes)))
         for name, pickled in pickles:
@@ -254,6 +311,11 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
         answers=tuple(sorted(set().union(*(shape.answers for shape in shapes)))),
         problems=tuple(archive.problems),
     )
+
+
+def _why_refused(name: str) -> str:
+    """Return why no release reads the name of a class; it is parsed as an expression, so signs may be within."""
+    return why_refused(".".join(filter(None, SIGN.split(name)))) if name.startswith(OWN) else ""
 
 
 def _class_of(name: str) -> str:

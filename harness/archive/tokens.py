@@ -1,7 +1,8 @@
 """TorchScript's printed Python as tokens and blocks, in one pass whose time is linear in the length of the text.
 
 Not ``ast``: the text may be hostile, and Python's parser answers some texts with a long silence or a crash. What torch
-prints is a small language: one statement per line unless brackets are open, names, literals, calls.
+prints is a small language: one statement per line unless brackets are open, names, literals, calls. A complex number
+is one literal: ``1.5+3.j``, ``inf-nanj``.
 """
 
 import re
@@ -10,16 +11,19 @@ from typing import NamedTuple
 
 from harness.archive.limits import CannotRead, Limits
 
-# No assertion within a possessive group: Python 3.11.2 forgets where it stands when that fails.
+REAL = r"\d++(?:\.\d*+)?+(?:[eE][+-]?+\d++)?+"
+# No assertion within a possessive group: Python 3.11.2 forgets where it stands when that fails. Qualified names have in
+# them what folders and files of Python code are called, which need not be names of Python.
 TOKEN = re.compile(
-    r"""(?P<space>[ \t\r]++|\#[^\n]*+)
+    rf"""(?P<space>[ \t\r]++|\#[^\n]*+)
       | (?P<line>\n)
-      | (?P<name>[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+)
+      | (?P<complex>(?:inf|nan|{REAL})[+-](?:(?:inf|nan)j|{REAL}j)(?!\w))
+      | (?P<name>__torch__(?:\.\w++(?:-\w++)*+)++|[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+)
       | (?P<string>"(?:[^"\\\n]|\\[^\n])*+"|'(?:[^'\\\n]|\\[^\n])*+')
       | (?P<broken>["'][^\n]*+)
       | (?P<number>(?:\d|\.\d)[\w.]*+(?:(?<=[eE])[+-]\d++)?j?)
-      | (?P<open>[(\[{])
-      | (?P<close>[)\]}])
+      | (?P<open>[(\[{{])
+      | (?P<close>[)\]}}])
       | (?P<other>->|.)
     """,
     re.VERBOSE | re.DOTALL,

@@ -19,6 +19,11 @@ GRADED = re.compile(r"torch\.(?:Float|Double|Half|BFloat16|Complex\w+)Storage")
 STORAGE = re.compile(r"torch\.\w+Storage")
 SCHEMES = {"torch.per_tensor_affine": 3, "torch.per_channel_affine": 4, "torch.per_channel_affine_float_qparams": 4}
 QUANTIZED = CUSTOM + "quantized."
+PER_ELEMENT = {"torch.QUInt4x2Storage": 2, "torch.QUInt2x4Storage": 4}
+"""How many values of a tensor lie in one element of its storage."""
+COO, CSR = 1, 2
+SPARSE = {COO: 2, CSR: 3}
+"""How many tensors a sparse one is written as, by its layout (c10/core/Layout.h): COO and CSR."""
 PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "NoneType": type(None)}
 
 
@@ -30,6 +35,7 @@ class Declared:
     bases: dict[str, str] = field(default_factory=dict)
     with_state: set[str] = field(default_factory=set)
     highest_constant: int = -1
+    constant_types: set[tuple[int, str]] = field(default_factory=set)
 
 
 def declared_by(shapes: Sequence[Shape]) -> Declared:
@@ -44,6 +50,7 @@ def declared_by(shapes: Sequence[Shape]) -> Declared:
             name[: -len(".__setstate__")] for name in shape.signatures if name.endswith(".__setstate__")
         }
         found.highest_constant = max(found.highest_constant, shape.highest_constant)
+        found.constant_types |= shape.constant_types
     return found
 
 
@@ -63,7 +70,8 @@ def constant_misfits(constants: Pickled, declared: Declared) -> Iterator[str]:
     elif len(constants.root) <= declared.highest_constant:
         yield f"the code names constant {declared.highest_constant} of {len(constants.root)}"
     else:
-        yield from _misfits(constants, [(item, "") for item in constants.root], declared)
+        typed = [(constants.root[index], type_) for index, type_ in sorted(declared.constant_types)]
+        yield from _misfits(constants, [*typed, *((item, "") for item in constants.root)], declared)
 
 
 def _misfits(pickled: Pickled, pending: list[tuple[Any, str]], declared: Declared) -> Iterator[str]:
@@ -121,6 +129,8 @@ def _built(value: Built, type_: str, declared: Declared) -> list[tuple[Any, str]
         return f"{name or _word(value.what)} where {type_} is declared"
     if name in ("torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_qtensor"):
         return _tensor(arguments, quantized=name.endswith("_rebuild_qtensor"))
+    if name == "torch._utils._rebuild_sparse_tensor":
+        return _sparse(arguments)
     if name == "torch.device":
         return [] if len(arguments) == 1 and DEVICE.fullmatch(str(arguments[0])) else "no device"
     if name == "builtins.complex":
@@ -166,8 +176,9 @@ def _object(value: Built, name: str, type_: str, declared: Declared) -> list[tup
     vague = type_ in ("", "Any", name) or type_.startswith("Union") or base in ("Interface", "ModuleInterface")
     if not vague:
         return f"a {name} where {type_} is declared"
-    if declared.bases.get(name) == "Enum":
-        return [] if isinstance(value.arguments, tuple) and len(value.arguments) == 1 else f"no {name}"
+    if declared.bases.get(name) == "Enum":  # the value itself, where a call has a tuple
+        known = type(value.arguments) in (int, float, str) and value.state is None
+        return [] if known else f"no value of the enum {name}"
     if value.arguments != ():
         return f"a {name} that is called"
     if name.startswith(QUANTIZED) and (misfit := _bias_misfit(value.state)):
@@ -216,6 +227,10 @@ def _tensors_in(value: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def _tensor(arguments: tuple[Any, ...], *, quantized: bool) -> list[tuple[Any, str]] | str:
+    if not quantized and len(arguments) == 7:
+        *arguments, view = arguments  # type: ignore[assignment]
+        if not _is_view(view):
+            return "a tensor that is a view of no kind that torch knows"
     if len(arguments) != 6 + quantized:
         return "a tensor of another number of arguments"
     stored, offset, size, stride, *quantizer, graded, hooks = arguments
@@ -231,12 +246,11 @@ def _tensor(arguments: tuple[Any, ...], *, quantized: bool) -> list[tuple[Any, s
     if not all(shape) or len(size) != len(stride):
         return "a tensor without a shape"
     last = offset + sum((count - 1) * step for count, step in zip(size, stride, strict=True)) + 1
-    if 0 not in size and last > elements:
+    if 0 not in size and last > elements * PER_ELEMENT.get(storage.name, 1):
         return "a tensor that is longer than its storage"
     if type(graded) is not bool or (graded and not GRADED.fullmatch(storage.name)):
         return "a gradient that its dtype has not"
-    empty = isinstance(hooks, Built) and hooks.what == Global("collections.OrderedDict") and hooks.arguments == ()
-    if not empty or hooks.entries or hooks.state is not None:
+    if not _has_no_entries(hooks):
         return "a tensor with hooks"
     if not quantized:
         return []
@@ -250,6 +264,41 @@ def _tensor(arguments: tuple[Any, ...], *, quantized: bool) -> list[tuple[Any, s
             return "a quantizer of another number of channels"
     types = ("float", "int") if scheme == "torch.per_tensor_affine" else ("Tensor", "Tensor", "int")
     return list(zip(quantizer[0][1:], types, strict=True))
+
+
+def _has_no_entries(hooks: Any) -> bool:
+    empty = isinstance(hooks, Built) and hooks.what == Global("collections.OrderedDict") and hooks.arguments == ()
+    return empty and not hooks.entries and hooks.state is None
+
+
+def _is_view(value: Any) -> bool:
+    """Return whether a tensor's last argument says that it is the conjugate of what is stored, or its negative."""
+    if not (isinstance(value, Built) and value.what == Global(TAGGED) and isinstance(value.arguments, tuple)):
+        return False
+    if len(value.arguments) != 2 or value.arguments[1] != "Dict[str, bool]":
+        return False
+    entries = value.arguments[0].items if isinstance(value.arguments[0], PickledMapping) else [("", None)]
+    return bool(entries) and all(key in ("conj", "neg") and item is True for key, item in entries)
+
+
+def _sparse(arguments: tuple[Any, ...]) -> list[tuple[Any, str]] | str:
+    """Return what is inside of a sparse tensor: indices and values of COO; rows, columns and values of CSR."""
+    layout, size, *parts = arguments if len(arguments) > 2 else (None, None)
+    if layout not in SPARSE or not _numbers(size) or len(parts) != SPARSE[layout] + 2:
+        return "a sparse tensor that torch does not write"
+    graded, *tensors, hooks = parts
+    if type(graded) is not bool or not _has_no_entries(hooks):
+        return "a tensor with hooks"
+    inside = list(_tensors_in(tensors))
+    if len(inside) != len(tensors) or any(len(item) == 0 for _, item in inside):
+        return "a sparse tensor that torch does not write"
+    (_, first), *_, (_, values) = inside
+    fits = (
+        len(first) == 2 and first[1] == values[0] and first[0] + len(values) - 1 == len(size)
+        if layout == COO
+        else inside[1][1] == values[: len(inside[1][1])] and len(size) > 1
+    )
+    return [(item, "Tensor") for item in tensors] if fits else "a sparse tensor of parts that do not fit each other"
 
 
 def _numbers(value: Any) -> bool:

@@ -293,7 +293,8 @@ class OperatorRegistry:
         upgraders: by the operator's name, likewise.
         custom_classes: TorchBind classes, e.g. ``"quantized.LinearPackedParamsBase"``.
         library_operators: those of ``schemas`` that operator libraries have registered.
-        dtypes: ``"float32"``, ...; ``type_names``: those of the types asked for that its parser knows.
+        dtypes: ``"float32"``, ...; ``packed_dtypes``: of several values in a byte, those that it loads.
+        type_names: those of the types asked for that its parser knows.
         programs: which exported programs it reads.
     """
 
@@ -304,5 +305,6 @@ class OperatorRegistry:
     custom_classes: frozenset[str]
     dtypes: frozenset[str]
     type_names: frozenset[str]
+    packed_dtypes: frozenset[str] = frozenset()
     library_operators: frozenset[str] = frozenset()
     programs: Programs = Programs()

@@ -32,6 +32,7 @@ MAY_LOAD: Final = frozenset(
     {
         ArchiveFormat.TORCHSCRIPT,
         ArchiveFormat.MOBILE,
+        ArchiveFormat.FLATBUFFER,
         ArchiveFormat.LEGACY_TORCHSCRIPT,
         ArchiveFormat.EXPORTED_PROGRAM,
         ArchiveFormat.GOLDEN_BUNDLE,

@@ -206,7 +206,8 @@ def judge_rollback_probes(inspected: Inspected, facts: Answered, effects: Effect
     if not asks_for_rollback(facts):
         return None
     probed = any(way.verdict is not None for way in inspected.rollback_probes.values())
-    why_not = NO_OLD_RELEASE if "old" not in effects.environments else next(iter(inspected.static_notes), "")
+    unread = "" if inspected.predictions else next(iter(inspected.static_notes), "")
+    why_not = NO_OLD_RELEASE if "old" not in effects.environments else unread
     if not why_not and all(model.kind is ArtifactKind.PACKAGE for model in facts.plan.models):
         why_not = NOT_SAVED_AGAIN
     left_out = _left_out(inspected, facts, effects)

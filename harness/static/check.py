@@ -18,7 +18,7 @@ from harness.models import files
 from harness.models.bundles import artifact_window
 from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, Probed, profile_of
 from harness.static.judging import predicted
-from harness.static.predict import predict, runs_code, touches_files
+from harness.static.predict import never_loads, predict, runs_code, touches_files
 from harness.static.registries import registries_of
 from harness.system.cores import processor
 
@@ -81,13 +81,17 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
 
 
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
+    """Return what is to be known of the artifacts whatever release loads them."""
     facts = {name: file.facts for name, file in predictions.items() if file.facts is not None}
     told = {
         "may write or read files of this user when called (aten::save, aten::from_file)": touches_files,
         "code in the file runs when it is loaded (a .pt2 is unpickled, a package's library opened)": runs_code,
     }
     found = {what: [name for name, fact in facts.items() if does(fact)] for what, does in told.items()}
-    return [f"{first_few(names, 3)}: {what}" for what, names in found.items() if names]
+    notes = [f"{first_few(names, 3)}: {what}" for what, names in found.items() if names]
+    for name, fact in facts.items():
+        notes += [f"{name}: was saved, and {finding.words}: {finding.what_to_do}" for finding in never_loads(fact)[:1]]
+    return notes
 
 
 def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport | None:

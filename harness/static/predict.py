@@ -6,10 +6,12 @@ A stop is claimed only where the release's own registry refuses a call whatever 
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.archive.reading import META
 from harness.domain.archive import (
     TORCHS_MODULES,
     ArchiveFacts,
     ArchiveFormat,
+    ArchiveProblem,
     OperatorRegistry,
     OperatorUse,
     Processor,
@@ -30,6 +32,33 @@ TORCHS_CLASSES = frozenset(("quantized", "rnn", "xnnpack", "sparse", "mkldnn", "
 DIRECTIONS = {"old": "forward", "new": "backward"}
 OLDEST_VERSION = 1
 """``kMinSupportedFileFormatVersion`` in torch's caffe2/serialize/versions.h, the same in every release."""
+UNREAD = frozenset(("packing_refused", "stray_first_member"))
+"""Kinds of problems with which nothing is read of an archive."""
+CERTAIN: Mapping[str, tuple[Weight, str, str]] = {
+    "name_refused": (
+        Weight.STOPS,
+        ": no release loads it",
+        "rename it (the key of a ModuleDict, the attribute, the file or folder of Python code) and export again",
+    ),
+    "packing_refused": (
+        Weight.STOPS,
+        ": no release loads it",
+        "pack it as torch.jit.save does: stored or deflated, unencrypted",
+    ),
+    "stray_first_member": (
+        Weight.STOPS,
+        ": no release loads it",
+        "pack the model's own folder first and alone, or torch.jit.save the model again",
+    ),
+    "operators_hidden": (
+        Weight.WARNING,
+        ": once saved it fails where the module does not, or answers otherwise",
+        "rename that value and export again",
+    ),
+}
+"""Kinds of problems of an archive that put nothing in doubt: what they do, what that means, what to do about them."""
+PACKED = frozenset(("quint4x2", "quint2x4"))
+"""Dtypes of several values in a byte."""
 VALUE_LOST = frozenset(("prim::ConstantMKLDNNTensor",))
 """Constants that torch.jit.optimize_for_inference puts into the graph and that torch writes without their value."""
 TOUCHES_FILES = frozenset(("aten::save", "aten::from_file"))
@@ -83,12 +112,26 @@ def runs_code(facts: ArchiveFacts) -> bool:
     return facts.program is not None
 
 
+def never_loads(facts: ArchiveFacts) -> list[StaticFinding]:
+    """Return why no release loads a file, as far as that is known."""
+    found = [_of_problem(problem, facts.path) for problem in facts.problems]
+    return [finding for finding in found if finding.weight is Weight.STOPS]
+
+
+def _of_problem(problem: ArchiveProblem, path: str) -> StaticFinding:
+    weight, meaning, what_to_do = CERTAIN.get(problem.kind, (Weight.DOUBT, "", ""))
+    text = problem.text + meaning
+    return StaticFinding(kind=problem.kind, weight=weight, subject=path, text=text, what_to_do=what_to_do)
+
+
 def _findings(
     facts: ArchiveFacts, side: str, target: OperatorRegistry, other: OperatorRegistry | None
 ) -> Iterator[StaticFinding]:
     version = _operator_version(facts)
     for problem in facts.problems:
-        yield StaticFinding(kind=problem.kind, weight=Weight.DOUBT, subject=facts.path, text=problem.text)
+        yield _of_problem(problem, facts.path)
+    if version is None and any(problem.kind in UNREAD for problem in facts.problems):
+        return
     if version is None:
         text = "the archive does not say with which operator version it was written"
         yield StaticFinding(kind="version_unreadable", weight=Weight.DOUBT, subject=facts.path, text=text)
@@ -233,7 +276,19 @@ def _other_needs(
                 text=f"{group.count} tensors of a dtype that torch {target.torch} does not have",
                 what_to_do="convert them before the export",
             )
-    for device in sorted({group.device for group in facts.storages} - {"cpu"}):
+        elif group.dtype in PACKED - target.packed_dtypes:
+            yield StaticFinding(
+                kind="dtype_refused",
+                weight=Weight.STOPS,
+                subject=group.dtype,
+                text=f"{group.count} tensors of several values in a byte, which torch {target.torch} takes for damaged",
+                what_to_do="quantize to 8 bits, or stay with a release that loads them",
+            )
+    empty = sum(group.count for group in facts.storages if group.device == META)
+    if empty:
+        text = f"{empty} tensors without values (device meta): it loads, and a call that reads them fails"
+        yield StaticFinding(kind="values_missing", weight=Weight.WARNING, subject=META, text=text)
+    for device in sorted({group.device for group in facts.storages} - {"cpu", META}):
         yield StaticFinding(
             kind="device_baked_in",
             weight=Weight.WARNING,

@@ -51,6 +51,7 @@ class Dump:
     custom_classes: list[str]
     dtypes: list[str]
     type_names: list[str]
+    packed_dtypes: list[str] = field(default_factory=list)
     library_operators: list[str] = field(default_factory=list)
     programs: Programs = field(default_factory=Programs)
     torch_libraries: list[str] = field(default_factory=list)
@@ -130,6 +131,7 @@ def parsed(dump: Dump) -> OperatorRegistry:
         upgraders={name: tuple(found) for name, found in upgraders.items()},
         custom_classes=frozenset(dump.custom_classes),
         dtypes=frozenset(dump.dtypes),
+        packed_dtypes=frozenset(dump.packed_dtypes),
         type_names=frozenset(dump.type_names),
         library_operators=frozenset(dump.library_operators),
         programs=dump.programs,

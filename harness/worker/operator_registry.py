@@ -1,7 +1,8 @@
-"""Verb ``registry``: what this release accepts in an archive, written to ``registry.json``; runs no operator."""
+"""Verb ``registry``: what this release accepts in an archive, written to ``registry.json``."""
 
 import dataclasses
 import enum
+import io
 import json
 import math
 import operator
@@ -13,7 +14,7 @@ import torch
 
 from gate_worker import libraries, wire
 
-CUSTOM = re.compile(r"\(__torch__\.torch\.classes\.([\w.]+) ")
+CUSTOM = re.compile(r"__torch__\.torch\.classes\.([\w.]+)")
 
 
 def registry(request, run_dir, log):
@@ -27,6 +28,7 @@ def registry(request, run_dir, log):
         "library_operators": list(libraries.Loaded.operators),
         "custom_classes": sorted(custom_classes()),
         "dtypes": sorted(name for name in dir(torch) if isinstance(getattr(torch, name), torch.dtype)),
+        "packed_dtypes": packed_dtypes(),
         "programs": programs(schemas),
         "torch_libraries": torch_libraries(),
         "type_names": [name for name in request["type_names"] if is_known(name)],
@@ -47,10 +49,34 @@ def upgraders():
 
 
 def custom_classes():
-    """Return the TorchBind classes that have a method: torch lists methods, not classes."""
-    found = set()
-    for schema in torch._C._jit_get_custom_class_schemas():
-        found.update(CUSTOM.findall(str(schema)))
+    """Return the TorchBind classes that a method or an operator takes or returns: torch lists those, not classes."""
+    schemas = map(str, torch._C._jit_get_custom_class_schemas())
+    return set().union(*map(CUSTOM.findall, (*schemas, *all_schemas())))
+
+
+class Holder(torch.nn.Module):
+    """A model with nothing but a buffer."""
+
+    def __init__(self, held):
+        super().__init__()
+        self.register_buffer("held", held)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+def packed_dtypes():
+    """Return the dtypes of several values in a byte that this release loads again: 2.15.0 takes them for damaged."""
+    found = []
+    for name in sorted({"quint4x2", "quint2x4"} & set(dir(torch))):
+        archive, ones = io.BytesIO(), torch.ones(4, 4)
+        try:
+            packed = torch.quantize_per_channel(ones, torch.ones(4), torch.zeros(4), 0, getattr(torch, name))
+            torch.jit.save(torch.jit.script(Holder(packed)), archive)
+            torch.jit.load(io.BytesIO(archive.getvalue()))
+        except RuntimeError:
+            continue
+        found.append(name)
     return found
 
 

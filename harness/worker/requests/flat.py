@@ -73,7 +73,7 @@ def _complete(placed, signature, prefix, method, where):
     for index in range(max(placed) + 1):
         if index in placed:
             arguments.append(placed[index])
-        elif signature is not None and signature[index].has_default:
+        elif signature is not None and signature[index].has_default and not signature[index].is_foreign:
             arguments.append(signature[index].default)
         else:
             name = "%d" % index if signature is None else signature[index].name

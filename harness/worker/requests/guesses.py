@@ -186,6 +186,8 @@ class Guesser:
         self._bags_by_offsets = any(need.role == "offsets" for need in flattened(needs))
         trees = []
         for argument, need in zip(arguments, needs):
+            if argument.is_foreign:  # left out, with what stands behind it, which has a default too
+                break
             if argument.has_default and not isinstance(argument.default, torch.Tensor):
                 trees.append(("value", argument.default))
             else:

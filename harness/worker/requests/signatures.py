@@ -4,16 +4,24 @@ from gate_worker.requests.values import BadInputs
 
 
 class Argument:
-    """One argument of a method, without ``self``: name, TorchScript type, and default value where it has one."""
+    """One argument of a method, without ``self``: name, TorchScript type, and default value where it has one.
+
+    ``is_foreign``: Python cannot have that value, as those of an enum of the archive; a call can only leave it out.
+    """
 
     def __init__(self, argument):
         self.name = argument.name
         self.type = argument.type
         self.has_default = argument.has_default_value()
-        self.default = argument.default_value if self.has_default else None
+        self.is_foreign = False
+        try:
+            self.default = argument.default_value if self.has_default else None
+        except RuntimeError:
+            self.default, self.is_foreign = None, True
 
     def __str__(self):
-        return "%s %s" % (self.type.annotation_str, self.name) + (" = %r" % (self.default,) if self.has_default else "")
+        shown = "..." if self.is_foreign else repr(self.default)
+        return "%s %s" % (self.type.annotation_str, self.name) + (" = " + shown if self.has_default else "")
 
 
 def methods(module):

@@ -2,18 +2,48 @@
 
 import pytest
 
-from harness.archive.grammar import may_be
-from harness.archive.reading import read_artifact
-from tests.unit.builders.archives import CODE, BytesSource, torchscript
+import struct
 
-HELPER = """def twice(x: Tensor,
+from harness.archive.grammar import CLAIMED, may_be
+from harness.archive.reading import read_artifact
+from tests.unit.builders.archives import CODE, MODULE, NOTHING, BytesSource, torchscript, zipped
+
+MANAGER = "__torch__.m.Grad"
+TENSOR = (
+    b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK\x02tQ"
+    b"K\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR"
+)
+
+
+def attribute(name: str) -> bytes:
+    """Return an attribute in data.pkl, a tensor."""
+    return b"X" + struct.pack("<I", len(name.encode())) + name.encode() + TENSOR
+
+
+HELPER = """class Grad:
+  prev : bool
+  def __enter__(self: __torch__.m.Grad) -> int:
+    return 1
+  def __exit__(self: __torch__.m.Grad,
+    type: Any,
+    value: Any,
+    tb: Any) -> NoneType:
+    return None
+  def __init__(self: __torch__.m.Grad) -> NoneType:
+    self.prev = False
+    return None
+class Color(Enum):
+  RED = 1
+  GREEN = 2
+def twice(x: Tensor,
     times: int=2) -> Tensor:
   return torch.mul(x, times)
 """
 
 
-def problem_of(code: str) -> str:
-    return " ".join(item.text for item in read_artifact(BytesSource(torchscript(code)), "net.pt").problems)
+def problem_of(code: str, attribute: bytes = b"") -> str:
+    content = {"data.pkl": MODULE.replace(b"ub.", attribute + b"ub."), "data__0": b"x" * 8} if attribute else {}
+    return " ".join(item.text for item in read_artifact(BytesSource(torchscript(code, **content)), "net.pt").problems)
 
 
 @pytest.mark.parametrize(
@@ -27,10 +57,125 @@ def problem_of(code: str) -> str:
         "    size : Optional[int] = None\n    a, b, = torch.size(x)\n    c, d = a, b\n    return torch.view(x, [c, -1])",
         '    d = {"a": x, "b": x}\n    t = annotate(Tuple[int, str], (1, "a\\n"))\n    return d["a"]',
         '    d = annotate(Dict[str, List[Tuple[Tensor, int]]], {})\n    return ((d["a"])[torch.len(d)])[0]',
+        f"    _0 = {MANAGER}.__new__({MANAGER})\n    _1 = (_0).__init__()\n    with _0:\n      y = torch.relu(x)\n    return y",
+        f"    _0 = {MANAGER}.__new__({MANAGER})\n    with _0 as c:\n      with _0:\n        pass\n      y = torch.mul(x, c)\n    return y",
+        '    print(x, 1, "a")\n    print()\n    return x',
+        "    y = sorted([2, 1])\n    z = sorted(torch.tolist(x))\n    return torch.add(x, y[0])",
+        "    c = __torch__.m.Color.RED\n    n = (c).value\n    if torch.eq(c, __torch__.m.Color.GREEN):\n      y = x\n"
+        "    else:\n      y = torch.mul(x, n)\n    return y",
+        "    return torch.add(torch.mul(x, 0.+2.j), -1.5-3.e-20j)",
+        "    a = [inf+infj, nan-nanj, -inf+1.j]\n    return torch.mul(x, a[0])",
+        "    y = torch.zeros([2])\n    z = y\n    for i in range(3):\n      z = torch.add(z, x)\n    return z",
+        '    return torch.add(x, getattr(self, "1.a"))',
     ],
 )
 def test_what_torch_prints_is_read(body: str) -> None:
-    assert not problem_of(CODE.replace("    return torch.relu(x)", body) + HELPER)
+    code = CODE.replace("  training", '  __annotations__["1.a"] = Tensor\n  training', 1) if "1.a" in body else CODE
+    assert not problem_of(
+        code.replace("    return torch.relu(x)", body) + HELPER, attribute("1.a") if "1.a" in body else b""
+    )
+
+
+@pytest.mark.parametrize("name", ["this", "me", "_", "cls", "module", "x0"])
+def test_a_method_calls_itself_as_it_likes(name: str) -> None:
+    code = CODE.replace("self: __torch__", f"{name}: __torch__").replace(
+        "torch.relu(x)", f"torch.add(x, {name}.training)"
+    )
+    assert not problem_of(code)
+
+
+@pytest.mark.parametrize(
+    "default", ["__torch__.m.Color.RED", "1.5-2.j", "inf", "(1, 2)", "[-1]", 'torch.device("cpu")']
+)
+def test_a_default_may_be_any_constant(default: str) -> None:
+    types = {
+        "_": "__torch__.m.Color",
+        "1": "complex",
+        "i": "float",
+        "(": "Tuple[int, int]",
+        "[": "List[int]",
+        "t": "Device",
+    }
+    assert not problem_of(CODE.replace("x: Tensor", f"x: Tensor,\n    d: {types[default[0]]}={default}") + HELPER)
+
+
+@pytest.mark.parametrize("name", ["größe", "вес", "层", "a b", "a-b", "1x", "a\tb", "a:b/c", "x.y", "%"])
+def test_an_attribute_may_have_any_name_that_is_written_between_quotes(name: str) -> None:
+    code = CODE.replace("  training", f'  __annotations__["{name}"] = Tensor\n  training', 1)
+    assert not problem_of(code.replace("__buffers__ = []", f'__buffers__ = ["{name}", ]'), attribute(name))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "why"),
+    [
+        *(
+            ("training : bool", f"{word} : bool", f"line 4: {word!r} is a word of TorchScript")
+            for word in sorted(CLAIMED)
+        ),
+        ("training : bool", "__buffers__ : Tensor", "'__buffers__' is a name that TorchScript keeps for itself"),
+        ("x: Tensor", "NoneType: Tensor", "line 5: 'NoneType' is a word"),
+        ("x: Tensor", "größe: Tensor", "line 5: 'größe' is not written in ASCII"),
+        ("def forward", "def größe", "line 5: 'größe' is not"),
+        ("training : bool", "1x : Final[int] = 3", "line 4: '1x' begins with a digit"),
+        ("training : bool", '__annotations__["a"b"] = Tensor', "line 4: the name of an attribute"),
+        ("training : bool", '__annotations__["a\\n"] = Tensor', "line 4: the name of an attribute"),
+        (
+            "torch.relu(x)",
+            'torch.relu(getattr(self, "gr\\0)+\\//"))',
+            "line 7: an attribute is not called by a name in ASCII",
+        ),
+        ("torch.relu(x)", "(self).größe(x, )", "line 7: 'größe' is not"),
+        ("torch.relu(x)", "__torch__.m.my-models.twice(x, )", "which is taken for a subtraction"),
+        ("training : bool", "part : Optional[__torch__.my-m.Part]", "which is taken for a subtraction"),
+        ("x: Tensor", "x: Tensor, y: List[__torch__.my-m.Part]", "which is taken for a subtraction"),
+        ("training : bool", "part : __torch__.in.m.Part", "'in' is a word of TorchScript"),
+        ("training : bool", "part : __torch__.2models.Part", "'2models' begins with a digit"),
+        ("training : bool", "part : __torch__.pkg.phi-1_5.Part", "'1_5' begins with a digit"),
+        ("RED = 1", "RED = inf", "a value of an enum is inf"),
+        ("RED = 1", 'RED = "a\\d"', "a backslash"),
+        ("RED = 1", 'RED = "a"b"', "a text in an enum"),
+    ],
+)
+def test_names_that_no_release_reads_are_told_apart(was: str, now: str, why: str) -> None:
+    problems = read_artifact(
+        BytesSource(torchscript(CODE.replace(was, now, 1) + HELPER.replace(was, now, 1))), "n"
+    ).problems
+    assert why in " ".join(item.text for item in problems if item.kind == "name_refused")
+
+
+@pytest.mark.parametrize(
+    "word", ["async", "await", "except", "finally", "from", "lambda", "nonlocal", "try", "yield", "print"]
+)
+def test_words_of_python_that_torchscript_has_not_are_names(word: str) -> None:
+    code = CODE.replace("training", word).replace("torch.relu(x)", f"torch.add(x, self.{word})")
+    content = torchscript(
+        code, **{"data.pkl": MODULE.replace(b"\x08\0\0\0training", b"%c\0\0\0%b" % (len(word), word.encode()))}
+    )
+    assert not read_artifact(BytesSource(content), "net.pt").problems
+
+
+def problems_in(folder: str) -> set[str]:
+    """Return the kinds of problems of an archive whose code lies in ``folder``."""
+    name = f"__torch__.{folder}.m"
+    members: dict[str, bytes | str] = {
+        "net/data.pkl": MODULE.replace(b"__torch__.m", name.encode()),
+        f"net/code/{name.replace('.', '/')}.py": CODE.replace("__torch__.m", name),
+        "net/constants.pkl": NOTHING,
+        "net/version": "3",
+    }
+    return {item.kind for item in read_artifact(BytesSource(zipped(members)), "net.pt").problems}
+
+
+@pytest.mark.parametrize(
+    "folder", ["in", "2models", "größe", "my models", "pkg.global", "pkg.phi-1_5", "True", "my-in"]
+)
+def test_a_folder_of_code_that_no_release_reads_is_told(folder: str) -> None:
+    assert "name_refused" in problems_in(folder)
+
+
+@pytest.mark.parametrize("folder", ["models", "my-models", "a-b-c", "my-pkg.sub-pkg", "m1", "lambda", "_x"])
+def test_a_folder_of_code_may_have_a_hyphen(folder: str) -> None:
+    assert not problems_in(folder)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +214,20 @@ def test_what_torch_prints_is_read(body: str) -> None:
         ("torch.relu(x)", "[x, 1][0]", "values of several types"),
         ("    return", "    if True:\n      y = x\n    else:\n      pass\n    z = y\n    return", "y is not defined"),
         ("    return", "    x = 1\n    return", "a name given another type"),
+        ("    return", "    with x:\n      y = x\n    return", "Tensor as a context manager"),
+        ("    return", "    with __torch__.m.twice:\n      y = x\n    return", "as a context manager"),
+        (
+            "    return",
+            f"    _0 = {MANAGER}.__new__({MANAGER})\n    with _0:\n      y = x\n    return y\n    return",
+            "behind a return",
+        ),
+        ("torch.relu(x)", "torch.mul(x, (__torch__.m.Color.BLUE).value)", "__torch__.m.Color has no BLUE"),
+        ("torch.relu(x)", "(__torch__.m.Color.RED).label", "has no attribute label"),
+        ("torch.relu(x)", "sorted(3)", "int is sorted"),
+        ("torch.relu(x)", "torch.mul(x, 2.+x)", "line 7: not as torch prints"),
+        ("torch.relu(x)", '"größe"', "a string"),
+        ("x: Tensor", "x: Tensor, n: int=y", "y is not defined"),
+        ("x: Tensor", "x: Tensor, n: str=CONSTANTS.c0", "names constant 0 of 0"),
     ],
 )
 def test_what_torch_does_not_print_is_named(was: str, now: str, why: str) -> None:

@@ -258,9 +258,40 @@ def test_what_is_not_torchscript_is_named(data: bytes, found: ArchiveFormat) -> 
     assert facts.has_code == (found in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE))
 
 
-def test_members_without_a_folder_are_refused_as_torch_does() -> None:
-    with pytest.raises(CannotRead, match="no folder"):
-        facts_of(zipped({"data.pkl": MODULE, "constants.pkl": b"\x80\x02)."}))
+@pytest.mark.parametrize("first", ["data.pkl", "README", "notes/README", "__MACOSX/net/._data.pkl", "net.txt", "a/b/c"])
+def test_no_release_finds_a_model_behind_a_member_of_no_folder_or_of_another(first: str) -> None:
+    folder = "" if first == "data.pkl" else "net/"
+    model = {f"{folder}data.pkl": MODULE, f"{folder}constants.pkl": b"\x80\x02)."}
+    facts = facts_of(zipped({first: b"", **model}) if folder else zipped(model))
+    assert facts.format is ArchiveFormat.TORCHSCRIPT
+    (problem,) = facts.problems
+    assert problem.kind == "stray_first_member"
+    assert repr(first) in problem.text
+
+
+@pytest.mark.parametrize("member", ["data.pkl", "constants.pkl", "version", "code/__torch__/m.py", "data/0"])
+@pytest.mark.parametrize(
+    ("method", "word"), [(zipfile.ZIP_BZIP2, "bzip2"), (zipfile.ZIP_LZMA, "lzma"), (zipfile.ZIP_DEFLATED, "")]
+)
+def test_no_release_unpacks_other_members_than_deflated_ones(member: str, method: int, word: str) -> None:
+    content = BytesIO()
+    with zipfile.ZipFile(BytesIO(torchscript(data__0=b"x"))) as plain, zipfile.ZipFile(content, "w") as archive:
+        for name in plain.namelist():
+            ending = name.partition("/")[2]
+            archive.writestr(name, plain.read(name), method if ending == member else zipfile.ZIP_STORED)
+    found = {problem.kind: problem.text for problem in facts_of(content.getvalue()).problems}
+    assert ("packing_refused" in found) == bool(word)
+    if word:
+        assert word in found["packing_refused"]
+
+
+@pytest.mark.parametrize("model", RECORDS[:: max(1, len(RECORDS) // 10)])
+def test_equal_members_that_zipfile_has_packed_again_are_no_change(model: str) -> None:
+    content = BytesIO()
+    with zipfile.ZipFile(BytesIO(golden(model))) as plain, zipfile.ZipFile(content, "w") as archive:
+        for name in plain.namelist():
+            archive.writestr(name, plain.read(name))
+    assert not facts_of(content.getvalue()).problems
 
 
 def test_ways_to_call_are_limited() -> None:

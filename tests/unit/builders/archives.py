@@ -134,7 +134,7 @@ def registry(torch: str, *schemas: str, **changes: Any) -> OperatorRegistry:
         "schemas": found,
         "upgraders": {},
         "custom_classes": frozenset(),
-        "dtypes": frozenset(("float32",)),
+        "dtypes": frozenset(("float32", "quint4x2")),
         "type_names": frozenset(),
     }
     return OperatorRegistry(**(given | changes))

@@ -169,3 +169,13 @@ def test_a_model_that_opens_files_is_named_in_a_note(facts: Decided, tmp_path: P
     (tmp_path / "m.pt").write_bytes(torchscript(code))
     (note,) = read(facts).static_notes
     assert note.startswith("m: may write or read files")
+
+
+@pytest.mark.parametrize("word", ["in", "pass", "None", "is"])
+def test_a_model_that_no_release_loads_again_is_named_where_it_is_exported(
+    word: str, facts: Decided, tmp_path: Path
+) -> None:
+    (tmp_path / "m.pt").write_bytes(torchscript(CODE.replace("training", word)))
+    (note,) = read(facts).static_notes
+    assert note.startswith("m: was saved, and code/__torch__/m.py, line 4: ")
+    assert f"{word!r} is a word of TorchScript: no release loads it: rename it (the key of a ModuleDict, " in note

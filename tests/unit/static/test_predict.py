@@ -10,7 +10,7 @@ from harness.archive.formats import FAILURES, FORMATS
 from harness.domain.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry, StorageGroup, Upgrader
 from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticVerdict, Weight
 from harness.errors import ExitCode
-from harness.static.predict import exit_code, predict
+from harness.static.predict import UNREAD, exit_code, predict
 from harness.static.semantics import CHANGES, changes_between
 from tests.unit.builders.archives import facts, registry, schema, use
 
@@ -106,6 +106,11 @@ def test_an_older_archive_is_read_through_its_upgrader() -> None:
         ({"runs_at_load": ("__torch__.m.A",)}, "runs_at_load", Prediction.LOADS),
         ({"runs_at_load": ("__torch__.m.A",), "loops_at_load": ("__torch__.m.A",)}, "loops_at_load", Prediction.UNKNOWN),
         ({"format": ArchiveFormat.MOBILE}, "mobile_bytecode", Prediction.LOADS),
+        ({"problems": (ArchiveProblem(kind="name_refused", text="x"),)}, "name_refused", Prediction.FAILS),
+        ({"problems": (ArchiveProblem(kind="operators_hidden", text="x"),)}, "operators_hidden", Prediction.LOADS),
+        *(({"archive_version": None, "problems": (ArchiveProblem(kind=kind, text="x"),)}, kind, Prediction.FAILS) for kind in sorted(UNREAD)),
+        ({"storages": (StorageGroup(dtype="quint4x2", device="cpu", count=1, nbytes=8),)}, "dtype_refused", Prediction.FAILS),
+        ({"storages": (StorageGroup(dtype="float32", device="meta", count=1, nbytes=8),)}, "values_missing", Prediction.LOADS),
     ],
 )  # fmt: skip
 def test_every_other_need_is_reported(changes: dict[str, Any], kind: str, prediction: Prediction) -> None:
@@ -161,7 +166,7 @@ def test_every_failure_has_advice() -> None:
     source = Path(__file__).parents[3] / "harness"
     texts = [*(source / "archive").glob("*.py"), source / "models" / "files.py"]
     kinds = {kind for path in texts for kind in re.findall(r'CannotRead\(\s*"(\w+)"', path.read_text())}
-    assert kinds - FAILURES.keys() == {"damaged_code"}  # which is a problem of one member
+    assert kinds - FAILURES.keys() == {"damaged_code", "name_refused"}  # which are problems of one member
     assert FAILURES.keys() <= kinds
 
 
