@@ -21,7 +21,7 @@ from harness.domain.prediction import Inspection, Prediction, StaticFinding, Sta
 from harness.errors import ExitCode
 from harness.static.operator_libraries import how_to_give
 from harness.static.predict_programs import program_findings
-from harness.static.schema_fit import Fit, covers, fit, may_answer, why_not
+from harness.static.schema_fit import Fit, covers, fit, goes_first, may_answer, why_not
 from harness.static.semantics import changes_between
 
 # Namespaces that torch's own wheels register, in some release or other; the rest comes from libraries.
@@ -225,7 +225,11 @@ def _doubts(
             text = f"torch {other.torch} answers {_shown(use.name, differ[0])} with {', '.join(differ[0].returns)}"
             yield _about(use, "returns_differ", Weight.DOUBT, text, "load it in this release to know")
         return
-    lost = [schema for schema in meant if not any(covers(schema, found, use) for found in taken)]
+    lost = [
+        schema
+        for schema in meant
+        if not any(covers(schema, found, use) or goes_first(found, schema, use) for found in taken)
+    ]
     if lost:
         text = (
             f"torch {other.torch} has an overload that this call may mean and torch {target.torch} has not: "

@@ -98,6 +98,20 @@ def covers(wanted: Schema, found: Schema, use: OperatorUse) -> bool:
     return True
 
 
+def goes_first(found: Schema, other: Schema, use: OperatorUse) -> bool:
+    """Return whether torch takes ``found`` before ``other``: all positional arguments are exact, the keywords' types equal.
+
+    Types of keywords are not known, but a keyword that goes into the same type of both tells them apart in no call.
+    """
+    mine, theirs = consumed(found, use), consumed(other, use)
+    if mine is None or theirs is None:
+        return False
+    places = len(use.arguments)
+    exact = all(type_fit(argument, parameter.type) is Fit.YES for argument, parameter in mine[:places])
+    types = [{parameter.name: parameter.type for _, parameter in pairs[places:]} for pairs in (mine, theirs)]
+    return exact and types[0] == types[1]
+
+
 def type_fit(argument: str, parameter: str) -> Fit:
     """Return whether a value of type ``argument``, as code writes types, goes into ``parameter``, as schemas do."""
     if argument.startswith("~"):

@@ -199,3 +199,18 @@ def test_constant_that_torch_writes_without_its_value_loads_nowhere() -> None:
     assert lost.prediction is Prediction.FAILS
     assert [finding.kind for finding in lost.findings] == ["value_lost"]
     assert predict(facts(use("aten::relu", "Tensor")), {"new": known})["new"].prediction is Prediction.LOADS
+
+
+PLAIN = "aten::linspace(Scalar start, Scalar end, int steps, *, int? dtype=None, Device? device=None) -> Tensor"
+TENSORS = "aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, int? dtype=None, Device? device=None) -> Tensor"
+
+
+@pytest.mark.parametrize(
+    ("end", "prediction"), [("int", Prediction.LOADS), ("float", Prediction.LOADS), ("Tensor", Prediction.UNKNOWN)]
+)
+def test_an_overload_of_another_release_casts_no_doubt_on_numbers_with_keywords(
+    end: str, prediction: Prediction
+) -> None:
+    knows = {"old": registry("2.1.2", PLAIN), "new": registry("2.6.0", PLAIN, TENSORS)}
+    call = use("aten::linspace", "int", end, "int", keywords=("dtype", "device"))
+    assert verdicts(call, **knows)["old"].prediction is prediction
