@@ -1,0 +1,64 @@
+"""Scripts and traces the architectures of a library, each in a forked process of its own.
+
+``exporting.py list LIBRARY ...`` prints the names of their architectures; ``exporting.py JOBS FOLDER`` exports those of
+``JOBS`` (JSON: ``[{"name", "library", "model", "how"}]``) as ``FOLDER/NAME.pt`` and ``FOLDER/NAME.inputs.pt``.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Dict
+
+import children
+
+children.quiet()
+
+import torch  # noqa: E402  quiet() is before it
+
+import models  # noqa: E402
+import packages  # noqa: E402
+
+DEADLINE_S = 240.0
+
+
+def export(job: Dict[str, Any], folder: Path) -> Dict[str, Any]:
+    """Write an archive and its request; return its size, and why not where it cannot be exported."""
+    torch.set_num_threads(1)
+    torch.manual_seed(39)
+    stage, last = "build", None
+    build = models.SOURCES[job["library"]][1]
+    for module, inputs in build(job["model"], job["how"]):
+        module.eval()
+        try:
+            stage = "call"
+            with torch.no_grad():
+                module(*inputs)
+        except Exception as error:  # noqa: BLE001  the next size
+            last = error
+            continue
+        stage = job["how"]
+        with torch.no_grad():
+            if job["how"] == "script":
+                made = torch.jit.script(module)
+            else:
+                made = torch.jit.trace(module, inputs, strict=False, check_trace=False)
+        target = folder / f"{job['name']}.pt"
+        torch.jit.save(made, str(target))
+        torch.save(inputs, str(folder / f"{job['name']}.inputs.pt"))
+        version = packages.version_of(job["model"]) if job["library"] == "packages" else ""
+        return {"bytes": target.stat().st_size, "version": version}
+    raise last if last is not None else RuntimeError(stage)
+
+
+def main() -> None:
+    if sys.argv[1] == "list":
+        print(json.dumps({library: models.SOURCES[library][0]() for library in sys.argv[2:]}))
+        return
+    jobs, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    for library in {job["library"] for job in jobs} - {"packages"}:
+        __import__(library)
+    children.run(jobs, lambda job: export(job, folder), folder.parent, DEADLINE_S)
+
+
+if __name__ == "__main__":
+    main()
