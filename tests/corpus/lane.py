@@ -12,8 +12,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +23,6 @@ from tests.corpus.releases import PAIRS, RELEASES, Release
 PROJECT: Final = Path(__file__).resolve().parents[2]
 INSIDE: Final = Path(__file__).with_name("inside")
 SEED: Final = 39
-CHUNK: Final = 16
-"""Architectures that are exported, asked about and deleted together."""
 LONGEST_S: Final = 7200.0
 NAMESPACES: Final = ("torchvision", "torchaudio")
 """Operators that these libraries register; artifacts that call them are also loaded with the library."""
@@ -39,12 +37,17 @@ class Lane:
     Attributes:
         folder: of environments, of chunks in the making, and of results.
         judged_bytes: of larger artifacts no status is asked: hours of copying would tell about the same operators.
+        chunk: architectures that are exported, asked about and deleted together. More of them import torch less often
+            and take more disk.
         niceness: of every process.
+        pythons: ready-made interpreters, by release; others are built.
     """
 
     folder: Path
     judged_bytes: int = 40_000_000
+    chunk: int = 16
     niceness: int = 15
+    pythons: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def results(self) -> Path:
@@ -53,6 +56,8 @@ class Lane:
 
     def python(self, release: Release) -> str:
         """Return the interpreter of a release with its libraries, built on first use."""
+        if release.torch in self.pythons:
+            return self.pythons[release.torch]
         home = self.folder / "env" / release.torch
         python = home / "bin" / "python"
         if not (home / "ready").exists():
@@ -132,10 +137,18 @@ def done(lane: Lane, release: Release) -> list[Json]:
     return [record for file in files for record in json.loads(file.read_text())]
 
 
-def next_chunk(lane: Lane, release: Release) -> list[tuple[str, str]]:
-    """Return the first drawn architectures of a release that nothing is known of."""
+def all_done(lane: Lane) -> list[Json]:
+    """Return the records of all releases, in the order of releases and names."""
+    records = [record for release in RELEASES for record in done(lane, release)]
+    place = {release.torch: number for number, release in enumerate(RELEASES)}
+    return sorted(records, key=lambda record: (place[record["exporter"]], record["library"], record["name"]))
+
+
+def next_chunk(lane: Lane, release: Release, libraries: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the first drawn architectures of a release that nothing is known of; of ``libraries`` where it is not empty."""
     known = {(record["library"], record["model"]) for record in done(lane, release)}
-    return [item for item in drawn(lane, release) if item not in known][:CHUNK]
+    rest = [item for item in drawn(lane, release) if item not in known]
+    return [item for item in rest if not libraries or item[0] in libraries][: lane.chunk]
 
 
 # ------------------------------------------------------------------------------------------------------------ one chunk
@@ -148,15 +161,12 @@ def make_chunk(lane: Lane, release: Release, architectures: Sequence[tuple[str, 
     folder = lane.folder / "work" / "artifacts"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    jobs = [
-        {"name": _name(library, model, how), "library": library, "model": model, "how": how}
-        for library, model in architectures
-        for how in ("script", "trace")
-    ]
+    jobs = [job_of(library, model, how) for library, model in architectures for how in ("script", "trace")]
     said = {line["job"]: line for line in lane.ask(release, "exporting.py", "{jobs}", str(folder), jobs=jobs)}
     records = [_record(release, job, said.get(job["name"], {"ended": "nothing said"})) for job in jobs]
     written = [record for record in records if record["bytes"]]
-    examine(lane, release, folder, written)
+    paths = {record["name"]: folder / f"{record['name']}.pt" for record in written}
+    examine(lane, paths, written, RELEASES, [pair for pair in PAIRS if pair[0] == release.torch])
     for record in written:
         record["seconds"] = round((time.monotonic() - started) / len(written), 1)
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -167,8 +177,9 @@ def make_chunk(lane: Lane, release: Release, architectures: Sequence[tuple[str, 
     return records
 
 
-def _name(library: str, model: str, how: str) -> str:
-    return re.sub(r"\W", "_", f"{library}_{model}_{how}")
+def job_of(library: str, model: str, how: str) -> Json:
+    """Return an order for ``exporting.py``."""
+    return {"name": re.sub(r"\W", "_", f"{library}_{model}_{how}"), "library": library, "model": model, "how": how}
 
 
 def _record(release: Release, job: Mapping[str, Any], said: Mapping[str, Any]) -> Json:
@@ -188,45 +199,61 @@ def _first_line(said: Mapping[str, Any]) -> str:
     return f"{kind}: {lines[0] if lines else ''}"[:300]
 
 
-def examine(lane: Lane, exporter: Release, folder: Path, records: Sequence[Json]) -> None:
-    """Add to each record what loading comes to, what was predicted, and statuses, plain and with libraries."""
-    paths = {record["name"]: folder / f"{record['name']}.pt" for record in records}
+def examine(
+    lane: Lane,
+    paths: Mapping[str, Path],
+    records: Sequence[Json],
+    releases: Sequence[Release],
+    pairs: Sequence[tuple[str, str]],
+    libraries: Sequence[str] = NAMESPACES,
+) -> None:
+    """Add to each record what loading in each release comes to, what was predicted, and statuses for ``pairs``.
+
+    Artifacts that call operators of a library are asked about again with it, where it is one of ``libraries`` and ``releases`` have it.
+    """
     for record in records:
         record.update(loads={}, predicted={}, statuses={}, with_library={})
-    _load_and_predict(lane, paths, records, "", lambda record: record)
-    for library in NAMESPACES:
+    _load_and_predict(lane, paths, records, releases, "", lambda record: record)
+    for library in libraries:
+        having = [release for release in releases if release.version_of(library)]
         needing = [r for r in records if any(f" {library}::" in why for why in r["loads"].values())]
-        for record in needing:
-            record["with_library"] = {"library": library, "loads": {}, "predicted": {}, "statuses": {}}
-        _load_and_predict(lane, paths, needing, library, lambda record: record["with_library"])
-    for old, new in PAIRS:
-        if exporter.torch == old:
-            _judge(lane, _release(old), _release(new), folder, records)
+        if having:
+            for record in needing:
+                record["with_library"] = {"library": library, "loads": {}, "predicted": {}, "statuses": {}}
+            _load_and_predict(lane, paths, needing, having, library, lambda record: record["with_library"])
+    for old, new in pairs:
+        _judge(lane, release_of(old), release_of(new), paths, records)
 
 
-def _release(torch: str) -> Release:
+def release_of(torch: str) -> Release:
+    """Return the release of a version of torch."""
     return next(release for release in RELEASES if release.torch == torch)
 
 
-def _load_and_predict(lane: Lane, paths: Mapping[str, Path], records: Sequence[Json], library: str, place: Any) -> None:
-    having = [release for release in RELEASES if not library or release.version_of(library)]
+def _load_and_predict(
+    lane: Lane,
+    paths: Mapping[str, Path],
+    records: Sequence[Json],
+    releases: Sequence[Release],
+    library: str,
+    place: Callable[[Json], Json],
+) -> None:
     if not records:
         return
     jobs = [{"name": r["name"], "path": str(paths[r["name"]]), "library": library} for r in records]
     by_name = {record["name"]: place(record) for record in records}
-    for release in having:
+    for release in releases:
         for line in lane.ask(release, "oracle.py", "load", "{jobs}", "{folder}", jobs=jobs):
             by_name[line["job"]]["loads"][release.torch] = _first_line(line)
-    for old, new in zip(having, having[1:] + having[:1], strict=True):
-        if old.torch not in place(records[0])["predicted"]:
-            words = ["inspect", *map(str, (paths[r["name"]] for r in records)), "--format", "json"]
-            words += ["--old", old.torch, "--new", new.torch, *(("--library", library) if library else ())]
-            _, said = lane.gate(*words, releases=(old, new), accepted=(0, 1, 4))
-            for file in json.loads(said)["files"]:
-                found = by_name[Path(file["path"]).stem]["predicted"]
-                for side, release in (("old", old), ("new", new)):
-                    verdict = _verdict(file, side)
-                    found[release.torch] = verdict
+    for start in range(0, len(releases), 2):
+        sides = dict(zip(("old", "new"), releases[start : start + 2], strict=False))
+        words = ["inspect", *(str(paths[r["name"]]) for r in records), "--format", "json"]
+        words += [word for side, release in sides.items() for word in (f"--{side}", release.torch)]
+        words += ["--library", library] if library else []
+        _, said = lane.gate(*words, releases=sides.values(), accepted=(0, 1, 4))
+        for file in json.loads(said)["files"]:
+            for side, release in sides.items():
+                by_name[Path(file["path"]).stem]["predicted"][release.torch] = _verdict(file, side)
 
 
 def _verdict(file: Mapping[str, Any], side: str) -> list[str]:
@@ -235,29 +262,31 @@ def _verdict(file: Mapping[str, Any], side: str) -> list[str]:
     if verdict is None:
         return ["unreadable", json.dumps(file.get("failure"))[:300]]
     weights = {"will not load": ("stops",), "unknown": ("doubt",)}.get(verdict["prediction"], ())
-    why = [f"{item['kind']} {item['subject']}: {item['text']}" for item in verdict["findings"] if item["weight"] in weights]
+    why = [
+        f"{item['kind']} {item['subject']}: {item['text']}" for item in verdict["findings"] if item["weight"] in weights
+    ]
     return [verdict["prediction"], why[0][:300] if why else ""]
 
 
 # ------------------------------------------------------------------------------------------------------------- statuses
 
 
-def _judge(lane: Lane, old: Release, new: Release, folder: Path, records: Sequence[Json]) -> None:
+def _judge(lane: Lane, old: Release, new: Release, paths: Mapping[str, Path], records: Sequence[Json]) -> None:
     """Add the gate's status and what plain torch says, of the pair ``old`` -> ``new``, to each record small enough."""
     small = [record for record in records if record["bytes"] <= lane.judged_bytes]
     for library in ("", *NAMESPACES):
-        chosen = [r for r in small if r["with_library"].get("library", "") == library]
+        chosen = [r for r in small if not library or r["with_library"].get("library") == library]
         if library and not (old.version_of(library) and new.version_of(library)):
             continue
-        truths = _answers(lane, old, new, folder, chosen, library)
-        statuses = _statuses(lane, old, new, folder, chosen, library)
+        truths = _answers(lane, old, new, paths, chosen, library)
+        statuses = _statuses(lane, old, new, paths, chosen, library)
         for record in chosen:
             target = record["with_library"] if library else record
             target["statuses"][f"{old.torch} -> {new.torch}"] = {**statuses[record["name"]], **truths[record["name"]]}
 
 
 def _answers(
-    lane: Lane, old: Release, new: Release, folder: Path, records: Sequence[Json], library: str
+    lane: Lane, old: Release, new: Release, paths: Mapping[str, Path], records: Sequence[Json], library: str
 ) -> dict[str, Json]:
     """Return of each artifact what went wrong in the old and in the new release, and how far the answers are apart."""
     answers = lane.folder / "work" / "answers"
@@ -268,8 +297,8 @@ def _answers(
         jobs = [
             {
                 "name": record["name"],
-                "path": str(folder / f"{record['name']}.pt"),
-                "inputs": str(folder / f"{record['name']}.inputs.pt"),
+                "path": str(paths[record["name"]]),
+                "inputs": str(paths[record["name"]].with_suffix(".inputs.pt")),
                 "answers": str(answers / f"{record['name']}.{turn}"),
                 "library": library,
             }
@@ -293,14 +322,14 @@ def _answers(
 
 
 def _statuses(
-    lane: Lane, old: Release, new: Release, folder: Path, records: Sequence[Json], library: str
+    lane: Lane, old: Release, new: Release, paths: Mapping[str, Path], records: Sequence[Json], library: str
 ) -> dict[str, Json]:
     """Return the status and reason of each artifact's row in a run of the gate."""
     if not records:
         return {}
     reports = lane.folder / "work" / "reports"
     shutil.rmtree(reports, ignore_errors=True)
-    words = ["compat", "--artifacts", *(str(folder / f"{record['name']}.pt") for record in records)]
+    words = ["compat", "--artifacts", *(str(paths[record["name"]]) for record in records)]
     words += ["--old", old.torch, "--new", new.torch, *(("--library", library) if library else ())]
     words += ["--until", "correctness", "--latency", "off", "--explain", "0", "--jobs", "1", "--out", str(reports)]
     code, _ = lane.gate(*words, releases=(old, new), accepted=range(256))

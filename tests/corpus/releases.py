@@ -41,8 +41,22 @@ class Release:
 
 PACKAGES: Final = (
     *("einops==0.8.1", "kornia==0.7.4", "kornia_rs==0.1.9", "e3nn==0.5.8", "opt_einsum_fx==0.1.4", "opt_einsum==3.4.0"),
-    *("julius==0.2.7", "efficientnet-pytorch==0.7.1", "open-clip-torch==2.30.0", "ftfy==6.3.1", "wcwidth", "scipy<1.14"),
-    *("torch-nl==0.3", "torchscriptworld==0.1.0", "silero-vad==6.2.3", "pretrainedmodels==0.7.4", "munch==4.0.0", "six"),
+    *(
+        "julius==0.2.7",
+        "efficientnet-pytorch==0.7.1",
+        "open-clip-torch==2.30.0",
+        "ftfy==6.3.1",
+        "wcwidth",
+        "scipy<1.14",
+    ),
+    *(
+        "torch-nl==0.3",
+        "torchscriptworld==0.1.0",
+        "silero-vad==6.2.3",
+        "pretrainedmodels==0.7.4",
+        "munch==4.0.0",
+        "six",
+    ),
 )
 SEGMENTING: Final = (*PACKAGES, "segmentation-models-pytorch==0.5.0")
 
@@ -66,7 +80,11 @@ RELEASES: Final = (
         *("numpy<2", "packaging"),
         packages=(*PACKAGES, "segmentation-models-pytorch==0.4.0"),
     ),
-    _of("2.6.0", "3.11", "torchvision==0.21.0 torchaudio==2.6.0 timm==1.0.15 transformers==4.50.0", packages=SEGMENTING),
-    _of("2.11.0", "3.11", "torchvision==0.26.0 torchaudio==2.11.0 timm==1.0.26 transformers==5.5.0", packages=SEGMENTING),
+    _of(
+        "2.6.0", "3.11", "torchvision==0.21.0 torchaudio==2.6.0 timm==1.0.15 transformers==4.50.0", packages=SEGMENTING
+    ),
+    _of(
+        "2.11.0", "3.11", "torchvision==0.26.0 torchaudio==2.11.0 timm==1.0.26 transformers==5.5.0", packages=SEGMENTING
+    ),
     _of("2.15.0", "3.11", "torchvision==0.29.2 timm==1.0.31 transformers==5.24.0", packages=SEGMENTING),
 )

@@ -42,7 +42,11 @@ def _child(job: Job, work: Callable[[Job], Dict[str, Any]], result: Path, printe
         try:
             found = work(job)
         except BaseException as error:  # noqa: BLE001  what it raised is the answer
-            found = {"error": type(error).__name__, "message": str(error)[:2000], "trace": traceback.format_exc()[-1500:]}
+            found = {
+                "error": type(error).__name__,
+                "message": str(error)[:2000],
+                "trace": traceback.format_exc()[-1500:],
+            }
         temporary = result.with_suffix(".new")
         temporary.write_text(json.dumps(found))
         temporary.rename(result)

@@ -29,6 +29,8 @@ def export(job: Dict[str, Any], folder: Path) -> Dict[str, Any]:
     build = models.SOURCES[job["library"]][1]
     for module, inputs in build(job["model"], job["how"]):
         module.eval()
+        if job.get("patterned"):
+            _pattern(module)
         try:
             stage = "call"
             with torch.no_grad():
@@ -48,6 +50,14 @@ def export(job: Dict[str, Any], folder: Path) -> Dict[str, Any]:
         version = packages.version_of(job["model"]) if job["library"] == "packages" else ""
         return {"bytes": target.stat().st_size, "version": version}
     raise last if last is not None else RuntimeError(stage)
+
+
+def _pattern(module: torch.nn.Module) -> None:
+    """Fill the weights with numbers that repeat, which compress to nothing; the answers stay no constants."""
+    for tensor in module.state_dict().values():
+        if tensor.is_floating_point() and tensor.dim() > 1:
+            few = torch.arange(tensor.numel()).remainder(61).sub(29.5).div(30.0)
+            tensor.copy_(few.reshape(tensor.shape).div((tensor.numel() / tensor.shape[0]) ** 0.5))
 
 
 def main() -> None:

@@ -142,7 +142,10 @@ def transformers_built(name: str, how: str) -> Iterator[Built]:
     kind = CONFIG_MAPPING[name]
     plain = kind()
     small = {key: value for key, value in TINY.items() if type(getattr(plain, key, None)) is type(value)}
-    for options in (small, {key: value for key, value in small.items() if key not in ("patch_size", "depths", "image_size")}):
+    for options in (
+        small,
+        {key: value for key, value in small.items() if key not in ("patch_size", "depths", "image_size")},
+    ):
         config = kind(**options)
         config.return_dict = False
         config.use_cache = False
@@ -254,4 +257,3 @@ SOURCES: Dict[str, Source] = {
     "torchaudio": (torchaudio_names, torchaudio_built),
     "packages": (packages.names, packages.built),
 }
-

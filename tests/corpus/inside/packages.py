@@ -101,10 +101,17 @@ def _distances() -> Built:
     class Neighbours(torch.nn.Module):
         """The function as the only thing that a module does: a function has no archive."""
 
-        def forward(self, positions: torch.Tensor, cell: torch.Tensor, periodic: torch.Tensor, batch: torch.Tensor) -> Any:
+        def forward(
+            self, positions: torch.Tensor, cell: torch.Tensor, periodic: torch.Tensor, batch: torch.Tensor
+        ) -> Any:
             return compute_neighborlist_n2(2.0, positions, cell, periodic, batch)
 
-    return Neighbours(), (torch.rand(4, 3), 3 * torch.eye(3), torch.ones(3, dtype=torch.bool), torch.zeros(4, dtype=torch.long))
+    return Neighbours(), (
+        torch.rand(4, 3),
+        3 * torch.eye(3),
+        torch.ones(3, dtype=torch.bool),
+        torch.zeros(4, dtype=torch.long),
+    )
 
 
 def _vad() -> Built:
