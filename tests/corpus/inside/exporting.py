@@ -31,6 +31,7 @@ def export(job: Dict[str, Any], folder: Path) -> Dict[str, Any]:
         module.eval()
         if job.get("patterned"):
             _pattern(module)
+            inputs = repeating(inputs)
         try:
             stage = "call"
             with torch.no_grad():
@@ -56,8 +57,16 @@ def _pattern(module: torch.nn.Module) -> None:
     """Fill the weights with numbers that repeat, which compress to nothing; the answers stay no constants."""
     for tensor in module.state_dict().values():
         if tensor.is_floating_point() and tensor.dim() > 1:
-            few = torch.arange(tensor.numel()).remainder(61).sub(29.5).div(30.0)
-            tensor.copy_(few.reshape(tensor.shape).div((tensor.numel() / tensor.shape[0]) ** 0.5))
+            tensor.copy_(repeating(tensor).div((tensor.numel() / tensor.shape[0]) ** 0.5))
+
+
+def repeating(value: Any) -> Any:
+    """Return an example whose floating numbers repeat, between -1 and 1."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(repeating(item) for item in value)
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    return torch.arange(value.numel()).remainder(61).sub(29.5).div(30.0).reshape(value.shape)
 
 
 def main() -> None:
