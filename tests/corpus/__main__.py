@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.corpus.grading import judged, predictions
 from tests.corpus.keeping import keep
-from tests.corpus.lane import Lane, all_done, make_chunk, next_chunk
+from tests.corpus.lane import Lane, all_done, make_chunk, next_chunk, shipped
 from tests.corpus.page import page_of
 from tests.corpus.releases import RELEASES
 
@@ -44,6 +44,7 @@ def main() -> int:
 
 def run(lane: Lane, until: float, libraries: Sequence[str]) -> None:
     """Export and ask, one release after the other, until all is done or time is up."""
+    shipped(lane)
     rest = list(RELEASES)
     while rest and time.monotonic() < until:
         for release in tuple(rest):

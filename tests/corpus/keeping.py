@@ -67,6 +67,7 @@ def packed(folder: Path) -> bytes:
         for path in sorted(folder.rglob("*.pt")):
             member = tarfile.TarInfo(f"{path.parent.name.replace('.', '_')}_{path.name}")
             member.size = path.stat().st_size
+            member.mtime = 946684800  # 2000: a zip, as torch-model-archiver makes one, takes no time before 1980
             with path.open("rb") as source:
                 archive.addfile(member, source)
     return made.getvalue()

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from harness.environments.installer import find_uv
 from harness.environments.interpreters import find_pythons, verified_python
-from tests.corpus.releases import PAIRS, RELEASES, Release
+from tests.corpus.releases import PAIRS, RELEASES, SHIPPED, Release
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 INSIDE: Final = Path(__file__).with_name("inside")
@@ -62,10 +63,9 @@ class Lane:
         python = home / "bin" / "python"
         if not (home / "ready").exists():
             shutil.rmtree(home, ignore_errors=True)
-            uv = shutil.which("uv") or _uv_of_package()
             base = verified_python(release.python, find_pythons())
-            self.run([uv, "venv", "-q", "--no-project", "--python", base, str(home)])
-            install = [uv, "pip", "install", "-q", "--no-progress", "--python", str(python)]
+            self.run([uv(), "venv", "-q", "--no-project", "--python", base, str(home)])
+            install = [uv(), "pip", "install", "-q", "--no-progress", "--python", str(python)]
             self.run([*install, *release.requirements])
             if release.packages:
                 self.run([*install, "--no-deps", *release.packages])
@@ -109,10 +109,11 @@ class Lane:
         return self.run([sys.executable, "-m", "harness", *words, *given], accepted=accepted)
 
 
-def _uv_of_package() -> str:
-    import uv
-
-    return str(uv.find_uv_bin())
+def uv() -> str:
+    """Return the path of uv, which the session installs."""
+    path = find_uv()
+    assert path is not None
+    return path
 
 
 # -------------------------------------------------------------------------------------------------------- what there is
@@ -139,8 +140,8 @@ def done(lane: Lane, release: Release) -> list[Json]:
 
 def all_done(lane: Lane) -> list[Json]:
     """Return the records of all releases, in the order of releases and names."""
-    records = [record for release in RELEASES for record in done(lane, release)]
-    place = {release.torch: number for number, release in enumerate(RELEASES)}
+    records = [record for file in sorted(lane.results.glob("*.json")) for record in json.loads(file.read_text())]
+    place = {exporter: number for number, exporter in enumerate((*(release.torch for release in RELEASES), "unknown"))}
     return sorted(records, key=lambda record: (place[record["exporter"]], record["library"], record["name"]))
 
 
@@ -157,16 +158,42 @@ def next_chunk(lane: Lane, release: Release, libraries: Sequence[str]) -> list[t
 def make_chunk(lane: Lane, release: Release, architectures: Sequence[tuple[str, str]]) -> list[Json]:
     """Return a record of each artifact of these, exported in ``release``; it is kept, and the archives are deleted."""
     kept = lane.results / f"{release.torch}-{len(list(lane.results.glob(f'{release.torch}-*.json'))):03}.json"
+    jobs = [job_of(library, model, how) for library, model in architectures for how in ("script", "trace")]
+    return _made(lane, kept, release, release.torch, jobs, [pair for pair in PAIRS if pair[0] == release.torch])
+
+
+def shipped(lane: Lane) -> list[Json]:
+    """Return a record of each archive that a package ships."""
+    kept = lane.results / "shipped-000.json"
+    if kept.exists():
+        known: list[Json] = json.loads(kept.read_text())
+        return known
+    jobs = []
+    for package, version, file in SHIPPED:
+        folder = lane.folder / "shipped" / f"{package}-{version}"
+        if not (folder / file).exists():
+            lane.run([uv(), "pip", "install", "-q", "--no-deps", "--target", str(folder), f"{package}=={version}"])
+        jobs.append({**job_of("shipped", f"{package} {version}", "shipped"), "file": str(folder / file)})
+    return _made(lane, kept, release_of("2.1.2"), "unknown", jobs, PAIRS)
+
+
+def _made(
+    lane: Lane,
+    kept: Path,
+    release: Release,
+    exporter: str,
+    jobs: Sequence[Json],
+    pairs: Sequence[tuple[str, str]],
+) -> list[Json]:
     started = time.monotonic()
     folder = lane.folder / "work" / "artifacts"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    jobs = [job_of(library, model, how) for library, model in architectures for how in ("script", "trace")]
     said = {line["job"]: line for line in lane.ask(release, "exporting.py", "{jobs}", str(folder), jobs=jobs)}
-    records = [_record(release, job, said.get(job["name"], {"ended": "nothing said"})) for job in jobs]
+    records = [_record(release, exporter, job, said.get(job["name"], {"ended": "nothing said"})) for job in jobs]
     written = [record for record in records if record["bytes"]]
     paths = {record["name"]: folder / f"{record['name']}.pt" for record in written}
-    examine(lane, paths, written, RELEASES, [pair for pair in PAIRS if pair[0] == release.torch])
+    examine(lane, paths, written, RELEASES, pairs)
     for record in written:
         record["seconds"] = round((time.monotonic() - started) / len(written), 1)
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -182,10 +209,11 @@ def job_of(library: str, model: str, how: str) -> Json:
     return {"name": re.sub(r"\W", "_", f"{library}_{model}_{how}"), "library": library, "model": model, "how": how}
 
 
-def _record(release: Release, job: Mapping[str, Any], said: Mapping[str, Any]) -> Json:
+def _record(release: Release, exporter: str, job: Json, said: Mapping[str, Any]) -> Json:
     why = "" if said.get("bytes") else _first_line(said)
-    version = said.get("version") or release.version_of(job["library"])
-    return dict(job, exporter=release.torch, version=version, bytes=said.get("bytes", 0), not_exported=why)
+    facts = {key: job[key] for key in ("name", "library", "model", "how")}
+    version = said.get("version") or release.version_of(job["library"]) or ""
+    return dict(facts, exporter=exporter, version=version, bytes=said.get("bytes", 0), not_exported=why)
 
 
 def _first_line(said: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from harness.report.markdown.text import code
 from tests.corpus.grading import TOLERANCE, Judged, Prediction, judged, predictions
+from tests.corpus.releases import WITHOUT
 
 INTRODUCTION = f"""# The corpus
 
@@ -28,6 +29,7 @@ def page_of(records: Sequence[Mapping[str, Any]]) -> str:
     loads, statuses = list(predictions(records)), list(judged(records))
     lines = [INTRODUCTION, "", "## In short", "", *_short(written, loads, statuses)]
     lines += ["", "## What was exported", "", *_exported(records)]
+    lines += ["", "Packages looked at that ship no archive: " + "; ".join(WITHOUT) + "."]
     lines += ["", "## Loading", "", *_loading(loads)]
     lines += ["", "## Statuses", "", *_statuses(statuses)]
     lines += ["", "## What could not be exported", "", *_not_exported(records)]
@@ -54,23 +56,34 @@ def _short(
 
 
 def _exported(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    exporters = sorted({record["exporter"] for record in records}, key=Version)
+    exporters = sorted({record["exporter"] for record in records}, key=_age)
     libraries = sorted({_library(record) for record in records})
     yield "Scripted + traced, with the library's version."
     yield ""
-    yield "| library | " + " | ".join(f"torch {exporter}" for exporter in exporters) + " |"
+    yield (
+        "| library | "
+        + " | ".join("shipped" if exporter == "unknown" else f"torch {exporter}" for exporter in exporters)
+        + " |"
+    )
     yield "|---|" + "---|" * len(exporters)
     for library in libraries:
         cells = []
         for exporter in exporters:
             mine = [r for r in records if _library(r) == library and r["exporter"] == exporter and r["bytes"]]
             counts = Counter(record["how"] for record in mine)
-            versions = ", ".join(sorted({str(record["version"]) for record in mine}))
-            cells.append(f"{counts['script']} + {counts['trace']} ({versions})" if mine else "")
+            versions = ", ".join(sorted({record["version"] or record["model"].partition(" ")[2] for record in mine}))
+            ways = f"{counts['script']} + {counts['trace']}" if exporter != "unknown" else str(counts["shipped"])
+            cells.append(f"{ways} ({versions})" if mine else "")
         yield f"| {library} | " + " | ".join(cells) + " |"
 
 
+def _age(exporter: str) -> tuple[bool, Version]:
+    return exporter == "unknown", Version("0" if exporter == "unknown" else exporter)
+
+
 def _library(record: Mapping[str, Any]) -> str:
+    if record["library"] == "shipped":
+        return str(record["model"]).partition(" ")[0]
     packaged = record["library"] == "packages"
     return str(record["model"]).partition("/")[0] if packaged else str(record["library"])
 
@@ -78,7 +91,7 @@ def _library(record: Mapping[str, Any]) -> str:
 def _loading(loads: Sequence[Prediction]) -> Iterator[str]:
     yield "| direction | will load, loads | will not load, does not | wrong | unknown |"
     yield "|---|--:|--:|--:|--:|"
-    for direction in ("its own release", "to a newer release", "to an older one"):
+    for direction in ("its own release", "to a newer release", "to an older one", "shipped by a package"):
         mine = [p for p in loads if _direction(p) == direction]
         right = Counter(p.predicted for p in mine if p.grade == "right")
         grades = Counter(p.grade for p in mine)
@@ -108,6 +121,8 @@ def _loading(loads: Sequence[Prediction]) -> Iterator[str]:
 
 
 def _direction(prediction: Prediction) -> str:
+    if prediction.record["exporter"] == "unknown":
+        return "shipped by a package"
     exporter, loader = Version(prediction.record["exporter"]), Version(prediction.loader)
     return "its own release" if exporter == loader else "to a newer release" if loader > exporter else "to an older one"
 
@@ -121,7 +136,7 @@ def _short_error(error: str) -> str:
 
 
 def _name(record: Mapping[str, Any]) -> str:
-    return f"{record['library']} {record['model']} ({record['how']}d)"
+    return f"{record['library']} {record['model']} ({'traced' if record['how'] == 'trace' else 'scripted' if record['how'] == 'script' else 'shipped'})"
 
 
 def _statuses(statuses: Sequence[Judged]) -> Iterator[str]:
@@ -155,6 +170,6 @@ def _not_exported(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "|---|---|--:|--:|"
     kept = Counter((_library(r), r["exporter"], r["how"]) for r in records if not r["bytes"])
     for library, exporter in sorted(
-        {(library, exporter) for library, exporter, _ in kept}, key=lambda k: (k[0], Version(k[1]))
+        {(library, exporter) for library, exporter, _ in kept}, key=lambda key: (key[0], _age(key[1]))
     ):
         yield f"| {library} | {exporter} | {kept[library, exporter, 'script']} | {kept[library, exporter, 'trace']} |"

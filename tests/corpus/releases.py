@@ -88,3 +88,16 @@ RELEASES: Final = (
     ),
     _of("2.15.0", "3.11", "torchvision==0.29.2 timm==1.0.31 transformers==5.24.0", packages=SEGMENTING),
 )
+
+SHIPPED: Final = (
+    ("silero-vad", "5.1.2", "silero_vad/data/silero_vad.jit"),
+    ("silero-vad", "6.0.0", "silero_vad/data/silero_vad.jit"),
+    ("silero-vad", "6.2.3", "silero_vad/data/silero_vad.jit"),
+    ("fasr-vad-silero", "0.5.8", "fasr_vad_silero/asset/silero_vad.jit"),
+)
+"""Archives that packages ship, with the package's version: nobody knows which release wrote them."""
+WITHOUT: Final = (
+    "silero-stress 1.5 (torch.package)",
+    "silero 0.5.5, silero-ocr 0.9.0b0, seavad 0.0.8, simple-lama-inpainting 0.1.2, whisper-timestamped 1.15.9 (fetch theirs)",
+)
+"""Packages that were looked at for such archives and have none."""
