@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.corpus.grading import judged, predictions
 from tests.corpus.keeping import keep
-from tests.corpus.lane import Lane, all_done, make_chunk, next_chunk, shipped
+from tests.corpus.lane import Lane, all_done, make_chunk, next_chunk, shipped, there
 from tests.corpus.page import page_of
 from tests.corpus.releases import RELEASES
 
@@ -34,10 +34,12 @@ def main() -> int:
         return 0
     if parsed.what == "run":
         run(lane, time.monotonic() + parsed.hours * 3600, parsed.libraries)
-    if parsed.what == "run" or lane.results.exists():
-        RESULTS.write_text("[\n" + ",\n".join(json.dumps(record) for record in all_done(lane)) + "\n]\n")
-    records = json.loads(RESULTS.read_text())
-    PAGE.write_text(page_of(records))
+    if lane.results.exists():
+        lines = ",\n".join(json.dumps(record) for record in all_done(lane))
+        RESULTS.write_text(f'{{"there": {json.dumps(there(lane))},\n"records": [\n{lines}\n]}}\n')
+    known = json.loads(RESULTS.read_text())
+    records = known["records"]
+    PAGE.write_text(page_of(records, known["there"]))
     grades = [p.grade for p in predictions(records)] + [j.grade for j in judged(records)]
     return int(any(grade.startswith("wrong") for grade in grades))
 

@@ -132,6 +132,16 @@ def drawn(lane: Lane, release: Release) -> list[tuple[str, str]]:
     return [(library, name) for _, library, name in sorted(everything)]
 
 
+def there(lane: Lane) -> dict[str, dict[str, int]]:
+    """Return how many architectures each library has in each release that has been asked."""
+    files = {release.torch: lane.folder / "names" / f"{release.torch}.json" for release in RELEASES}
+    return {
+        torch: {library: len(names) for library, names in json.loads(file.read_text()).items()}
+        for torch, file in files.items()
+        if file.exists()
+    }
+
+
 def done(lane: Lane, release: Release) -> list[Json]:
     """Return the records of what has been exported in a release, or could not be."""
     files = sorted(lane.results.glob(f"{release.torch}-*.json"))

@@ -23,11 +23,15 @@ nothing is downloaded from a hub. The order is drawn, so that what has been done
 MARKS = {"": "plain", "torchvision": "with torchvision", "torchaudio": "with torchaudio"}
 
 
-def page_of(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page."""
+def page_of(records: Sequence[Mapping[str, Any]], there: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the page.
+
+    Args:
+        there: how many architectures are to be exported, by release and library.
+    """
     written = [record for record in records if record["bytes"]]
     loads, statuses = list(predictions(records)), list(judged(records))
-    lines = [INTRODUCTION, "", "## In short", "", *_short(written, loads, statuses)]
+    lines = [INTRODUCTION, "", "## In short", "", *_short(written, loads, statuses), *_rest(records, there)]
     lines += ["", "## What was exported", "", *_exported(records)]
     lines += ["", "Packages looked at that ship no archive: " + "; ".join(WITHOUT) + "."]
     lines += ["", "## Loading", "", *_loading(loads)]
@@ -53,6 +57,12 @@ def _short(
     if written:
         times = sorted(record["seconds"] for record in written)
         yield f"- {median(times):.0f} s per artifact (median), of which most is exporting and calling, on two cores that had other work."
+
+
+def _rest(records: Sequence[Mapping[str, Any]], there: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    tried = {(r["exporter"], r["library"], r["model"]) for r in records if r["library"] != "shipped"}
+    total = sum(sum(libraries.values()) for libraries in there.values())
+    yield f"- {len(tried)} of {total} architectures of {len(there)} exporters have been tried; `nox -s corpus` goes on with the rest."
 
 
 def _exported(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
