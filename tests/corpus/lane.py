@@ -42,6 +42,7 @@ class Lane:
             and take more disk.
         niceness: of every process.
         pythons: ready-made interpreters, by release; others are built.
+        registries: where the gate keeps what it knows of releases, if not in ``folder``.
     """
 
     folder: Path
@@ -49,6 +50,7 @@ class Lane:
     chunk: int = 16
     niceness: int = 15
     pythons: Mapping[str, str] = field(default_factory=dict)
+    registries: Path | None = None
 
     @property
     def results(self) -> Path:
@@ -78,7 +80,11 @@ class Lane:
         Raises:
             RuntimeError: it ended with a code that is not among ``accepted``; the end of what it said.
         """
-        environ = {**os.environ, "PYTHONHASHSEED": "0", "TORCHSCRIPT_GATE_ENVS": str(self.folder / "gate")}
+        environ = {
+            **os.environ,
+            "PYTHONHASHSEED": "0",
+            "TORCHSCRIPT_GATE_ENVS": str(self.registries or self.folder / "gate"),
+        }
         done = subprocess.run(
             ["nice", "-n", str(self.niceness), *command],
             cwd=PROJECT,
@@ -369,7 +375,20 @@ def _statuses(
     shutil.rmtree(reports, ignore_errors=True)
     words = ["compat", "--artifacts", *(str(paths[record["name"]]) for record in records)]
     words += ["--old", old.torch, "--new", new.torch, *(("--library", library) if library else ())]
-    words += ["--until", "correctness", "--latency", "off", "--explain", "0", "--jobs", "1", "--out", str(reports)]
+    words += [
+        "--runtime",
+        "python",
+        "--until",
+        "correctness",
+        "--latency",
+        "off",
+        "--explain",
+        "0",
+        "--jobs",
+        "1",
+        "--out",
+        str(reports),
+    ]
     code, _ = lane.gate(*words, releases=(old, new), accepted=range(256))
     report = next(iter(reports.glob("*/report.json")), None)
     rows = {} if report is None else {r["model"]: r for r in json.loads(report.read_text())["judgement"]["rows"]}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from harness.environments.builder import default_environment_root
 from tests.corpus.grading import judged, predictions
 from tests.corpus.keeping import unpacked
 from tests.corpus.lane import Lane, drawn, examine, make_chunk, release_of
@@ -12,6 +13,7 @@ from tests.corpus.releases import RELEASES, Release
 
 pytestmark = pytest.mark.integration
 
+PROJECT = Path(__file__).resolve().parents[3]
 Records = list[dict[str, Any]]
 
 
@@ -19,7 +21,8 @@ Records = list[dict[str, Any]]
 def twenty(old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Records:
     """What both releases of CI make of the committed artifacts, which five releases have written."""
     folder = tmp_path_factory.mktemp("corpus")
-    lane = Lane(folder, niceness=0, pythons={"2.1.2": old_python, "2.6.0": new_python})
+    pythons = {"2.1.2": old_python, "2.6.0": new_python}
+    lane = Lane(folder, niceness=0, pythons=pythons, registries=default_environment_root(PROJECT))
     files = unpacked(folder / "twenty")
     records: Records = [{"name": file.stem, "bytes": file.stat().st_size} for file in files]
     both = [release_of("2.1.2"), release_of("2.6.0")]
