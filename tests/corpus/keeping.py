@@ -65,7 +65,8 @@ def packed(folder: Path) -> bytes:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w:xz", preset=9) as archive:
         for path in sorted(folder.rglob("*.pt")):
-            member = tarfile.TarInfo(f"{path.parent.name.replace('.', '_')}_{path.name}")
+            stem, _, suffix = path.name.partition(".")
+            member = tarfile.TarInfo(f"{stem}_{path.parent.name.replace('.', '_')}.{suffix}")
             member.size = path.stat().st_size
             member.mtime = 946684800  # 2000: a zip, as torch-model-archiver makes one, takes no time before 1980
             with path.open("rb") as source:
