@@ -200,6 +200,13 @@ def calibrate(session: nox.Session) -> None:
 
 
 @nox.session
+def corpus(session: nox.Session) -> None:
+    """Hold predictions and statuses against plain torch on architectures of libraries: nox -s corpus -- --hours 3."""
+    _prepare(session, "test")
+    session.run("python", "-m", "tests.corpus", *session.posargs)
+
+
+@nox.session
 def evidence(session: nox.Session) -> None:
     """Measure again what the code relies on: nox -s evidence -- gil --env PYTHON ...; without --env write the page."""
     _prepare(session, "test")
