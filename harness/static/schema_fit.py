@@ -99,7 +99,7 @@ def covers(wanted: Schema, found: Schema, use: OperatorUse) -> bool:
 
 
 def goes_first(found: Schema, other: Schema, use: OperatorUse) -> bool:
-    """Return whether torch takes ``found`` before ``other``: all positional arguments are exact, the keywords' types equal.
+    """Return whether torch takes ``found`` before ``other``: its positional arguments fit exactly.
 
     Types of keywords are not known, but a keyword that goes into the same type of both tells them apart in no call.
     """

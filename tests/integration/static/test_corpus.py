@@ -40,7 +40,9 @@ def test_twenty_are_predicted_as_plain_torch_loads_them(twenty: Records) -> None
 def test_twenty_have_the_statuses_that_plain_torch_gives_them(twenty: Records) -> None:
     asked = list(judged(twenty))
     assert [(j.record["name"], j.status, j.reason, j.expected, j.truth) for j in asked if j.grade != "right"] == []
-    assert len(asked) == 20
+    small = [record for record in twenty if record["bytes"] <= Lane.judged_bytes]  # predicted only, where larger
+    assert [j.record["name"] for j in asked] == [record["name"] for record in small]
+    assert len(small) == 19
 
 
 @pytest.mark.slow
