@@ -115,7 +115,7 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.LEGACY_TORCHSCRIPT: ("TorchScript archive of an old kind (model.json)", LOAD_AND_SAVE),
     ArchiveFormat.FLATBUFFER: (
         "mobile flatbuffer",
-        "its code is not read here, and torch.jit.load runs it: see whether it answers: python -m harness compat",
+        "its code is not read here, and torch.jit.load runs it: see whether it answers: compat",
     ),
     ArchiveFormat.STATE_DICT: ("state dict", SCRIPT_IT),
     ArchiveFormat.PICKLED_MODULE: (

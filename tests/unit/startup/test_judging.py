@@ -510,7 +510,7 @@ def test_a_way_to_fail_hides_no_other_from_waivers_and_severities() -> None:
 
 def test_a_server_group_that_starts_clearly_slower_is_warned_of_with_both_times() -> None:
     found = slow_start(67.0, 101.0, 1.25, group="ranking", words="load while serving")
-    assert found is not None and SEVERITY[found.kind] is Severity.WARN
+    assert found is not None and SEVERITY[found.kind] is Severity.NAMED
     assert found.size == pytest.approx(101 / 67)
     for said in ("load while serving", "ranking", "101 s", "67 s before", "+50.7 %", "limit +25.0 %"):
         assert said in found.message

@@ -89,7 +89,7 @@ def test_one_cure_the_owners_and_the_horizon_are_a_line_each() -> None:
     assert "one cure 2 artifacts stop here: torch.where(condition, a, b) for values" in text
     assert "one cure 1 artifact stops here; nothing else stops it: unpack it" in text
     assert "owners ads 1 of 3 ready, nobody 0 of 1 ready, search 0 of 1 ready" in text
-    assert "horizon archives: 4 of 4 load in 2.6.0, 3 in 2.15.0; .pt2: 0 of 1 load in 2.15.0" in text
+    assert "horizon archives: 4 of 4 load in 2.6.0, 3 in 2.15.0; .pt2: 0 of 1 load (1 more unknown) in 2.15.0" in text
     assert "1 archive has operators that 2.15.0 deprecates; 2.15.0 prints a FutureWarning at loading" in text
 
 
