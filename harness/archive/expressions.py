@@ -136,6 +136,8 @@ def answer_of(operator: str, arguments: Sequence[str]) -> str:
         return "int"
     if operator == "aten::size":
         return "List[int]"
+    if operator == "aten::mul" and "" in arguments and "int" in arguments:  # perhaps a list or a text, so many times
+        return ""
     if operator in ARITHMETIC and "Tensor" not in arguments:
         known = set(arguments) - {""}
         whole = known == {"int"} and "" not in arguments

@@ -86,14 +86,19 @@ def why_not(schema: Schema, use: OperatorUse) -> str:
 
 
 def covers(wanted: Schema, found: Schema, use: OperatorUse) -> bool:
-    """Return whether ``found`` takes every call in the shape of ``use`` that ``wanted`` takes, with equal results."""
+    """Return whether ``found`` takes every call in the shape of ``use`` that ``wanted`` takes, with equal results.
+
+    A parameter that certainly takes an argument whose type is known may have another type.
+    """
     before, after = consumed(wanted, use), consumed(found, use)
     if before is None or after is None or len(before) != len(after) or wanted.returns != found.returns:
         return False
     by_name = {parameter.name: parameter for argument, parameter in after if parameter.name in use.keywords}
-    for index, (_, parameter) in enumerate(before):
+    for index, (argument, parameter) in enumerate(before):
         other = by_name.get(parameter.name) if parameter.name in use.keywords else after[index][1]
-        if other is None or not _widened(parameter.type, other.type):
+        if other is None:
+            return False
+        if type_fit(argument, other.type) is not Fit.YES and not _widened(parameter.type, other.type):
             return False
     return True
 

@@ -104,6 +104,8 @@ def test_unpacked_answers_are_counted(line: str, results: int) -> None:
         (("y = torch.sub(torch.dim(x), 1)",), "int"),
         (("y = torch.sub(torch.dim(x), foo(x))",), "~Scalar"),
         (("y = torch.mul(x, foo(x))",), "Tensor"),
+        (("y = torch.mul(foo(x), 2)",), ""),  # of a list, so many times
+        (("y = torch.mul(foo(x), 2.)",), "~Scalar"),
         (("y = torch.add(foo(x), foo(x))",), ""),
         (("if n:", "  y = 1", "else:", "  y = foo(x)"), "~int"),
         (("if n:", "  y = 1", "else:", "  y = x"), ""),

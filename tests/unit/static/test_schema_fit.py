@@ -101,3 +101,10 @@ def test_the_reason_is_reported() -> None:
 )
 def test_one_schema_covers_another(before: str, after: str, same: bool) -> None:
     assert covers(schema(before), schema(after), use("a::f", "")) is same
+
+
+@pytest.mark.parametrize(("argument", "same"), [("int", True), ("", False), ("Tensor", False), ("~int", False)])
+def test_a_schema_that_takes_a_known_argument_covers_one_that_would_convert_it(argument: str, same: bool) -> None:
+    before = schema("aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps) -> Tensor")
+    after = schema("aten::linspace(Scalar start, Scalar end, int steps) -> Tensor")
+    assert covers(before, after, use("aten::linspace", "int", argument, "")) is same
