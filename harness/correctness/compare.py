@@ -48,7 +48,7 @@ def compare_alone(
     failed = {request.input_set for result in results for request in result.failed_requests}
     answers = legible_outputs(probe.directory, name)
     golden, answers = _in_both(baseline.golden, answers, failed), _in_both(answers, baseline.golden, failed)
-    if not golden.calls and not answers.calls:
+    if failed and not golden.calls and not answers.calls:
         return None
     return compare_answers(name, answers, replace(baseline, golden=golden), facts)
 

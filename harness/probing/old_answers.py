@@ -85,11 +85,9 @@ def take_old_answers(
     results = tuple(probe.models[0] for probe in probes)
     completed = any(result.outcome is Outcome.COMPLETED for result in results)
     # Where no run answers every request, those that are answered are what the new release is held against.
+    told = [(probe.models[0], legible_outputs(probe.directory, artifact.model)) for probe in probes]
     good = [
-        answers
-        for probe in probes
-        if (not completed or probe.models[0].outcome is Outcome.COMPLETED)
-        and (answers := legible_outputs(probe.directory, artifact.model)).calls
+        answers for result, answers in told if (result.outcome is Outcome.COMPLETED if completed else answers.calls)
     ]
     golden = good[0] if good else None
     reference = None
