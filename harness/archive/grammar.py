@@ -51,6 +51,7 @@ CLAIMED = frozenset(
 )
 """What TorchScript's own parser takes for itself (torch/csrc/jit/frontend/lexer.h), the same in every release. Python
 keeps a few words more, which are names there."""
+NAME_REFUSED, CODE_REFUSED = "name_refused", "code_refused"
 INT64 = 1 << 63
 STEP = 2
 """Spaces that each block is indented by."""
@@ -88,7 +89,8 @@ class Shape:
         highest_constant: index into ``constants.pkl``, -1 without one.
         constant_types: index into ``constants.pkl``, and a type that the code needs it to have.
         line, why: the first that torch would not print; 0 if there is none.
-        refused: what is wrong with a name, on that line, that torch prints and reads nowhere; empty if there is none.
+        refused: what torch prints on that line and reads nowhere, in words; empty if there is nothing such.
+        refused_kind: ``NAME_REFUSED`` where that is a name, else ``CODE_REFUSED``.
     """
 
     attributes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -102,14 +104,19 @@ class Shape:
     line: int = 0
     why: str = ""
     refused: str = ""
+    refused_kind: str = ""
 
 
 class _Foreign(Exception):
     """Raised where torch would have printed something else."""
 
 
-class _RefusedName(Exception):
-    """Raised where torch prints a name that its parser refuses."""
+class _Refused(Exception):
+    """Raised where torch prints what it does not read; ``kind`` as in ``Shape``."""
+
+    def __init__(self, why: str, kind: str) -> None:
+        super().__init__(why)
+        self.kind = kind
 
 
 def read_shape(text: str, found: Iterable[Statement], qualifier: str) -> Shape:
@@ -123,8 +130,8 @@ def read_shape(text: str, found: Iterable[Statement], qualifier: str) -> Shape:
         reader.module()
     except _Foreign as error:
         reader.shape.line, reader.shape.why = reader.line, str(error)
-    except _RefusedName as error:
-        reader.shape.line, reader.shape.refused = reader.line, str(error)
+    except _Refused as error:
+        reader.shape.line, reader.shape.refused, reader.shape.refused_kind = reader.line, str(error), error.kind
     return reader.shape
 
 
@@ -217,8 +224,8 @@ class _Reader:
     def wrong(self, why: str) -> NoReturn:
         raise _Foreign(why)
 
-    def refused(self, why: str) -> NoReturn:
-        raise _RefusedName(why)
+    def refused(self, why: str, kind: str = NAME_REFUSED) -> NoReturn:
+        raise _Refused(why, kind)
 
     # Statements
 
@@ -506,7 +513,11 @@ class _Reader:
             self.expect(":")
             declared = self.type()
             self.expect("=")
-            if not self.fits(declared, self.expression()):
+            actual = self.expression()
+            if declared == "NoneType" and actual.startswith("Optional["):
+                why = "a loop sets a variable to None whose type torch has narrowed to that, and prints both types"
+                self.refused(why, CODE_REFUSED)
+            if not self.fits(declared, actual):
                 self.wrong("a name given another type")
             self.end()
             self.set_name(name, declared)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness.archive.code import CodeFacts, CodeMemory, may_loop, reachable
 from harness.archive.formats import recognise
-from harness.archive.grammar import unmet, why_refused
+from harness.archive.grammar import CODE_REFUSED, NAME_REFUSED, unmet, why_refused
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
 from harness.archive.members import SERIALIZATION_ID, STORED, Directory, can_unpack, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
@@ -26,7 +26,7 @@ from harness.domain.archive import (
 OPENED = frozenset(("data.pkl", "constants.pkl", "version", ".data/version", "byteorder"))
 BELOW = ("code/", "constants/", "data/")
 METHODS = {12: "bzip2", 14: "lzma", 93: "zstandard"}
-NAME_REFUSED, OPERATORS_HIDDEN = "name_refused", "operators_hidden"
+OPERATORS_HIDDEN = "operators_hidden"
 SIGN = re.compile(r"[-+*/.]")
 OWN = "__torch__."
 CUSTOM = "__torch__.torch.classes."
@@ -125,7 +125,7 @@ class _Archive:
         self.fingerprint = directory.fingerprint
         self.limits = limits
         self.problems: list[ArchiveProblem] = list(directory.problems)
-        self.refused: dict[str, str] = {}  # code file -> a name in it that no release reads
+        self.refused: dict[str, tuple[str, str]] = {}  # code file -> kind and words of what no release reads in it
 
     def problem(self, kind: str, found: Sequence[str]) -> None:
         """Keep one problem for all that is ``found``: hostile files have many."""
@@ -181,7 +181,7 @@ class _Archive:
                 facts = self.memory.read(content.decode(), qualifier, self.limits)
             except CannotRead as error:
                 if error.kind == NAME_REFUSED:
-                    self.refused[qualifier] = f"{name}, {error.text}"
+                    self.refused[qualifier] = error.kind, f"{name}, {error.text}"
                 else:
                     bad.setdefault(error.kind, []).append(f"{name}: {error.text}")
             except UnicodeDecodeError:
@@ -192,7 +192,8 @@ class _Archive:
                     raise CannotRead("too_large", f"more than {self.limits.named} calls and functions")
                 odd, why = facts.foreign_line or facts.shape.line, facts.shape.why if not facts.foreign_line else ""
                 if facts.shape.refused:
-                    self.refused[qualifier] = f"{name}, line {facts.shape.line}: {facts.shape.refused}"
+                    text = f"{name}, line {facts.shape.line}: {facts.shape.refused}"
+                    self.refused[qualifier] = facts.shape.refused_kind, text
                 elif odd:
                     text = f"{name}, line {odd}: not as torch prints" + (f" ({why})" if why else "")
                     bad.setdefault("foreign_code", []).append(text)
@@ -259,9 +260,12 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
         ],
     )
     used = {_class_of(name) for name in named.union(*(part.named for part in parts))}
+    used |= set(map(_class_of, used))
+    refused = [item for qualifier, item in sorted(archive.refused.items()) if qualifier in used]
+    archive.problem(CODE_REFUSED, [text for kind, text in refused if kind == CODE_REFUSED])
     archive.problem(
         NAME_REFUSED,
-        [text for qualifier, text in sorted(archive.refused.items()) if qualifier in used | set(map(_class_of, used))]
+        [text for kind, text in refused if kind == NAME_REFUSED]
         or [f"{name}: {why}" for name in sorted(named) if (why := _why_refused(name))],
     )
     archive.problem(

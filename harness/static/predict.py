@@ -40,6 +40,11 @@ CERTAIN: Mapping[str, tuple[Weight, str, str]] = {
         ": no release loads it",
         "rename it (the key of a ModuleDict, the attribute, the file or folder of Python code) and export again",
     ),
+    "code_refused": (
+        Weight.STOPS,
+        ": no release loads it",
+        "give the variable its value otherwise in that loop, and export again",
+    ),
     "packing_refused": (
         Weight.STOPS,
         ": no release loads it",

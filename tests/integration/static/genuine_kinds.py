@@ -182,6 +182,20 @@ KINDS: dict[str, str] = {
             "enum value": source(USES_COLOR, COLOR.format(1, 2)),
         }.items()
     },
+    "narrowed in a loop": source(
+        forward(
+            "o: Optional[Tensor] = None",
+            "with torch.no_grad():",
+            "    o = o",
+            "for i in range(2):",
+            "    o = None",
+            "return x",
+        )
+    ),
+    "lists taken several times": source(
+        forward("return max([1, 2][1:] * 2) + len([3] + [1, 2][1:] * 2)", answer="int")
+    ),
+    "steps of a pair": source(forward("return torch.linspace(0, 1, (x, 3)[1]) + torch.linspace(0, 1, [4].pop())")),
     "values called torch": source(forward("torch = x + 1", "return torch * torch")),
     "parameter called torch": source(forward("return torch + 1", arguments="self, torch: Tensor")),
     "parameter outside ASCII": source(forward("return größe + 1", arguments="self, größe: Tensor")),

@@ -143,6 +143,12 @@ def test_names_that_no_release_reads_are_told_apart(was: str, now: str, why: str
     assert why in " ".join(item.text for item in problems if item.kind == "name_refused")
 
 
+def test_a_variable_that_torch_has_narrowed_to_none_is_told_apart() -> None:
+    body = "    y = annotate(Optional[Tensor], None)\n    z : NoneType = y\n    return"
+    content = torchscript(CODE.replace("    return", body))
+    assert [item.kind for item in read_artifact(BytesSource(content), "net.pt").problems] == ["code_refused"]
+
+
 @pytest.mark.parametrize(
     "word", ["async", "await", "except", "finally", "from", "lambda", "nonlocal", "try", "yield", "print"]
 )

@@ -107,6 +107,7 @@ def test_an_older_archive_is_read_through_its_upgrader() -> None:
         ({"runs_at_load": ("__torch__.m.A",), "loops_at_load": ("__torch__.m.A",)}, "loops_at_load", Prediction.UNKNOWN),
         ({"format": ArchiveFormat.MOBILE}, "mobile_bytecode", Prediction.LOADS),
         ({"problems": (ArchiveProblem(kind="name_refused", text="x"),)}, "name_refused", Prediction.FAILS),
+        ({"problems": (ArchiveProblem(kind="code_refused", text="x"),)}, "code_refused", Prediction.FAILS),
         ({"problems": (ArchiveProblem(kind="operators_hidden", text="x"),)}, "operators_hidden", Prediction.LOADS),
         *(({"archive_version": None, "problems": (ArchiveProblem(kind=kind, text="x"),)}, kind, Prediction.FAILS) for kind in sorted(UNREAD)),
         ({"storages": (StorageGroup(dtype="quint4x2", device="cpu", count=1, nbytes=8),)}, "dtype_refused", Prediction.FAILS),
