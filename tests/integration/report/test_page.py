@@ -508,7 +508,7 @@ def test_who_decides_need_not_scroll_at_1280_by_800(opened: Open, of: Callable[[
     shown = in_the_window(page, ".board .short li")
     assert len(shown) == page.locator(".board .short li").count() >= 4
     heads = in_the_window(page, ".news h2")
-    assert [head.split(maxsplit=1)[1] for head in heads] == ["undecided", "faster", "start slower"]
+    assert [head.split(maxsplit=1)[1] for head in heads] == ["not decided", "faster", "start slower"]
 
 
 def test_the_first_screen_of_a_hundred_red_cells_says_each_thing(opened: Open) -> None:
