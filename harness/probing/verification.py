@@ -36,7 +36,10 @@ MARKS: Final[dict[str, Any]] = {
     "numerics": dict[str, bool | int | float | str | None],
     "limits": dict[str, str],
     "not_confined": str,
-    "graph": msgspec.defstruct("Graph", [("mode", str), ("max_abs_difference", float | None), ("scale", float | None)]),
+    "graph": msgspec.defstruct(
+        "Graph",
+        [("mode", str), ("max_abs_difference", float | None), ("scale", float | None), ("rebound", list[str], [])],
+    ),
     "served_otherwise": msgspec.defstruct("Served", [("calls", int), ("first", int), ("different", int)]),
     "draws": msgspec.defstruct("Draws", [("set", str), ("call", int)]),
     "loaders": dict[str, msgspec.defstruct("Tried", [("error", str), ("warns", list[str])])],  # type: ignore[misc]

@@ -236,13 +236,21 @@ def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | 
     difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])
     if difference <= SCALED_TOLERANCE * scale:  # False for NaN
         return None
+    off = f"the replay of its graph ({graph['mode']} mode) is off by {difference:.3g} of {scale:.3g}"
     return Finding(
         kind="graph_replay",
-        message=f"the replay of its graph ({graph['mode']} mode) is off by {difference:.3g} of {scale:.3g}",
+        message=f"{off}{_rebound(graph)}",
         rule="scaled tolerance",
         evidence=evidence,
         size=difference / scale if scale else math.inf,
     )
+
+
+def _rebound(graph: Mapping[str, Any]) -> str:
+    """Return why a replay of a model whose call binds buffers anew goes on from elsewhere; empty of any other model."""
+    names = ", ".join(f"`{name}`" for name in graph.get("rebound", ()))
+    why = "its call binds {} anew, and a replay goes on with the memory of the capture: write in place (copy_) there"
+    return f"; {why.format(names)}" if names else ""
 
 
 def _served_finding(served: Mapping[str, Any], evidence: str) -> Finding:

@@ -66,7 +66,7 @@ def _ask(question):
 def _driver():
     try:
         with open("/proc/driver/nvidia/version") as stream:
-            match = re.search(r"Kernel Module[^\d]*([\d.]+)", stream.read())
+            match = re.search(r"Kernel Module[^\d\n]*(?:for \S+ +)?(\d+(?:\.\d+)+)", stream.read())
             return match.group(1) if match else None
     except OSError:
         return None

@@ -54,7 +54,8 @@ Marks of verb ``run``:
                                 -> why; absent where all were (of any verb that is limited)
     first_operators             what a process of the benchmark ran before it was ready: kind -> why not, empty where
     it ran
-    graph:MODEL                 a captured graph: mode, max_abs_difference and scale of its first replay, call_ms
+    graph:MODEL                 a captured graph: mode, max_abs_difference and scale of its first replay, rebound
+                                (the buffers that its call bound to other memory), call_ms
                                 and replay_ms (milliseconds of the device, between events on the stream of the capture)
 
 Marks of verb ``adopt``:

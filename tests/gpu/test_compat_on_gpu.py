@@ -10,24 +10,26 @@ import os
 import pytest
 
 from harness.domain.outcome import Outcome, Status
+from harness.system import gpu
 from tests.integration.gate import Run, compat
 
 pytestmark = pytest.mark.gpu
 
-MODELS = "(dlrm or bert or resnet or din) and not quantized"
+SCENARIOS = ("--scenario", "alone", "--scenario", "cuda_graphs")
+MODELS = "served_dlrm or served_bert or served_resnet"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     old, new = os.environ["GATE_OLD_PYTHON"], os.environ["GATE_NEW_PYTHON"]
     sides = ("--env", f"old={old}", "--env", f"new={new}", *(["--allow-same-torch"] if old == new else []))
-    return compat(tmp_path_factory.mktemp("gpu"), *sides, "--device", "cuda", "-k", MODELS)
+    return compat(tmp_path_factory.mktemp("gpu"), *sides, "--device", "cuda", "-k", MODELS, *SCENARIOS)
 
 
 def test_models_run_on_the_gpu_that_was_asked_for(run: Run) -> None:
     assert run.report.device == "cuda"
     assert run.report.new.fingerprint is not None and run.report.new.fingerprint.gpu
-    assert run.report.new.fingerprint.driver
+    assert run.report.new.fingerprint.driver == gpu.without_asking().driver != ""
 
 
 def test_every_model_is_exported_loaded_and_judged_on_the_gpu(run: Run) -> None:

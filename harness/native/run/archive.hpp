@@ -60,6 +60,14 @@ class ArchiveModule final : public ServedModule {
     throw PythonError("AttributeError", "'RecursiveScriptModule' object has no attribute '" + name + "'");
   }
 
+  BufferAddresses buffer_addresses() const override {
+    BufferAddresses found;
+    for (const auto& buffer : module_.named_buffers())
+      if (buffer.value.layout() == c10::kStrided && buffer.value.has_storage())
+        found[buffer.name] = buffer.value.storage().data();
+    return found;
+  }
+
  private:
   const torch::jit::Module module_;
 };

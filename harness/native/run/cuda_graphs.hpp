@@ -82,6 +82,19 @@ double timed_ms(Action&& action) {
   return static_cast<double>(end.ms_since(begin)) / kTimedCalls;
 }
 
+// Returns what a call did to these buffers, for the end of a message; nothing where there are none.
+inline std::string moved(const std::vector<std::string>& rebound) {
+  std::string names;
+  for (const std::string& name : rebound) (names += names.empty() ? "" : ", ") += name;
+  return names.empty() ? "" : ": the call bound " + names + " to other memory";
+}
+
+inline std::string json_list(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) json::append_string(all.empty() ? all : all += ',', word);
+  return "[" + all + "]";
+}
+
 // Captures on a stream and in a memory pool of the thread's own; the mark graph:MODEL holds what the Python worker's
 // holds. The graph is never destroyed: a server keeps its own.
 inline void capture(ServedModel& served, const std::string& mode, long warm_calls, EventLog& log, int thread) {
@@ -90,6 +103,7 @@ inline void capture(ServedModel& served, const std::string& mode, long warm_call
   at::cuda::CUDAGraph* graph = nullptr;  // made in the phase: whatever the device refuses is the model's failure
   auto& captured = *new c10::IValue;
   std::optional<c10::cuda::CUDAStream> stream;
+  std::vector<std::string> rebound;
   log.phase(wire::kCapture, place, [&] {
     if (!served.device().is_cuda()) throw PythonError("RuntimeError", "a graph cannot be captured on the CPU");
     graph = new at::cuda::CUDAGraph;
@@ -99,7 +113,12 @@ inline void capture(ServedModel& served, const std::string& mode, long warm_call
     // The graph reads these arguments whenever it is replayed.
     const auto& call = *new PreparedCall(served.prepare(set));
     served.synchronize();
+    const BufferAddresses before = served.buffer_addresses();
     captured = record(*graph, mode, call);
+    for (const auto& [name, address] : served.buffer_addresses()) {
+      const auto known = before.find(name);
+      if (known == before.end() || known->second != address) rebound.push_back(name);
+    }
   });
   log.phase(wire::kReplay, place, [&] {
     const c10::cuda::CUDAStreamGuard guard(*stream);
@@ -108,13 +127,15 @@ inline void capture(ServedModel& served, const std::string& mode, long warm_call
     graph->replay();
     served.synchronize();
     const auto difference = max_abs_difference(expected, captured);
-    if (!difference) throw PythonError("ReplayError", "the replay's answer has another structure");
-    if (std::isinf(*difference)) throw PythonError("ReplayError", "the replay is not finite where the plain call is");
+    if (!difference) throw PythonError("RuntimeError", "the replay has another structure than the plain call");
+    if (std::isinf(*difference))
+      throw PythonError("RuntimeError", "the replay is not finite where the plain call is" + moved(rebound));
     const PreparedCall again = served.prepare(set);
     json::Object data;
     data.text("mode", mode);
     data.number("max_abs_difference", *difference);
     data.number("scale", largest_magnitude(expected));
+    data.raw("rebound", json_list(rebound));
     data.number("call_ms", timed_ms([&] { PreparedCall(again).make(); }));
     data.number("replay_ms", timed_ms([&] { graph->replay(); }));
     log.mark(("graph:" + served.name()).c_str(), data.str());

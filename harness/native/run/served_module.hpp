@@ -3,6 +3,7 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,8 @@ class ServedMethod {
   virtual c10::IValue call(const c10::IValue& arguments) const = 0;
 };
 
+using BufferAddresses = std::map<std::string, const void*>;
+
 // A loaded model; copies of it are not made, whoever shares it holds the same.
 class ServedModule {
  public:
@@ -24,6 +27,9 @@ class ServedModule {
 
   // Returns the method; throws what Python would where there is none of that name.
   virtual std::shared_ptr<const ServedMethod> method(const std::string& name) const = 0;
+
+  // Returns where each buffer lies, by name: a call that binds one anew, instead of writing into it, moves it.
+  virtual BufferAddresses buffer_addresses() const { return {}; }
 };
 
 }  // namespace gate

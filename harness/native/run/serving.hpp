@@ -144,6 +144,8 @@ class ServedModel {
     return {method(named ? named->str() : "forward"), std::move(arguments)};
   }
 
+  BufferAddresses buffer_addresses() const { return module_->buffer_addresses(); }
+
   // Returns what a call did beside answering; nothing for a float64 run, whose inputs are not the recorded ones.
   SideEffects side_effects(const std::string& set, const PreparedCall& made, const c10::IValue& output) const {
     if (precision_) return {};

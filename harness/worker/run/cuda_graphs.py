@@ -29,7 +29,8 @@ def capture(served, mode, warm_calls, log, thread):
         served.synchronize()
         difference, scale = distance(expected, graph.answer)
         if math.isinf(difference):
-            raise RuntimeError("the replay is not finite where the plain call is")
+            moved = ": the call bound %s to other memory" % ", ".join(graph.rebound) if graph.rebound else ""
+            raise RuntimeError("the replay is not finite where the plain call is" + moved)
         again = prepared_call(served, set_name)
         log.mark(
             "graph:" + served.name,
@@ -37,6 +38,7 @@ def capture(served, mode, warm_calls, log, thread):
                 "mode": graph.mode,
                 "max_abs_difference": difference,
                 "scale": scale,
+                "rebound": graph.rebound,
                 "call_ms": timed(again, served.device),
                 "replay_ms": timed(graph.replay, served.device),
             },
@@ -46,14 +48,16 @@ def capture(served, mode, warm_calls, log, thread):
 class Captured:
     """A captured call: how to ``replay`` it in its ``stream``, where its ``answer`` lies, and what it reads.
 
-    ``mode`` is the one that it was captured in.
+    ``mode`` is the one that it was captured in. ``rebound`` are the buffers that the call bound to other memory: a
+    replay reads and writes what the capture had.
     """
 
-    def __init__(self, graph, stream, call, answer, mode):
+    def __init__(self, graph, stream, call, answer, *, mode, rebound):
         self.replay = graph.replay
         self.stream = stream
         self.answer = answer
         self.mode = mode
+        self.rebound = rebound
         self._call = call  # the graph reads its arguments whenever it is replayed
 
 
@@ -72,9 +76,12 @@ def captured(served, mode, warm_calls, set_name):
         served.synchronize()
     graph = served.device.graph()
     options = options_of(module.graph, mode)
+    before = served.buffer_addresses()
     with module.graph(graph, stream=stream, **options):
         answer = call()
-    return Captured(graph, stream, call, answer, options.get("capture_error_mode", "global"))
+    rebound = [name for name, address in served.buffer_addresses().items() if before.get(name) != address]
+    mode = options.get("capture_error_mode", "global")
+    return Captured(graph, stream, call, answer, mode=mode, rebound=rebound)
 
 
 def options_of(capture, mode):

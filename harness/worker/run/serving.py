@@ -132,6 +132,10 @@ class ServedModel:
         method = self._inputs[set_name].get("method", "forward")
         return self._module, "forward" if method == wire.WITH_HOOKS_METHOD else method
 
+    def buffer_addresses(self):
+        """Return where each buffer lies, by name: a call that binds one anew, instead of writing into it, moves it."""
+        return {name: storage_address(buffer) for name, buffer in self._module.named_buffers()}
+
     def method(self, set_name):
         return self._method(self._inputs[set_name].get("method", "forward"))
 

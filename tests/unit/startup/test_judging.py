@@ -446,6 +446,13 @@ def test_replay_that_answers_otherwise_fails(difference: float, scale: float) ->
     assert "relaxed mode" in found.findings[0].message
 
 
+def test_replay_of_a_model_that_binds_its_buffers_anew_is_said_to_go_on_with_the_memory_of_the_capture() -> None:
+    (finding,) = judged(initialization_result(graph={**replayed(0.5), "rebound": ["context", "state"]})).findings
+    assert "off by 0.5 of 2; its call binds `context`, `state` anew" in finding.message
+    (finding,) = judged(initialization_result(graph={**replayed(0.5), "rebound": []})).findings
+    assert finding.message.endswith("off by 0.5 of 2")
+
+
 @pytest.mark.parametrize(("before", "status"), [(0.0, Status.FAIL), (0.4, Status.SAME_FAIL)])
 def test_replay_that_was_off_before_the_upgrade_too_is_no_regression(before: float, status: Status) -> None:
     found = judged(initialization_result(graph=replayed(0.5)), initialization_result(graph=replayed(before)))
