@@ -91,7 +91,6 @@ def read_store(
 
     Raises:
         SelectionError: it cannot be listed, or holds no artifact.
-        ConfigError: an artifact has requests in two files.
         EnvironmentUnavailable: reading what it holds needs a package that is not installed.
     """
     progress.stage(f"list {store.name}")
@@ -194,10 +193,12 @@ def _found(store: Store, listed: Mapping[str, Listed]) -> Iterator[Found]:
             continue
         if item.link is Link.AGAIN:
             yield Found(path=path, unjudged="is a link to a folder above it, or below another link: not followed")
+        elif item.link is Link.SHUT:
+            yield Found(path=path, left_out="is a folder that cannot be listed: what it holds is not known")
         elif torchserve.is_archive(path):
             yield from _of_torchserve(store, listed, path)
         elif item.link is Link.OUT or PurePosixPath(path).suffix.lower() in SUFFIXES:
-            yield Found(path=path, serving=Serving(inputs=_requests_beside(path, listed)))
+            yield _with_requests(Found(path=path), listed)
 
 
 def _is_plain(path: str) -> bool:
@@ -205,12 +206,13 @@ def _is_plain(path: str) -> bool:
     return all(part not in ("", ".", "..") for part in path.split("/"))
 
 
-def _requests_beside(path: str, listed: Mapping[str, Listed]) -> str:
-    stem = path.removesuffix(PurePosixPath(path).suffix)
+def _with_requests(found: Found, listed: Mapping[str, Listed]) -> Found:
+    """Return an artifact with the requests that lie beside it."""
+    stem = found.path.removesuffix(PurePosixPath(found.path).suffix)
     there = [name for suffix in REQUEST_SUFFIXES if (name := f"{stem}{REQUESTS}{suffix}") in listed]
     if len(there) > 1:
-        raise ConfigError(f"{path}: its requests are in two files, {there[0]} and {there[1]}", "keep one of them")
-    return there[0] if there else ""
+        return replace(found, left_out=f"has requests in two files, {there[0]} and {there[1]}: keep one of them")
+    return replace(found, serving=Serving(inputs=there[0])) if there else found
 
 
 def _of_triton(

@@ -22,7 +22,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from harness.domain.text import first_few
 from harness.errors import ConfigError, EnvironmentUnavailable, SelectionError
 from harness.models.files import leads_out
 from harness.store.codec import draft_of
@@ -58,6 +57,8 @@ LISTING_BYTES = 64 << 20
 MOST_DEEP, MOST_FILES = 32, 1_000_000
 STALLED_S, LEAST_BYTES_PER_S = 60.0, 1 << 10
 """A server that is slower than this, after that time, does not answer."""
+UNANSWERED_S = 1.5 * STALLED_S
+"""For one read of HTTP: aiohttp 3.14.5 has waited without end where a server broke off, whatever its own timeouts."""
 CACHED = re.compile(r"[0-9a-f]{32}(\.[A-Za-z0-9]{1,16})?")
 """How a file of the cache is called: nothing else there is ours."""
 SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,16}")
@@ -74,14 +75,16 @@ class SourceFault(Exception):
 
 
 class Link(StrEnum):
-    """What a listed path is, if it is a link to a folder that is not followed.
+    """What a listed path is, if it is a folder that is not looked into.
 
-    ``OUT``: it leads out of the store. ``AGAIN``: to a folder above it, or it lies below another link.
+    ``OUT``: a link that leads out of the store. ``AGAIN``: to a folder above it, or it lies below another link.
+    ``SHUT``: no link, but a folder that this user may not list.
     """
 
     NO = ""
     OUT = "out"
     AGAIN = "again"
+    SHUT = "shut"
 
 
 class Listed(NamedTuple):
@@ -198,15 +201,16 @@ class FolderStore:
         return tuple(sorted(self._walked()))
 
     def _walked(self) -> Iterator[Listed]:
-        refused: list[str] = []
         root = os.path.realpath(self._folder)
         waiting = [(self._folder, False)]
         while waiting:
             folder, is_below_link = waiting.pop()
             try:
                 entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-            except OSError:
-                refused.append(str(folder))
+            except OSError as error:
+                if folder == self._folder:
+                    raise SourceFault("spurious-forbidden", error.strerror or str(error)) from None
+                yield Listed(self._path_of(folder), 0, link=Link.SHUT)
                 continue
             for entry in entries:
                 path, is_link = Path(entry.path), entry.is_symlink()
@@ -220,8 +224,6 @@ class FolderStore:
                     yield Listed(self._path_of(path), 0, link=Link.AGAIN)
                 else:
                     waiting.append((path, is_below_link or is_link))
-        if refused:
-            raise SourceFault("spurious-forbidden", f"{first_few(sorted(refused), 3)}: cannot be listed")
 
     def _file(self, path: Path) -> Listed:
         try:
@@ -394,7 +396,8 @@ class RemoteStore:
                 target.truncate(0)  # it begins anew
                 begin = 0
             came, since_s = begin, time.monotonic()
-            while chunk := source.read(CHUNK_BYTES):
+            bound = {"timeout": UNANSWERED_S} if self._is_http else {}
+            while chunk := source.read(CHUNK_BYTES, **bound):
                 came += len(chunk)
                 if came > limit_bytes:
                     raise SourceFault("spurious-disk", self._too_large(address, limit_bytes))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain.fleet import FleetArtifact, StoreKind
-from harness.errors import ConfigError, EnvironmentUnavailable, SelectionError
+from harness.errors import EnvironmentUnavailable, SelectionError
 from harness.fleet.stores import torchserve
 from harness.models.owners import FleetManifest, read_fleet_manifest
 from harness.fleet.stores.reading import ReadStore, read_store
@@ -403,11 +403,28 @@ def test_a_name_that_no_plan_could_hold_is_a_row(store: Path) -> None:
     assert all("rename it" in item.left_out for item in read(store).artifacts)
 
 
-def test_requests_in_two_files_are_refused(store: Path) -> None:
-    for name in ("a.pt", "a.inputs.npz", "a.inputs.py"):
+def test_requests_in_two_files_are_the_row_of_their_artifact(store: Path) -> None:
+    for name in ("a.pt", "a.inputs.npz", "a.inputs.py", "b.pt"):
         write(store, name, torchscript())
-    with pytest.raises(ConfigError, match="two files"):
-        read(store)
+    first, second = read(store).artifacts
+    assert "in two files, a.inputs.npz and a.inputs.py: keep one" in first.left_out
+    assert (second.path, second.left_out) == ("b.pt", "")
+
+
+def test_a_folder_that_may_not_be_listed_is_a_row(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.pt", "closed/b.pt"):
+        write(store, name, torchscript())
+    listing = os.scandir
+
+    def scandir(folder: Path) -> object:  # for root every folder is open
+        if folder == store / "closed":
+            raise PermissionError(13, "Permission denied")
+        return listing(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    first, closed = read(store).artifacts
+    assert (first.path, first.left_out) == ("a.pt", "")
+    assert (closed.path, closed.left_out) == ("closed", "is a folder that cannot be listed: what it holds is not known")
 
 
 def test_a_store_without_artifacts_is_refused(store: Path) -> None:

@@ -1,5 +1,6 @@
 """A store behind a web server, on loopback: what was replaced is fetched anew, and nothing is fetched without a bound."""
 
+import asyncio
 import email.utils
 import hashlib
 import http.server
@@ -8,13 +9,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.fleet.stores import sources
 from harness.fleet.stores.sources import Listed, RemoteStore, SourceFault, open_store
 
-pytest.importorskip("aiohttp", reason="fsspec reaches http:// with aiohttp")
+aiohttp = pytest.importorskip("aiohttp", reason="fsspec reaches http:// with aiohttp")
 LONG_AGO = time.time() - 10 * 86400.0
 
 
@@ -175,11 +177,30 @@ def test_a_store_that_is_read_twice_in_one_command_is_fetched_once(
     assert len(fetched) == 1
 
 
+def test_a_read_that_never_comes_back_is_made_again(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "UNANSWERED_S", 0.2)
+    read = aiohttp.StreamReader.read
+    asked: list[int] = []
+
+    async def first_never(self: Any, n: int = -1) -> Any:
+        asked.append(n)
+        if n == sources.CHUNK_BYTES and asked.count(n) == 1:
+            await asyncio.sleep(3600)
+        return await read(self, n)
+
+    monkeypatch.setattr(aiohttp.StreamReader, "read", first_never)
+    assert content(site, tmp_path, "b.pt") == b"b"
+    assert asked.count(sources.CHUNK_BYTES) > 2
+
+
 @pytest.mark.parametrize("ranges", [True, False])
 @pytest.mark.parametrize("says", [("etag", "length"), ("etag",), ()], ids="-".join)
 def test_what_breaks_off_goes_on_where_the_server_can_and_begins_anew_where_not(
-    site: Site, tmp_path: Path, says: tuple[str, ...], ranges: bool
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: tuple[str, ...], ranges: bool
 ) -> None:
+    monkeypatch.setattr(sources, "UNANSWERED_S", 5.0)
     site.says, site.ranges, site.breaks = says, ranges, 2
     data = bytes(range(256)) * 500
     site.replace("ads/a.pt", data)
