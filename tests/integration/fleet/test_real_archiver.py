@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.fleet import FleetPlan
+from harness.domain.fleet import Examination, FleetPlan
 from harness.environments.installer import find_uv
 from harness.store.json import from_json
 from tests.corpus.keeping import unpacked
@@ -61,4 +61,10 @@ def test_each_format_of_the_archiver_is_an_artifact(
     plan = from_json((tmp_path / "fleet" / "plan.json").read_bytes(), FleetPlan)
     judged = [artifact for artifact in plan.artifacts if not artifact.left_out]
     assert len(judged) == len(ARCHIVED) * len(FORMATS), done.stdout
-    assert len({artifact.key for artifact in judged}) == len(ARCHIVED)  # the same program in each of the formats
+    whole = [artifact for artifact in judged if artifact.examination is Examination.FULL]
+    # Each program once, as the folder has it: only there do its requests lie beside it.
+    assert {artifact.program for artifact in whole} == {artifact.program for artifact in judged}
+    assert [artifact.path.partition("/")[0] for artifact in whole] == [
+        f"{model}_no_archive" for model in sorted(ARCHIVED)
+    ]
+    assert all(artifact.serving.inputs for artifact in whole)
