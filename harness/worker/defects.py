@@ -9,6 +9,7 @@ lets go of it last needs the GIL. In the C++ worker, ``harness/native/defects.hp
 
 import ctypes
 import signal
+import threading
 
 import torch
 
@@ -18,19 +19,21 @@ NAMESPACE = "gatedefect"
 NOWHERE = 2**55
 
 _registered = []  # a Library takes its operators away when it is collected
+_lock = threading.Lock()
 
 
 def register():
-    """Define the operators in this process, once."""
-    if torch._C._jit_get_schemas_for_operator(NAMESPACE + "::dies"):
-        return
-    library = torch.library.Library(NAMESPACE, "DEF")
-    library.define("dies(Tensor x, str how) -> Tensor")
-    library.define("owned_by_python(Tensor x) -> Tensor")
-    # A device of its own has no kernels of Autograd.
-    library.impl("dies", dies, "CompositeImplicitAutograd")
-    library.impl("owned_by_python", torch.clone, "CompositeImplicitAutograd")
-    _registered.append(library)
+    """Define the operators in this process, once, whichever threads ask."""
+    with _lock:
+        if _registered:
+            return
+        library = torch.library.Library(NAMESPACE, "DEF")
+        library.define("dies(Tensor x, str how) -> Tensor")
+        library.define("owned_by_python(Tensor x) -> Tensor")
+        # A device of its own has no kernels of Autograd.
+        library.impl("dies", dies, "CompositeImplicitAutograd")
+        library.impl("owned_by_python", torch.clone, "CompositeImplicitAutograd")
+        _registered.append(library)
 
 
 def register_for(operators):
