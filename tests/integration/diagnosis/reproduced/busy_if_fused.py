@@ -14,7 +14,8 @@ PROFILE = {"intra_op_threads": 1, "inter_op_threads": 1, "env": {}, "numerics": 
 def busy_if_fused(x):
     """Is ``BusyIfFused`` of ``fixtures/planted/fused.py`` as a function."""
     turn = 0
-    if bool((torch.frac(-torch.abs(x)) > 0.0).any()):
+    part = torch.frac(-torch.abs(x))
+    if bool((part > 0.0).any()):
         while turn >= 0:
             turn += 1
     return torch.relu(x) + 0.0 * float(turn)
