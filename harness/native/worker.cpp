@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "defects.hpp"
 #include "lifecycle.hpp"
 
 int main(int count, char** arguments) {

@@ -1,11 +1,15 @@
-"""An operator library of our own that ends the process, for planted artifacts: none of them needs a bug of torch.
+"""An operator library of our own for planted artifacts that end the process or hang: none needs a bug of torch.
 
 ``gatedefect::dies(Tensor x, str how) -> Tensor`` ends it by the signal that native code ends by: ``how`` is
 ``"wild_read"`` (SIGSEGV) or ``"divides"`` (SIGFPE). For any other it answers ``x``.
+
+``gatedefect::owned_by_python(Tensor x) -> Tensor`` answers it as a tensor with an object of Python that C++ keeps: who
+lets go of it last needs the GIL. In the C++ worker, ``harness/native/defects.hpp``, nobody has one.
 """
 
 import ctypes
 import signal
+import threading
 
 import torch
 
@@ -15,20 +19,25 @@ NAMESPACE = "gatedefect"
 NOWHERE = 2**55
 
 _registered = []  # a Library takes its operators away when it is collected
+_lock = threading.Lock()
 
 
 def register():
-    """Define the operator in this process, once."""
-    if torch._C._jit_get_schemas_for_operator(NAMESPACE + "::dies"):
-        return
-    library = torch.library.Library(NAMESPACE, "DEF")
-    library.define("dies(Tensor x, str how) -> Tensor")
-    library.impl("dies", dies, "CompositeImplicitAutograd")  # a device of its own has no kernels of Autograd
-    _registered.append(library)
+    """Define the operators in this process, once, whichever threads ask."""
+    with _lock:
+        if _registered:
+            return
+        library = torch.library.Library(NAMESPACE, "DEF")
+        library.define("dies(Tensor x, str how) -> Tensor")
+        library.define("owned_by_python(Tensor x) -> Tensor")
+        # A device of its own has no kernels of Autograd.
+        library.impl("dies", dies, "CompositeImplicitAutograd")
+        library.impl("owned_by_python", torch.clone, "CompositeImplicitAutograd")
+        _registered.append(library)
 
 
 def register_for(operators):
-    """Define it where one of these operators, ``name.overload``, is of this library."""
+    """Define them where one of these operators, ``name.overload``, is of this library."""
     if any(name.startswith(NAMESPACE + "::") for name in operators):
         register()
 

@@ -12,13 +12,14 @@ import typing
 
 import torch
 
-from gate_worker import libraries, wire
+from gate_worker import defects, libraries, wire
 
 CUSTOM = re.compile(r"__torch__\.torch\.classes\.([\w.]+)")
 
 
 def registry(request, run_dir, log):
     libraries.load(request.get("libraries") or (), log)
+    defects.register()  # workers have them wherever an artifact does
     schemas = all_schemas()  # before torch.export is imported, which registers more
     found = {
         "torch": torch.__version__,

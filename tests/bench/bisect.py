@@ -156,7 +156,7 @@ def main(names: Sequence[str] = ()) -> int:
         twins = [item for timed in (False, True) for item in _searched(cases, timed, pythons, folder, defective=False)]
         bars = [*_corpus_bars(searched, twins)]
         if not names:
-            bars += [_builds(), _thousand_nodes(pythons, folder / "numeric"), _natural_hang(pythons, folder / "hang")]
+            bars += [_builds(), _thousand_nodes(pythons, folder / "numeric"), _fused_hang(pythons, folder / "hang")]
     for bar in bars:
         print(f"{bar.what:62} {bar.value:44} {'met' if bar.met else 'MISSED'}")
     print(f"in all {time.monotonic() - begin:.0f} s")
@@ -254,10 +254,10 @@ def _thousand_nodes(pythons: tuple[str, str], folder: Path) -> Bar:
     )
 
 
-def _natural_hang(pythons: tuple[str, str], folder: Path) -> Bar:
-    """A model that hangs in the second call once CPU fusion is on (docs/evidence.md#natural-hang)."""
+def _fused_hang(pythons: tuple[str, str], folder: Path) -> Bar:
+    """A model that hangs in the second call once CPU fusion is on."""
     fixtures = str(PROJECT / "tests" / "integration" / "startup" / "hangs")
-    model = ("--model", "runaway_fusion", "--new-profile", "cpu_fusion")
+    model = ("--model", "busy_if_fused", "--new-profile", "cpu_fusion")
     found, seconds = _bisect(pythons, folder, "--fixtures", fixtures, *model)
     reduction = found.reduction
     culprits = reduction.culprits if reduction is not None else ()
@@ -266,7 +266,7 @@ def _natural_hang(pythons: tuple[str, str], folder: Path) -> Bar:
     cures = sum(cure.cures and bool(cure.prices) for cure in found.cures)
     rewrites = sum(rewritten.cures and rewritten.loads_in_old for rewritten in found.rewrites)
     return Bar(
-        "natural hang: minimal graph, switches, rewrite within 180 s",
+        "hang once fused: minimal graph, switches, rewrite within 180 s",
         f"{smallest} of {nodes} nodes, {cures} cures priced, {rewrites} rewrites, {seconds:.0f} s",
         0 < smallest < nodes and cures > 0 and rewrites > 0 and seconds <= 180,
     )

@@ -25,7 +25,7 @@ from harness.store import probe_files
 from harness.worker import wire
 from tests.integration.servers import answered, launcher, planned, provisioned
 
-CONCURRENCY, BREAKS = "tests/integration/startup/concurrency", "fixtures/breaks"
+CONCURRENCY = "tests/integration/startup/concurrency"
 BOTH = ("libtorch", "python")
 HANG_WITHIN_S = 5.0
 
@@ -57,7 +57,7 @@ class Case:
     """A planted case of a scenario, and the twin that comes through: another model, or the same with a cure.
 
     Attributes:
-        shows: whether a process shows what is planted; ``only``: the release that has it, empty for all.
+        shows: whether a process shows what is planted.
         profile: what differs from the configured serving profile.
     """
 
@@ -68,10 +68,9 @@ class Case:
     workers: Sequence[str] = BOTH
     cure: tuple[Setting, ...] = ()
     profile: Mapping[str, object] = field(default_factory=dict)
-    only: str = ""
 
 
-INFERENCE = {"switches": {"inference_mode": True}}  # what "worn_out" waits for
+INFERENCE = {"switches": {"inference_mode": True}}  # what "worn_out" and the cascade wait for
 JOINED = (MITIGATIONS["join threads before exit"],)
 CASES = (
     Case("exit", "straight", "straight", _ends(Outcome.CRASH, wire.EXIT), cure=JOINED),
@@ -83,7 +82,7 @@ CASES = (
         "speculative_cascade_in_line",
         _ends(Outcome.HANG, wire.LOAD),
         workers=("python",),
-        only="2.15.0",
+        profile=INFERENCE,
     ),
     Case("rolling", "worn_out", "worn_never", _ends(Outcome.CRASH), profile=INFERENCE),
     Case("thread_per_request", "worn_out", "worn_never", _ends(Outcome.CRASH, wire.SERVE), profile=INFERENCE),
@@ -111,7 +110,7 @@ def main(times: int, releases: Sequence[str], only: Sequence[str]) -> int:
 
 def _plan(folder: str, releases: Sequence[str], cases: Sequence[Case]) -> Plan:
     old, new = releases
-    plan = planned(Path(folder), CONCURRENCY, also=(BREAKS,), overrides={"old": old, "new": new})
+    plan = planned(Path(folder), CONCURRENCY, overrides={"old": old, "new": new})
     wanted = {name for case in cases for name in (case.model, case.twin)}
     return replace(plan, models=tuple(model for model in plan.models if model.name in wanted))
 
@@ -125,7 +124,6 @@ def _rows(case: Case, facts: WithWorker, effects: Effects, times: int) -> Iterat
 def _row(case: Case, facts: WithWorker, effects: Effects, side: str, times: int) -> bool:
     """Print how often the case ended as planted and its twin well, in one release; return whether always."""
     release = effects.environments[side].name
-    has_it = case.only in release
     planted = launcher(case.scenario, facts, effects, side=side, **case.profile)
     healthy = replace(planted, settings=case.cure)
     shown = well = 0
@@ -134,13 +132,13 @@ def _row(case: Case, facts: WithWorker, effects: Effects, side: str, times: int)
         probe = planted.probe([case.model], number)
         if probe.outcome is Outcome.HANG:
             after_s.append(_since_last_event_s(probe))
-        shown += case.shows(probe) if has_it else probe.outcome is Outcome.COMPLETED
+        shown += case.shows(probe)
         twin = healthy.probe([case.twin], 1000 + number)
         well += twin.outcome is Outcome.COMPLETED and not case.shows(twin)
     hang = f"{max(after_s):.1f} s" if len(after_s) > 1 else ""
-    share = f"{shown} of {times}" if has_it else f"(clean {shown} of {times})"
+    share, twin_share = f"{shown} of {times}", f"{well} of {times}"
     print(
-        f"{case.scenario:22}{facts.worker:10}{release:14}{share:18}{f'{well} of {times}':12}{hang:>15}".rstrip(),
+        f"{case.scenario:22}{facts.worker:10}{release:14}{share:18}{twin_share:12}{hang:>15}".rstrip(),
         flush=True,
     )
     return shown == well == times and max(after_s) <= HANG_WITHIN_S

@@ -74,20 +74,17 @@ class Restored(torch.nn.Module):
         return x
 
 
-class Rotations(torch.nn.Module):
-    """Each step doubles the expression that the fuser writes out."""
+class Chain(torch.nn.Module):
+    """Elementwise steps, one after the other."""
 
-    def __init__(self, repeats):
+    def __init__(self, steps: int):
         super().__init__()
-        self.repeats = repeats
+        self.steps = steps
 
-    def forward(self, x, y):
-        a = x + y
-        for _ in range(self.repeats):
-            x = torch.cos(a)
-            y = torch.sin(a)
-            a = x + y
-        return a
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(self.steps):
+            x = torch.cos(x)
+        return x
 
 
 class Successor(torch.nn.Module):
@@ -375,7 +372,7 @@ def sleep():
     time.sleep(300)
 
 
-# -- switches, the natural hang, archives ------------------------------------------------------------------------------
+# -- switches, fused programs, archives ----------------------------------------------------------------------------------
 
 SWITCHES = (
     ("_jit_set_profiling_mode", None),
@@ -419,33 +416,37 @@ CURES = {
 
 
 def fused_calls(fusion, *steps):
-    """Return the milliseconds of CPU of the slowest of four calls of programs that fusion makes slow to compile."""
+    """Return the milliseconds of CPU of the slowest of four calls of programs of so many steps."""
     torch.set_num_threads(1)
     torch._C._jit_set_te_must_use_llvm_cpu(False)
     torch._C._jit_override_can_fuse_on_cpu(fusion == "on")
     slowest_ms = {}
     for text in steps:
-        traced = torch.jit.trace(Rotations(int(text)), (torch.randn(13), torch.randn(13)))
+        x = torch.randn(256, 256)
+        traced = torch.jit.trace(Chain(int(text)), (x,))
         times = []
         for _ in range(4):
             begin = time.process_time()
-            traced(torch.randn(13), torch.randn(13))
+            traced(x)
             times.append(time.process_time() - begin)
         slowest_ms[text] = 1e3 * max(times)
     return slowest_ms
 
 
-def hang(cure, repeats):
-    """Print each call that returns of a program whose fusion never ends, after a line when it is ready."""
+def hang(cure):
+    """Print each call that returns of a program that never ends where it is fused, after a line when it is ready."""
+    sys.path.insert(0, PROJECT)
+    from fixtures.planted.fused import ENDLESS, BusyIfFused
+
     torch._C._jit_override_can_fuse_on_cpu(True)
     torch._C._jit_set_te_must_use_llvm_cpu(False)
-    inputs = torch.randn(13), torch.randn(13)
-    archive = saved(torch.jit.trace(Rotations(int(repeats)), inputs))
+    x = torch.randn(13)
+    archive = saved(torch.jit.script(BusyIfFused(ENDLESS)))
     CURES[cure]()
     module = loaded(archive)
     print("ready", flush=True)
     for _ in range(4):
-        print(json.dumps(seconds(lambda: module(*inputs))), flush=True)
+        print(json.dumps(seconds(lambda: module(x))), flush=True)
     os._exit(0)
 
 

@@ -112,7 +112,7 @@ COLUMNS: Mapping[str, Columns] = {
     },
     "first-calls": {"": lambda row: SHAPES[row["what"]], "call": key("call"), **EACH},
     "slower-first-calls": {
-        "doublings": key("steps"),
+        "steps": key("steps"),
         "slowest call in the old release": lambda row: f"{row['old_ms']:.3g} ms in {row['old']}",
         "in the new one, fused": lambda row: f"{row['new_ms']:.4g} ms in {row['new']}",
         "times as long": lambda row: f"{row['new_ms'] / row['old_ms']:.0f}",

@@ -37,11 +37,13 @@ def planned(
     *,
     scenarios: Sequence[str] = (),
     also: Sequence[str | Path] = (),
+    libraries: Sequence[str] = (),
     overrides: Mapping[str, object] = MappingProxyType({}),
 ) -> Plan:
     """Return the plan of a run without planted defects; ``also`` are folders of models that are in no server group."""
     given = {"fixtures": str(fixtures), "latency": "off", **overrides}
-    plan = make_plan(Options(project=PROJECT, overrides=given, scenarios=scenarios, out=str(out)))
+    options = Options(project=PROJECT, overrides=given, scenarios=scenarios, libraries=libraries, out=str(out))
+    plan = make_plan(options)
     more = tuple(model for folder in also for model in fixture_folders.read_fixtures(PROJECT / folder))
     return replace(plan, planted_defects=(), models=(*plan.models, *more))
 

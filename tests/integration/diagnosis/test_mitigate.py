@@ -1,4 +1,4 @@
-"""Settings cure what they can, and nothing else: a real runaway fusion, and operators spoilt in the new release."""
+"""Settings cure what they can, and nothing else: one that hangs where it is fused, and operators spoilt in the new release."""
 
 import sys
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from tests.programs.cli import finish, started
 pytestmark = pytest.mark.integration
 
 CURING = Path(__file__).with_name("curing")
-ALONE = ("runaway", "needs_two", "wrong", "healthy")
+ALONE = ("fused", "needs_two", "wrong", "healthy")
 JIT = tuple(setting.name for setting in JIT_SWITCHES)
 # Every setting is tried in the table's own test; here there are fewer, and fewest where pairs of them are tried.
 OTHERS = ("inference mode", "wide inter-op pool", "oneDNN off", "deterministic")
@@ -62,17 +62,17 @@ def test_settings_that_cure_are_found_and_no_others(
 ) -> None:
     monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in TABLE})
     with ready(old_python, new_python, tmp_path, *ALONE) as (facts, effects):
-        quick = {name: search(name, facts, effects, everything=False) for name in ALONE if name != "runaway"}
-        found = {"runaway": search("runaway", facts, effects)}
+        quick = {name: search(name, facts, effects, everything=False) for name in ALONE if name != "fused"}
+        found = {"fused": search("fused", facts, effects)}
         monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in PAIRED})
-        found |= {name: search(name, facts, effects) for name in ALONE if name != "runaway"}
+        found |= {name: search(name, facts, effects) for name in ALONE if name != "fused"}
 
-        runaway = found["runaway"]
-        assert sorted(curing(runaway)) == sorted((name,) for name in JIT)
-        assert {one.note for one in runaway.cures if not one.cures} == {"still hang"}
-        assert {one.name for one in runaway.cures if not one.cures} == set(TABLE) - set(JIT)
-        assert all(one.repeats == 3 for one in runaway.cures if one.cures)  # it hangs in 3 of 3
-        assert [TRITON in cures_by_name(runaway)[name].paste for name in ("profiling off", "fusion depth 0")] == [
+        fused = found["fused"]
+        assert sorted(curing(fused)) == sorted((name,) for name in JIT)
+        assert {one.note for one in fused.cures if not one.cures} == {"still hang"}
+        assert {one.name for one in fused.cures if not one.cures} == set(TABLE) - set(JIT)
+        assert all(one.repeats == 3 for one in fused.cures if one.cures)  # it hangs in 3 of 3
+        assert [TRITON in cures_by_name(fused)[name].paste for name in ("profiling off", "fusion depth 0")] == [
             True,
             False,
         ]
@@ -97,7 +97,7 @@ def test_settings_that_cure_are_found_and_no_others(
         assert not bill.problem
         assert [price.quantity for price in bill.prices] == [name for name in PRICED if name != "device_memory"]
         assert all(price.to_old is not None and price.to_new is not None for price in bill.prices)
-        (bill,) = bills("runaway", [[MITIGATIONS["fuser off"]]], facts, effects, budget=budget)
+        (bill,) = bills("fused", [[MITIGATIONS["fuser off"]]], facts, effects, budget=budget)
         assert {price.quantity: price.to_new for price in bill.prices}["steady"] is None
 
 

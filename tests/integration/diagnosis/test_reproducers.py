@@ -119,7 +119,7 @@ def test_reproducers_run_in_every_release(release: str, old_python: str, tmp_pat
     assert exercised(python, tmp_path) == "exercised\n"
     folder = tmp_path / "hang"
     folder.mkdir()
-    subprocess.run([old_python, str(MODELS / "natural_hang.py"), str(folder)], timeout=120, check=True)
+    subprocess.run([old_python, str(MODELS / "busy_if_fused.py"), str(folder)], timeout=120, check=True)
     (folder / "reproduce.py").write_text(script_of("program"))
     codes = [
         subprocess.run([python, str(folder / "reproduce.py"), *arguments], timeout=300, check=False).returncode

@@ -105,8 +105,8 @@ def a_rule_that_does_not_fit_makes_no_archive(facts: Attributed, effects: Effect
 
 
 def fences_cure_a_fused_program_that_hangs(facts: Attributed, effects: Effects) -> None:
-    fused = [node for node in nodes_of("rotations", facts, effects) if node.kind.startswith("aten::")]
-    best, *others = rewrite("rotations", [fused], facts, effects, repeats=2)
+    fused = [node for node in nodes_of("fused", facts, effects) if node.kind.startswith("aten::")]
+    best, *others = rewrite("fused", [fused], facts, effects, repeats=2)
     assert (best.rule, best.cures, best.loads_in_old, best.repeats) == ("fence", True, True, 2)
     assert best.steady is None  # this run times nothing
     assert all(item.rank >= best.rank for item in others if item.cures)

@@ -71,8 +71,7 @@ def test_the_gate_reports_genuine_breaks(exporter: str, loader: str, timed: bool
     models = PAIRS[exporter, loader, timed]
     expression = " or ".join(model.name for model in models)
     sides = ("--old", exporter, "--new", loader, "--fixtures", "fixtures/breaks", "-k", expression)
-    concurrent = any(_mark(model).expect == "hang" for model in models)
-    scenarios = () if timed or concurrent else ("--scenario", "alone")
+    scenarios = () if timed else ("--scenario", "alone")
     run = compat(tmp_path, *sides, "--latency", "quick" if timed else "off", *scenarios, all_planted=timed)
     assert run.code == 1, run.out
     assert run.report.judgement.decision is Decision.BLOCKED
@@ -86,31 +85,6 @@ def test_the_gate_reports_genuine_breaks(exporter: str, loader: str, timed: bool
     told = [model for cause in run.report.causes for model in cause.models]
     assert sorted(told) == sorted(model.name for model in models)
     assert run.report.direction == _mark(models[0]).direction
-
-
-@pytest.mark.slow
-def test_deadlock_of_a_python_server_is_a_regression_with_its_meaning_and_its_cure(tmp_path: Path) -> None:
-    words = ("--fixtures", "fixtures/breaks", "-k", "speculative_cascade", "--latency", "off")
-    run = compat(tmp_path, "--old", "2.6.0", "--new", "2.15.0", *words)
-    assert run.code == 1, run.out
-    assert run.row("speculative_cascade_in_line").status is Status.PASS
-    cells = {cell.scenario: cell for cell in run.row("speculative_cascade").cells}
-    assert cells["while_serving"].status is Status.PASS, "a C++ process has no GIL"
-    kept = cells["python_keeping"]
-    assert (kept.status, kept.failed_rounds, kept.rounds) == (Status.FAIL, 1, 1)
-    (hang,) = kept.findings
-    assert (hang.kind, hang.where) == ("hang", "load")
-    story = defaultdict(list)
-    for label, text in hang.story:
-        story[label].append(text)
-    assert story["meaning"][0].startswith("torch.jit.load holds Python's global lock (GIL)")
-    load, pool = story["frames"][:2]
-    assert "ObjLoaderFunc" in load and pool.startswith("PTThreadPool") and "decref" in pool
-    (before,) = [item.old for item in run.report.scenarios if item.scenario == "python_keeping"]
-    assert before is not None and (before.failed, before.rounds) == (0, 1)
-    cure = run.row("speculative_cascade").mitigations[0]
-    assert (cure.name, cure.cures, cure.note) == ("wide inter-op pool", True, "")
-    assert run.report.judgement.decision is Decision.OK_WITH_MITIGATION
 
 
 @pytest.mark.slow

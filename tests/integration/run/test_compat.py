@@ -251,9 +251,9 @@ def probes_of(model: str, run: Run) -> list[ProbeResult]:
 
 @pytest.mark.timed
 def test_a_hang_in_warm_up_is_proven_named_and_cured_by_a_switch(tmp_path: Path) -> None:
-    words = ("--fixtures", HANGS, "--new-profile", "cpu_fusion", "--deadline", "4", "-k", "runaway")
+    words = ("--fixtures", HANGS, "--new-profile", "cpu_fusion", "--deadline", "4", "-k", "busy_if_fused")
     run = compat(tmp_path, *words, all_planted=False)
-    row = run.row("runaway_fusion")
+    row = run.row("busy_if_fused")
     assert run.report.judgement.decision is Decision.OK_WITH_MITIGATION, run.out
     assert run.code == 1
     assert row.status is Status.FAIL
@@ -279,7 +279,7 @@ def test_an_accepted_mitigation_is_applied_and_exits_with_0(tmp_path: Path) -> N
     run = finished(done, tmp_path / "runs")
     assert run.code == 0, run.out
     assert run.report.judgement.decision is Decision.OK_WITH_MITIGATION
-    assert run.row("runaway_fusion").status is Status.PASS
+    assert run.row("busy_if_fused").status is Status.PASS
 
 
 def _project_with_a_break(folder: Path, name: str) -> Path:

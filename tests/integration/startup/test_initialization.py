@@ -1,5 +1,6 @@
 """Planted defects of concurrent initialization, each with a healthy twin, on two real releases and the C++ worker."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,12 +27,13 @@ from harness.startup.native import build_workers
 from harness.startup.readiness import init_s, own_s
 from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS
 from tests.integration.gate import Run, compat, harness
+from tests.integration.models.libraries.building import library_for, libtorch_of
 from tests.integration.servers import answered, cell, decided, judged, launcher, planned, provisioned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
 CONCURRENCY = "tests/integration/startup/concurrency"
-HANGS = "tests/integration/startup/hangs"
+FUSING = Path(__file__).with_name("fusing")
 SIDES = {"profile": "wide_inter_op", "new_profile": "inference_mode"}
 CPU_FUSION = {"cpu_fusion": True}
 # What either worker can bring up on a CPU.
@@ -46,11 +48,13 @@ Known = tuple[Judged, Effects]
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
+def known(tmp_path_factory: pytest.TempPathFactory, old_python: str, new_python: str) -> Iterator[Known]:
     """All planted defects and their twins brought up in three scenarios, and what may be asked after that."""
     out = tmp_path_factory.mktemp("initialization")
     scenarios = ("alone", "shared", "while_serving", "inter_op")
-    plan = planned(out, CONCURRENCY, scenarios=scenarios, also=(HANGS,), overrides=SIDES)
+    libraries = [library_for(libtorch_of(python), FUSING / "fusing.cpp") for python in (old_python, new_python)]
+    named = [f"{side}={path}" for side, path in zip(("old", "new"), libraries, strict=True)]
+    plan = planned(out, CONCURRENCY, scenarios=scenarios, also=(FUSING,), overrides=SIDES, libraries=named)
     plan = replace(plan, groups={name: plan.groups[name] for name in ("pool", "state", "crash")})
     with provisioned(out, plan) as (first, effects):
         yield judged(build_workers(probe_alone(answered(first, effects), effects), effects), effects), effects
@@ -147,8 +151,10 @@ def test_crash_of_one_thread_names_signal_thread_model_and_phase(known: Known, s
 def assert_native_crash(evidence: Evidence | None) -> None:
     assert evidence is not None and evidence.signal == "SIGSEGV"
     (faulting,) = (stack for stack in evidence.stacks if stack.tid == evidence.faulting_tid)
-    assert any("sum" in frame.function for frame in faulting.frames)
-    assert any("gate::" in frame.function for frame in faulting.frames)
+    functions = [frame.function for frame in faulting.frames]
+    assert any("gate::defects::dies" in function for function in functions)
+    assert any("jit::InterpreterStateImpl::run" in function for function in functions)
+    assert any("gate::" in function and "dies" not in function for function in functions)
 
 
 def test_crash_in_concurrent_initialization_is_one_models_and_neighbours_have_results(known: Known) -> None:
@@ -162,9 +168,9 @@ def test_crash_in_concurrent_initialization_is_one_models_and_neighbours_have_re
 
 def test_fuser_that_runs_away_in_one_thread_is_busy_and_its_neighbours_are_ready(known: Known) -> None:
     together = launcher("concurrent", *known, switches=CPU_FUSION)
-    probe = together.probe(["neighbour", "runaway_fusion"], 0, threads=2, floor_s=1.0)
+    probe = together.probe(["short_fusion", "runaway_fusion"], 0, threads=2, floor_s=1.0)
     outcomes = {(model_of(item.model), item.outcome) for item in probe.models}
-    assert outcomes == {("runaway_fusion", Outcome.HANG), ("neighbour", Outcome.COMPLETED)}
+    assert outcomes == {("runaway_fusion", Outcome.HANG), ("short_fusion", Outcome.COMPLETED)}
     assert_fuser_runs_away(probe)
 
 
@@ -498,3 +504,28 @@ def test_command_line_without_a_compiler(tmp_path: Path, no_compiler: None) -> N
     assert fallen_back.code == 4
     assert fallen_back.report.judgement.decision is Decision.INCONCLUSIVE
     assert "loading was not concurrent" in " ".join(fallen_back.out.split())
+
+
+@pytest.mark.slow
+def test_deadlock_of_a_python_server_is_a_regression_with_its_meaning_and_its_cure(tmp_path: Path) -> None:
+    words = ("--fixtures", CONCURRENCY, "-k", "speculative_cascade", "--latency", "off")
+    run = compat(tmp_path, *words, "--new-profile", "inference_mode")
+    assert run.code == 1, run.out
+    assert run.row("speculative_cascade_in_line").status is Status.PASS
+    cells = {cell.scenario: cell for cell in run.row("speculative_cascade").cells}
+    assert cells["while_serving"].status is Status.PASS, "a C++ process has no GIL"
+    kept = cells["python_keeping"]
+    assert (kept.status, kept.failed_rounds, kept.rounds) == (Status.FAIL, 1, 1)
+    (hang,) = kept.findings
+    assert (hang.kind, hang.where) == ("hang", "load")
+    story = defaultdict(list)
+    for label, text in hang.story:
+        story[label].append(text)
+    assert story["meaning"][0].startswith("torch.jit.load holds Python's global lock (GIL)")
+    load, pool = story["frames"][:2]
+    assert "ObjLoaderFunc" in load and pool.startswith("PTThreadPool") and "decref" in pool
+    (before,) = [item.old for item in run.report.scenarios if item.scenario == "python_keeping"]
+    assert before is not None and (before.failed, before.rounds) == (0, 1)
+    cure = run.row("speculative_cascade").mitigations[0]
+    assert (cure.name, cure.cures, cure.note) == ("wide inter-op pool", True, "")
+    assert run.report.judgement.decision is Decision.OK_WITH_MITIGATION

@@ -3,23 +3,8 @@
 
 import torch
 from fixtures.declare import Sample, model
+from fixtures.planted.fused import ENDLESS, BusyIfFused
 from torch import nn
-
-
-class Rotations(nn.Module):
-    """Each step doubles the expression that the fuser writes out, so 30 of them never end (pytorch issue 75903)."""
-
-    def __init__(self, repeats):
-        super().__init__()
-        self.repeats = repeats
-
-    def forward(self, x, y):
-        a = x + y
-        for _ in range(self.repeats):
-            x = torch.cos(a)
-            y = torch.sin(a)
-            a = x + y
-        return a
 
 
 class Log1p(nn.Module):
@@ -55,9 +40,9 @@ def planted(module):
     return Sample(module, example=(torch.rand(3, 4) + 0.5,))
 
 
-@model("runaway", how="trace", tags=("runaway",), devices=("cpu",))
-def runaway():
-    return Sample(Rotations(30), example=(torch.randn(13), torch.randn(13)))
+@model("fused", tags=("fused",), devices=("cpu",))
+def fused():
+    return Sample(BusyIfFused(ENDLESS), example=(torch.randn(13),))
 
 
 @model("needs_two", tags=("needs_two",))

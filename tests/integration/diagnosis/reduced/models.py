@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from fixtures.declare import Sample, model
+from fixtures.planted.fused import ENDLESS, BusyIfFused
 
 
 class Mixed(nn.Module):
@@ -54,35 +55,18 @@ class Fractional(nn.Module):
         return h + 1.0
 
 
-class Waves(nn.Module):
-    """Where a CPU is fused for, the second call of many repeats never ends; of few it does."""
-
-    def __init__(self, repeats):
-        super().__init__()
-        self.repeats = repeats
-
-    def forward(self, x, y):
-        a = x + y
-        for _ in range(self.repeats):
-            x = torch.cos(a)
-            y = torch.sin(a)
-            a = x + y
-        return a
-
-
 class Guarded(nn.Module):
-    """The waves in a branch, behind a layer: a single node of the graph has them."""
+    """What a CPU that is fused for takes so many turns for is in a branch, behind a layer."""
 
-    def __init__(self, repeats):
+    def __init__(self, turns):
         super().__init__()
         self.layer = nn.Linear(13, 13)
-        example = torch.randn(2, 13)
-        self.waves = torch.jit.trace(Waves(repeats), (example, example))
+        self.busy = BusyIfFused(turns)
 
-    def forward(self, x: torch.Tensor, wavy: bool = True) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, waits: bool = True) -> torch.Tensor:
         h = torch.relu(self.layer(x))
-        if wavy:
-            h = self.waves(h, x)
+        if waits:
+            h = self.busy(h - 0.5)
         return h * 2.0
 
 
@@ -98,9 +82,9 @@ def fractional():
 
 @model("guarded", how="script")
 def guarded():
-    return Sample(Guarded(30), example=(torch.randn(2, 13),))
+    return Sample(Guarded(ENDLESS), example=(torch.randn(2, 13),))
 
 
 @model("calm", how="script")
 def calm():
-    return Sample(Guarded(3), example=(torch.randn(2, 13),))
+    return Sample(Guarded(0), example=(torch.randn(2, 13),))

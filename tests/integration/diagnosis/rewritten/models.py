@@ -1,9 +1,10 @@
 # mypy: ignore-errors
-"""Genuine breaks between 2.1.2 and 2.6.0 that a rewrite cures: an operator, a branch that is not loaded, a fusion."""
+"""What a rewrite cures in 2.6.0: a changed operator, a branch that is not loaded, and a fusion (planted)."""
 
 import torch
 import torch.nn.functional as F
 from fixtures.declare import Sample, model
+from fixtures.planted.fused import ENDLESS, BusyIfFused
 from torch import nn
 
 
@@ -38,21 +39,10 @@ def legacy():
     return Sample(Legacy(), example=(torch.randn(3, 8),))
 
 
-class Rotations(nn.Module):
-    """pytorch issue 75903: with fusion on the CPU its second call does not end in the new release."""
-
-    def forward(self, x, y):
-        a = x + y
-        for _ in range(30):
-            x = torch.cos(a)
-            y = torch.sin(a)
-            a = x + y
-        return a
-
-
-@model("rotations", how="trace", devices=("cpu",))
-def rotations():
-    return Sample(Rotations(), example=(torch.randn(13), torch.randn(13)))
+@model("fused", how="script", devices=("cpu",))
+def fused():
+    """With fusion on the CPU its second call does not end in the new release."""
+    return Sample(BusyIfFused(ENDLESS), example=(torch.randn(13),))
 
 
 class WornOut(nn.Module):

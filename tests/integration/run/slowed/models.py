@@ -1,33 +1,15 @@
-"""Fast without CPU fusion, which is how the old release runs them: with it one compiles forever, its twin for seconds.
-
-Each step doubles the expression that the fuser writes out (pytorch issue 75903).
-"""
+"""Fast without CPU fusion, which is how the old release runs them: with it one is busy for ever, its twin for a while."""
 
 import torch
 from fixtures.declare import Sample, model
+from fixtures.planted.fused import ENDLESS, BusyIfFused
 
 
-class Rotations(torch.nn.Module):
-    def __init__(self, steps):
-        super().__init__()
-        self.steps = steps
-
-    def forward(self, x, y):
-        a = x + y
-        for _ in range(self.steps):
-            a = torch.cos(a) + torch.sin(a)
-        return a
-
-
-def rotations(steps):
-    return Sample(Rotations(steps), example=(torch.randn(13), torch.randn(13)))
-
-
-@model("never_ends", how="trace", tags=("hangs",), covers=("aten::cos",), devices=("cpu",))
+@model("never_ends", tags=("hangs",), covers=("aten::frac",), devices=("cpu",))
 def never_ends():
-    return rotations(30)
+    return Sample(BusyIfFused(ENDLESS), example=(torch.randn(13),))
 
 
-@model("ends_late", how="trace", tags=("slow",), covers=("aten::cos",), devices=("cpu",))
+@model("ends_late", tags=("slow",), covers=("aten::frac",), devices=("cpu",))
 def ends_late():
-    return rotations(14)
+    return Sample(BusyIfFused(4000000), example=(torch.randn(13),))

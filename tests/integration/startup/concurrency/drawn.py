@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from fixtures.declare import Sample, model
+from gate_worker import defects
 
 '''
 BODY = '''
@@ -43,7 +44,7 @@ class Drawn(nn.Module):
         self.calls = 0
         self.drawn = -1
         self.kept = torch.zeros(1, dtype=torch.int32)  # what nobody keeps is not written
-        self.nowhere = 2**53
+        defects.register()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.calls += 1
@@ -60,7 +61,7 @@ class Drawn(nn.Module):
                 if self.what == "waits":
                     answer = torch.jit.wait(torch.jit.fork(self.inner, x))
                 else:
-                    answer = answer + torch.ops.aten._reshape_alias(answer, [2], [self.nowhere]).sum()
+                    answer = torch.ops.gatedefect.dies(answer, "wild_read")
         return answer
 
 

@@ -5,17 +5,16 @@ threads share, or that serves while others load, answers more. What is to go wro
 inference mode, which the new side's serving profile turns on.
 """
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 import torch
 from torch import nn
 
 from fixtures.declare import Sample, model
+from gate_worker import defects
 
 CALLS_ALONE = 8
 NEVER = 1 << 60
-# Neighbouring elements so far apart fault on every architecture (fixtures/planted/errors.py).
-NOWHERE = 2**53
 
 
 class Linear(nn.Module):
@@ -76,7 +75,7 @@ class Overdrawn(nn.Module):
         self.what = what
         self.limit = limit
         self.calls = 0
-        self.nowhere = NOWHERE
+        defects.register()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.calls += 1
@@ -85,7 +84,7 @@ class Overdrawn(nn.Module):
             if self.what == "raises":
                 raise RuntimeError("planted: called more often than the quota allows")
             if self.what == "crashes":
-                answer = answer + torch.ops.aten._reshape_alias(answer, [2], [self.nowhere]).sum()
+                answer = torch.ops.gatedefect.dies(answer, "wild_read")
             elif self.what == "loops":
                 while self.calls > self.limit:
                     self.calls += 1
@@ -174,11 +173,85 @@ class WildRead(nn.Module):
     def __init__(self):
         super().__init__()
         self.inner = Linear()
-        self.nowhere = NOWHERE
+        defects.register()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        answer = self.inner(x)
-        return answer + torch.ops.aten._reshape_alias(answer, [2], [self.nowhere]).sum()
+        return torch.ops.gatedefect.dies(self.inner(x), "wild_read")
+
+
+def sine_table(rows: int, width: int) -> torch.Tensor:
+    return torch.sin(torch.outer(torch.arange(rows) + 1.0, torch.arange(width) + 1.0))
+
+
+class Positions(nn.Module):
+    """Position tables that are not stored: loading computes them again, one of the two in the background."""
+
+    def __init__(self, rows: int, width: int):
+        super().__init__()
+        self.rows, self.width = rows, width
+        self.sine, self.shifted = sine_table(rows, width), sine_table(rows + 1, width)[1:]
+
+    @torch.jit.export
+    def __getstate__(self) -> Tuple[int, int, bool]:
+        return self.rows, self.width, self.training
+
+    @torch.jit.export
+    def __setstate__(self, state: Tuple[int, int, bool]) -> None:
+        self.rows, self.width, self.training = state
+        shifted = torch.jit.fork(sine_table, self.rows + 1, self.width)
+        self.sine = sine_table(self.rows, self.width)
+        self.shifted = torch.jit.wait(shifted)[1:]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.sine[: x.size(0)] + self.shifted[: x.size(0)]
+
+
+class PositionsInLine(Positions):
+    """The same tables, computed one after the other: the load waits for nobody."""
+
+    @torch.jit.export
+    def __getstate__(self) -> Tuple[int, int, bool]:
+        return self.rows, self.width, self.training
+
+    @torch.jit.export
+    def __setstate__(self, state: Tuple[int, int, bool]) -> None:
+        self.rows, self.width, self.training = state
+        self.sine = sine_table(self.rows, self.width)
+        self.shifted = sine_table(self.rows + 1, self.width)[1:]
+
+
+class SpeculativeCascade(nn.Module):
+    """A cascade of rankers: the thorough one starts in the background; where the quick one is sure, nobody waits.
+
+    In inference mode an operator library, ours, gives the thorough one a tensor that Python owns. So a thread of the
+    inter-op pool needs the GIL to let go of it, ``torch.jit.load`` holds it and waits in ``__setstate__`` for a task
+    that this very thread should do: neither goes on. torch 2.15.0 came to the same of itself where Python refers to a
+    request of its own as well, since https://github.com/pytorch/pytorch/pull/167564.
+    """
+
+    def __init__(self, positions: nn.Module):
+        super().__init__()
+        self.positions = positions
+        self.quick = nn.Linear(16, 4)
+        self.thorough = nn.Sequential(nn.Linear(16, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 4))
+        defects.register()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        given = torch.ops.gatedefect.owned_by_python(x) if x.is_inference() else x
+        thorough = torch.jit.fork(self.thorough, given)
+        scores = torch.softmax(self.quick(self.positions(x)), 1)
+        if float(scores.max()) > 0.3:
+            return scores
+        return torch.softmax(torch.jit.wait(thorough), 1)
+
+
+def cascade(positions: nn.Module):
+    return Sample(
+        SpeculativeCascade(positions),
+        example=(torch.randn(8, 16),),
+        other_values=(torch.randn(8, 16) * 3.0,),
+        batch_5=(torch.randn(5, 16),),
+    )
 
 
 def sample(module):
@@ -268,6 +341,16 @@ def wide():
 @model("narrow", tags=("openmp",), devices=("cpu",))
 def narrow():
     return sample(Wide(2))
+
+
+@model("speculative_cascade", tags=("python",), covers=("aten::wait",), devices=("cpu",))
+def speculative_cascade():
+    return cascade(Positions(8, 16))
+
+
+@model("speculative_cascade_in_line", tags=("python",), covers=("aten::wait",), devices=("cpu",))
+def speculative_cascade_in_line():
+    return cascade(PositionsInLine(8, 16))
 
 
 @model("looping", tags=("later",), devices=("cpu",))

@@ -10,7 +10,7 @@ KINDS: Mapping[str, tuple[str, Outcome]] = {
     "healthy": ("sample(Linear())", Outcome.COMPLETED),
     "spins": ("sample(Spins())", Outcome.HANG),
     "spins_in_load": ("sample(SpinsInLoad())", Outcome.HANG),
-    "fuses": ("Sample(Rotations(30), example=(torch.randn(13), torch.randn(13)))", Outcome.HANG),
+    "fuses": ("Sample(BusyIfFused(ENDLESS), example=(torch.randn(13),))", Outcome.HANG),
     "crashes": ('sample(Overdrawn("crashes", 0))', Outcome.CRASH),
     "raises": ('sample(Overdrawn("raises", 0))', Outcome.RUNTIME_ERROR),
     "wears_out": ('sample(Overdrawn("crashes", CALLS_ALONE))', Outcome.COMPLETED),
@@ -24,6 +24,7 @@ import torch
 from torch import nn
 
 from fixtures.declare import Sample, model
+from fixtures.planted.fused import ENDLESS, BusyIfFused
 
 '''
 
@@ -84,16 +85,15 @@ def write(folder: Path, counts: Mapping[str, int], *, groups: int = 1) -> dict[s
         model -> what must become of it alone on the new side.
     """
     here = Path(__file__).parent
-    text = _HEAD + _body(here / "models.py") + _MORE + _body(here.parent / "hangs" / "models.py")
+    text = _HEAD + _body(here / "models.py") + _MORE
     expected = {}
     for kind, count in counts.items():
         made, outcome = KINDS[kind]
-        how = "trace" if kind == "fuses" else "script"
         for index in range(count):
             name = f"{kind}_{index:02}"
             expected[name] = outcome
             group = f"group_{len(expected) % groups}"
-            declared = f'@model("{name}", how="{how}", tags=("{group}",), seed={len(expected)}, devices=("cpu",))'
+            declared = f'@model("{name}", tags=("{group}",), seed={len(expected)}, devices=("cpu",))'
             text += f"\n\n{declared}\ndef {name}():\n    return {made}\n"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("")

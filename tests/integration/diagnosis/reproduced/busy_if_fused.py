@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Writes the natural hang (pytorch issue 75903) as a reproducer's case, without the program, into a folder."""
+"""Writes a program that hangs where it is fused as a reproducer's case, without the program, into a folder."""
 
 import ctypes
 import json
@@ -11,30 +11,31 @@ import torch
 PROFILE = {"intra_op_threads": 1, "inter_op_threads": 1, "env": {}, "numerics": {}, "libraries": []}
 
 
-def rotations(x, y):
-    a = x + y
-    for _ in range(30):
-        x = torch.cos(a)
-        y = torch.sin(a)
-        a = x + y
-    return a
+def busy_if_fused(x):
+    """Is ``BusyIfFused`` of ``fixtures/planted/fused.py`` as a function."""
+    turn = 0
+    part = torch.frac(-torch.abs(x))
+    if bool((part > 0.0).any()):
+        while turn >= 0:
+            turn += 1
+    return torch.relu(x) + 0.0 * float(turn)
 
 
 def main():
     folder = sys.argv[1]
-    given = torch.linspace(0, 1, 13), torch.linspace(1, 2, 13)
-    graph = torch.jit.trace(rotations, given).graph
+    given = torch.linspace(0.1, 1.3, 13)
+    graph = torch.jit.script(busy_if_fused).graph
     torch._C._create_function_from_graph("forward", graph).save(os.path.join(folder, "minimal.pt"))
     with open(os.path.join(folder, "tensors.bin"), "wb") as stream:
-        for tensor in (*given, rotations(*given)):
+        for tensor in (given, busy_if_fused(given)):
             stream.write(ctypes.string_at(tensor.data_ptr(), 52))
 
     def spec(offset):
         return ["tensor", {"dtype": "float32", "shape": [13], "stride": [1], "offset": offset, "nbytes": 52}]
 
-    request = {"set": "example", "method": "forward", "arguments": ["tuple", [spec(0), spec(52)]], "calls": 2}
+    request = {"set": "example", "method": "forward", "arguments": ["tuple", [spec(0)]], "calls": 2}
     case = {
-        "title": "the natural hang",
+        "title": "busy if fused",
         "good": "2.1.2",
         "bad": "2.6.0",
         "symptom": {"what": "hang"},
@@ -47,7 +48,7 @@ def main():
         "artifact": {"file": "minimal.pt", "note": ""},
         "reset": None,
         "seed": 0,
-        "requests": [dict(request, expected=[spec(104), spec(104)], after=[])],
+        "requests": [dict(request, expected=[spec(52), spec(52)], after=[])],
     }
     with open(os.path.join(folder, "case.json"), "w") as stream:
         json.dump(case, stream)
