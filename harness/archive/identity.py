@@ -4,14 +4,13 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from harness.archive.limits import LIMITS, CannotRead, Limits, Source
-from harness.archive.members import LOCAL_BYTES, STORED, Directory, Member, read_directory, read_member
+from harness.archive.limits import LIMITS, Limits, Source
+from harness.archive.members import Directory, contents, read_directory, read_member
 
 CODE = ("code/", ".py")
 # The versions decide which operators are replaced by older ones while the code is loaded.
 PICKLES = ("version", ".data/version", "data.pkl", "constants.pkl")
 TENSORS = ("data/", "constants/", "tensors/")
-CHUNK_BYTES = 1 << 20
 # Torch numbers classes of one name by how many the exporting process had seen: it says nothing about the program.
 MANGLED = re.compile(rb"___torch_mangle_(\d+)")
 
@@ -69,17 +68,6 @@ def _weights(source: Source, directory: Directory) -> str:
     for name in sorted(name for name in directory.inside if name.startswith(TENSORS)):
         member = directory.inside[name]
         digest.update(b"%b %d " % (name.encode("utf-8", "surrogateescape"), member.size))
-        _add(digest, source, member)
+        for piece in contents(source, member):
+            digest.update(piece)
     return digest.hexdigest()
-
-
-def _add(digest: "hashlib._Hash", source: Source, member: Member) -> None:
-    """Add the bytes of a tensor as they lie in the archive: torch stores them as they are."""
-    if member.method != STORED:
-        raise CannotRead("damaged", f"{member.name!r} is packed, as torch packs no tensor")
-    head = source.read(member.offset, LOCAL_BYTES)
-    if len(head) < LOCAL_BYTES:
-        raise CannotRead("damaged", f"{member.name!r} is not where the directory says")
-    begin = member.offset + LOCAL_BYTES + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
-    for offset in range(begin, begin + member.size, CHUNK_BYTES):
-        digest.update(source.read(offset, min(CHUNK_BYTES, begin + member.size - offset)))

@@ -8,7 +8,7 @@ from harness.archive.code import CodeFacts, CodeMemory, may_loop, reachable
 from harness.archive.formats import recognise
 from harness.archive.grammar import CODE_REFUSED, NAME_REFUSED, unmet, why_refused
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
-from harness.archive.members import SERIALIZATION_ID, STORED, Directory, can_unpack, read_member
+from harness.archive.members import SERIALIZATION_ID, STORED, Directory, Member, can_unpack, contents, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
 from harness.archive.programs import read_program
 from harness.archive.values import constant_misfits, declared_by, module_misfits
@@ -204,7 +204,7 @@ class _Archive:
     def storages(self, pickles: Sequence[tuple[str, Pickled]]) -> tuple[StorageGroup, ...]:
         """Return the storages that the pickles refer to; one that several tensors share counts once."""
         groups: dict[tuple[str, str], tuple[int, int | None]] = {}
-        missing, short, packed = [], [], []
+        missing, short, bad, left = [], [], [], self.limits.packed_bytes
         for folder, pickled in pickles:
             seen = set()
             for item in pickled.persistent:
@@ -225,17 +225,28 @@ class _Archive:
                 member = self.members.get(f"{folder}/{key}")
                 if member is None:
                     missing.append(f"{folder}/{key} is not there")
-                elif member.method != STORED:
-                    packed.append(f"{folder}/{key} is packed, so only reading it would tell whether it can be unpacked")
+                elif member.method != STORED and (left := left - member.size) < 0:
+                    bad.append(f"{folder}/{key} is packed, and too large to see whether it can be unpacked")
+                elif member.method != STORED and (why := _why_not_unpacked(self.source, member)):
+                    bad.append(why)
                 elif width is not None and member.size < elements * width and device != META:
                     short.append(f"{folder}/{key} has {member.size} bytes of {elements * width}")
         self.problem("member_missing", missing)
         self.problem("member_short", short)
-        self.problem("foreign_zip", packed)
+        self.problem("foreign_zip", bad)
         return tuple(
             StorageGroup(dtype=dtype, device=device, count=count, nbytes=nbytes)
             for (dtype, device), (count, nbytes) in sorted(groups.items())
         )
+
+
+def _why_not_unpacked(source: Source, member: Member) -> str:
+    try:
+        for _ in contents(source, member):
+            pass
+    except CannotRead as error:
+        return error.text
+    return ""
 
 
 def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:

@@ -67,5 +67,5 @@ def packed_again(path: Path, method: int, stray: str) -> str:
         if stray:
             archive.writestr(stray, "x")
         for name in plain.namelist():
-            archive.writestr(name, plain.read(name), zipfile.ZIP_STORED if "/data/" in name else method)
+            archive.writestr(name, plain.read(name), method)
     return str(path)
