@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from harness.archive.limits import LIMITS, Limits, Source
-from harness.archive.members import Directory, contents, read_directory, read_member
+from harness.archive.members import CHUNK_BYTES, LOCAL, Directory, contents, read_directory, read_member
 
 CODE = ("code/", ".py")
 # The versions decide which operators are replaced by older ones while the code is loaded.
@@ -26,9 +26,16 @@ class Identity:
 def identity_of(source: Source, limits: Limits = LIMITS) -> Identity:
     """Return what tells programs and weights apart; archives of equal identity are the same to a loader.
 
+    A mobile flatbuffer, which no zip is, is a program as a whole.
+
     Raises:
         CannotRead: damaged, or beyond a limit.
     """
+    if source.read(0, len(LOCAL)) != LOCAL:
+        whole = hashlib.sha256()
+        for offset in range(0, source.size, CHUNK_BYTES):
+            whole.update(source.read(offset, CHUNK_BYTES))
+        return Identity(program=whole.hexdigest(), weights=hashlib.sha256().hexdigest())
     directory = read_directory(source, limits)
     return Identity(program=_program(source, directory, limits), weights=_weights(source, directory))
 

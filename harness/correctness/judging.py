@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
-from harness.domain.findings import SEVERITY, Severity
+from harness.domain.findings import NAN_APPEARED, NAN_GONE, SEVERITY, Severity
 from harness.domain.text import first_few
 from harness.domain.verdict import Finding
 
@@ -198,6 +198,8 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
         return None
     if rule == PLACEMENT:
         message = f"{tensor.path}: {placement_words(tensor)}"
+        gone = tensor.nan_mismatches - tensor.nan_appeared
+        detail = {**detail, NAN_APPEARED: str(tensor.nan_appeared), NAN_GONE: str(gone)}
         return Finding(kind="nan_placement", message=message, where=where, rule=said, detail=detail)
     relative = error_of(tensor)
     message = (

@@ -14,10 +14,11 @@ from harness.static.predict import TORCHS_CLASSES, TORCHS_OWN
 
 MISSING: Final = (
     re.compile(r"Unknown builtin op: (?P<space>\w+)::(?P<name>\w+)"),
+    re.compile(r"Following ops cannot be found: \[(?P<space>\w+)::(?P<name>\w+)"),
     re.compile(r"(?:Unknown type name '|class )__torch__\.torch\.classes\.(?P<space>\w+)\.(?P<name>\w+)"),
     re.compile(r"'_OpNamespace' '(?P<space>\w+)' object has no attribute '(?P<name>\w+)'"),
 )
-"""How torch says that nobody has registered an operator or a class: TorchScript's importer, and torch.ops."""
+"""How the importers of TorchScript and of flatbuffers, and torch.ops, say that nobody has registered what they need."""
 
 
 def with_libraries(

@@ -26,6 +26,7 @@ def loaded(version: str, *operators: str) -> LoadedLibraries:
     ("message", "said"),
     [
         (NMS, "run with --library torchvision"),
+        ("Following ops cannot be found: [torchvision::nms]. Please", "run with --library torchvision"),
         ("Unknown builtin op: torchaudio::forced_align.", "run with --library torchaudio"),
         ("Unknown builtin op: fbgemm::jagged_to_dense.", "run with --library fbgemm_gpu"),
         ("Unknown builtin op: torch_scatter::gather_csr.", "run with --library torch_scatter"),
