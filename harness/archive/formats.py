@@ -113,10 +113,7 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.TORCHSCRIPT: ("TorchScript archive", ""),
     ArchiveFormat.MOBILE: ("TorchScript archive for the lite interpreter", ""),
     ArchiveFormat.LEGACY_TORCHSCRIPT: ("TorchScript archive of an old kind (model.json)", LOAD_AND_SAVE),
-    ArchiveFormat.FLATBUFFER: (
-        "mobile flatbuffer",
-        "its code is not read here, and torch.jit.load runs it: see whether it answers: compat",
-    ),
+    ArchiveFormat.FLATBUFFER: ("mobile flatbuffer", ""),
     ArchiveFormat.STATE_DICT: ("state dict", SCRIPT_IT),
     ArchiveFormat.PICKLED_MODULE: (
         "pickled module (torch.save)",

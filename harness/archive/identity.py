@@ -4,14 +4,13 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from harness.archive.limits import LIMITS, CannotRead, Limits, Source
-from harness.archive.members import LOCAL_BYTES, STORED, Directory, Member, read_directory, read_member
+from harness.archive.limits import LIMITS, Limits, Source
+from harness.archive.members import CHUNK_BYTES, LOCAL, Directory, contents, read_directory, read_member
 
 CODE = ("code/", ".py")
 # The versions decide which operators are replaced by older ones while the code is loaded.
 PICKLES = ("version", ".data/version", "data.pkl", "constants.pkl")
 TENSORS = ("data/", "constants/", "tensors/")
-CHUNK_BYTES = 1 << 20
 # Torch numbers classes of one name by how many the exporting process had seen: it says nothing about the program.
 MANGLED = re.compile(rb"___torch_mangle_(\d+)")
 
@@ -27,9 +26,16 @@ class Identity:
 def identity_of(source: Source, limits: Limits = LIMITS) -> Identity:
     """Return what tells programs and weights apart; archives of equal identity are the same to a loader.
 
+    A mobile flatbuffer, which no zip is, is a program as a whole.
+
     Raises:
         CannotRead: damaged, or beyond a limit.
     """
+    if source.read(0, len(LOCAL)) != LOCAL:
+        whole = hashlib.sha256()
+        for offset in range(0, source.size, CHUNK_BYTES):
+            whole.update(source.read(offset, CHUNK_BYTES))
+        return Identity(program=whole.hexdigest(), weights=hashlib.sha256().hexdigest())
     directory = read_directory(source, limits)
     return Identity(program=_program(source, directory, limits), weights=_weights(source, directory))
 
@@ -69,17 +75,6 @@ def _weights(source: Source, directory: Directory) -> str:
     for name in sorted(name for name in directory.inside if name.startswith(TENSORS)):
         member = directory.inside[name]
         digest.update(b"%b %d " % (name.encode("utf-8", "surrogateescape"), member.size))
-        _add(digest, source, member)
+        for piece in contents(source, member):
+            digest.update(piece)
     return digest.hexdigest()
-
-
-def _add(digest: "hashlib._Hash", source: Source, member: Member) -> None:
-    """Add the bytes of a tensor as they lie in the archive: torch stores them as they are."""
-    if member.method != STORED:
-        raise CannotRead("damaged", f"{member.name!r} is packed, as torch packs no tensor")
-    head = source.read(member.offset, LOCAL_BYTES)
-    if len(head) < LOCAL_BYTES:
-        raise CannotRead("damaged", f"{member.name!r} is not where the directory says")
-    begin = member.offset + LOCAL_BYTES + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
-    for offset in range(begin, begin + member.size, CHUNK_BYTES):
-        digest.update(source.read(offset, min(CHUNK_BYTES, begin + member.size - offset)))

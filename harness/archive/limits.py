@@ -37,6 +37,7 @@ class Limits:
         program_bytes: of the JSON of an exported program, or of a library that is packed; ``symbol_bytes``: of one
             table of a library's symbols.
         ratio: unpacked to packed bytes of one member; deflate reaches 1032.
+        packed_bytes: of weights that others than torch have packed, unpacked to see whether they can be.
         pickle_bytes: of one pickle; ``pickle_steps``: opcodes in it.
         nesting: brackets within brackets in code.
         statement_tokens: in one statement of code; ``named``: calls, functions and classes in all code.
@@ -52,6 +53,7 @@ class Limits:
     program_bytes: int = 64 << 20
     symbol_bytes: int = 64 << 20
     ratio: int = 200
+    packed_bytes: int = 4 << 30
     pickle_bytes: int = 32 << 20
     pickle_steps: int = 2_000_000
     nesting: int = 200

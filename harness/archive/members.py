@@ -1,4 +1,4 @@
-"""Reads the directory of a zip archive and single members of it, within limits. Weights are listed, never read.
+"""Reads the directory of a zip archive and single members of it, within limits. Weights are read only where packed.
 
 Written out rather than taken from ``zipfile``: what torch's own reader (miniz) would open is wanted, every limit has to
 hold before memory is spent, and nothing in a name is ever used as a path.
@@ -25,6 +25,7 @@ KNOWN_FLAGS = 0x0808
 FOLLOWED = 0x0008
 ZIP64_EXTRA = 0x0001
 STORED, DEFLATED = 0, 8
+CHUNK_BYTES = 1 << 20
 ENCRYPTED = 0x1
 SERIALIZATION_ID = ".data/serialization_id"
 SPELT = frozenset(
@@ -164,6 +165,33 @@ def read_member(source: Source, member: Member, limit: int, limits: Limits) -> b
     if zlib.crc32(data) != member.crc:
         raise CannotRead("damaged", f"{member.name!r} does not match its checksum")
     return data
+
+
+def contents(source: Source, member: Member) -> Iterator[bytes]:
+    """Yield what a member holds, however much, a piece after the other; its checksum is not read, as torch reads none.
+
+    Raises:
+        CannotRead: it cannot be unpacked, or is not as long as the directory says.
+    """
+    if not can_unpack(member):
+        raise CannotRead("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
+    begin, engine, left = _begin(source, member), zlib.decompressobj(-zlib.MAX_WBITS), member.size
+    for offset in range(begin, begin + member.packed, CHUNK_BYTES):
+        waiting = source.read(offset, min(CHUNK_BYTES, begin + member.packed - offset))
+        while waiting:
+            try:
+                piece = waiting if member.method == STORED else engine.decompress(waiting, CHUNK_BYTES)
+            except zlib.error as error:
+                raise CannotRead("damaged", f"{member.name!r} cannot be unpacked: {error}") from None
+            left -= len(piece)
+            if left < 0:
+                raise CannotRead(
+                    "damaged", f"{member.name!r} holds more than the {member.size} bytes that were promised"
+                )
+            yield piece
+            waiting = b"" if member.method == STORED else engine.unconsumed_tail
+    if left or (member.method == DEFLATED and not engine.eof):
+        raise CannotRead("damaged", f"{member.name!r} does not hold the {member.size} bytes that were promised")
 
 
 @dataclass(frozen=True, slots=True)

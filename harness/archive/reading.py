@@ -5,13 +5,14 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.archive.code import CodeFacts, CodeMemory, may_loop, reachable
+from harness.archive.flatbuffers import MobileModule, read_flatbuffer
 from harness.archive.formats import recognise
 from harness.archive.grammar import CODE_REFUSED, NAME_REFUSED, unmet, why_refused
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
-from harness.archive.members import SERIALIZATION_ID, STORED, Directory, can_unpack, read_member
-from harness.archive.pickle_facts import Global, Pickled, read_pickle
+from harness.archive.members import SERIALIZATION_ID, STORED, Directory, Member, can_unpack, contents, read_member
+from harness.archive.pickle_facts import Built, Global, Pickled, read_pickle
 from harness.archive.programs import read_program
-from harness.archive.values import constant_misfits, declared_by, module_misfits
+from harness.archive.values import Declared, constant_misfits, declared_by, module_misfits
 from harness.domain.archive import (
     TORCHS_MODULES,
     ArchiveFacts,
@@ -68,6 +69,7 @@ STORAGES: Mapping[str, tuple[str, int]] = {
 OPCODES = frozenset(b"\x80\x81\x85\x86\x87\x88\x89\x8a(.GJKMNQRXbcehjqrtu)]}")
 BUILT_IN = frozenset(("tolist",))
 """Methods of torch's own types that it prints as such."""
+NO_MEMBERS = Directory(root="", inside={}, count=0, fingerprint=0, problems=())
 META = "meta"
 """The device of tensors without values."""
 TINY = 1024
@@ -85,6 +87,9 @@ def read_artifact(source: Source, path: str, limits: Limits = LIMITS, memory: Co
     """
     found, directory = recognise(source, limits)
     facts = ArchiveFacts(path=path, size_bytes=source.size, format=found)
+    if found is ArchiveFormat.FLATBUFFER:
+        mobile = _Flatbuffer(read_flatbuffer(source, limits), source, limits, memory or CodeMemory())
+        return _with_code(replace(facts, container="flatbuffer"), mobile)
     if directory is None:
         return facts
     facts = replace(facts, container="zip", members=directory.count, problems=directory.problems)
@@ -169,14 +174,19 @@ class _Archive:
                 self.problem("foreign_pickle", [f"{name}.pkl is written as torch does not write it"])
             yield name, found
 
-    def code(self) -> Iterator[tuple[str, int, CodeFacts]]:
-        """Yield member, bytes and facts of each code file, in order of name."""
-        left, named = self.limits.total_code_bytes, self.limits.named
-        bad: dict[str, list[str]] = {}
+    def code_files(self) -> Iterator[tuple[str, str, bytes]]:
+        """Yield member, qualifier and text of each code file, in order of name."""
+        left = self.limits.total_code_bytes
         for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".py")):
             content = read_member(self.source, self.members[name], min(left, self.limits.code_bytes), self.limits)
             left -= len(content)
-            qualifier = name[5:-3].replace("/", ".")
+            yield name, name[5:-3].replace("/", "."), content
+
+    def code(self) -> Iterator[tuple[str, int, CodeFacts]]:
+        """Yield member, bytes and facts of each code file, in order of name."""
+        named = self.limits.named
+        bad: dict[str, list[str]] = {}
+        for name, qualifier, content in self.code_files():
             try:
                 facts = self.memory.read(content.decode(), qualifier, self.limits)
             except CannotRead as error:
@@ -201,10 +211,16 @@ class _Archive:
         for kind, found in sorted(bad.items()):
             self.problem(kind, found)
 
+    def check_values(self, declared: Declared, pickles: Sequence[tuple[str, Pickled]]) -> None:
+        """Keep a problem where values do not fit what the code declares."""
+        checks = {"data": module_misfits, "constants": constant_misfits}
+        for name, pickled in pickles:
+            self.problem("foreign_pickle", [f"{name}.pkl: {text}" for text in checks[name](pickled, declared)])
+
     def storages(self, pickles: Sequence[tuple[str, Pickled]]) -> tuple[StorageGroup, ...]:
         """Return the storages that the pickles refer to; one that several tensors share counts once."""
         groups: dict[tuple[str, str], tuple[int, int | None]] = {}
-        missing, short, packed = [], [], []
+        missing, short, bad, left = [], [], [], self.limits.packed_bytes
         for folder, pickled in pickles:
             seen = set()
             for item in pickled.persistent:
@@ -225,17 +241,71 @@ class _Archive:
                 member = self.members.get(f"{folder}/{key}")
                 if member is None:
                     missing.append(f"{folder}/{key} is not there")
-                elif member.method != STORED:
-                    packed.append(f"{folder}/{key} is packed, so only reading it would tell whether it can be unpacked")
+                elif member.method != STORED and (left := left - member.size) < 0:
+                    bad.append(f"{folder}/{key} is packed, and too large to see whether it can be unpacked")
+                elif member.method != STORED and (why := _why_not_unpacked(self.source, member)):
+                    bad.append(why)
                 elif width is not None and member.size < elements * width and device != META:
                     short.append(f"{folder}/{key} has {member.size} bytes of {elements * width}")
         self.problem("member_missing", missing)
         self.problem("member_short", short)
-        self.problem("foreign_zip", packed)
+        self.problem("foreign_zip", bad)
         return tuple(
             StorageGroup(dtype=dtype, device=device, count=count, nbytes=nbytes)
             for (dtype, device), (count, nbytes) in sorted(groups.items())
         )
+
+
+class _Flatbuffer(_Archive):
+    """Reads a mobile flatbuffer in the place of members: ``torch.jit.load`` compiles the code that it holds."""
+
+    def __init__(self, module: MobileModule, source: Source, limits: Limits, memory: CodeMemory) -> None:
+        super().__init__(source, NO_MEMBERS, limits, memory)
+        self.module = module
+
+    def check_as_written(self) -> None:
+        """Keep a problem where no release loads what it holds."""
+        if not self.module.sources:
+            self.problem("member_missing", ["it holds no code, which torch.jit.load compiles"])
+        if self.module.has_enums:
+            self.problem(
+                CODE_REFUSED, ["it holds a value of an enum, which torch writes to a flatbuffer and never reads"]
+            )
+
+    def pickles(self) -> Iterator[tuple[str, Pickled]]:
+        """Yield what a pickle would say of the module's class and of all classes."""
+        yield "data", Pickled(root=Built(Global(self.module.root), ()), classes=dict.fromkeys(self.module.classes))
+
+    def code_files(self) -> Iterator[tuple[str, str, bytes]]:
+        """Yield qualifier, again, and text of each code file."""
+        for qualifier, content in sorted(self.module.sources.items()):
+            yield qualifier, qualifier, content
+
+    def storages(self, _pickles: Sequence[tuple[str, Pickled]]) -> tuple[StorageGroup, ...]:
+        """Return the storages that tensors refer to."""
+        groups: dict[str, list[int]] = {}
+        for dtype, size in self.module.storages:
+            groups.setdefault(dtype, []).append(size)
+        return tuple(
+            StorageGroup(dtype=dtype, device="cpu", count=len(sizes), nbytes=sum(sizes))
+            for dtype, sizes in sorted(groups.items())
+        )
+
+    def text(self, name: str) -> str | None:
+        """Return the version of the operators, the only one that it has."""
+        return str(self.module.operator_version) if name == ".data/version" else None
+
+    def check_values(self, _declared: Declared, _pickles: Sequence[tuple[str, Pickled]]) -> None:
+        """Keep nothing: how values fit their classes is not read."""
+
+
+def _why_not_unpacked(source: Source, member: Member) -> str:
+    try:
+        for _ in contents(source, member):
+            pass
+    except CannotRead as error:
+        return error.text
+    return ""
 
 
 def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
@@ -288,10 +358,8 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
     if all(
         item.kind == OPERATORS_HIDDEN for item in archive.problems
     ):  # else shapes may be incomplete, and nothing is promised anyway
-        declared, checks = declared_by(shapes), {"data": module_misfits, "constants": constant_misfits}
         archive.problem("class_missing", list(unmet(shapes)))
-        for name, pickled in pickles:
-            archive.problem("foreign_pickle", [f"{name}.pkl: {text}" for text in checks[name](pickled, declared)])
+        archive.check_values(declared_by(shapes), pickles)
     return replace(
         facts,
         archive_version=archive.text("version"),

@@ -5,11 +5,11 @@ environment's own noise -> no further from the float64 reference than the old ou
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
-from harness.domain.findings import SEVERITY, Severity
+from harness.domain.findings import NAN_APPEARED, NAN_GONE, SEVERITY, Severity
 from harness.domain.text import first_few
 from harness.domain.verdict import Finding
 
@@ -17,6 +17,25 @@ IN_PLACE = "inputs left as they were"
 ANY_ORDER = "rows in any order"
 SHARED_MEMORY = "shared memory"
 PATHS_SHOWN = 4
+ALIKE, SIGNS, ORDER = "alike", "signs", "order"
+"""In a finding's detail: only signs differ, or the same values stand in another order."""
+# What leaves signs, or the order among equals, free.
+FREE: Mapping[str, tuple[Collection[str], str]] = {
+    SIGNS: (
+        (
+            *("aten::linalg_svd", "aten::svd", "aten::_linalg_svd", "aten::linalg_eigh", "aten::_linalg_eigh"),
+            *("aten::linalg_eig", "aten::linalg_qr", "aten::qr", "aten::geqrf", "aten::symeig", "aten::pca_lowrank"),
+        ),
+        " for each vector",
+    ),
+    ORDER: (
+        (
+            *("aten::topk", "aten::sort", "aten::argsort", "aten::msort", "aten::kthvalue", "aten::unique_dim"),
+            *("aten::_unique", "aten::_unique2", "torchvision::nms"),
+        ),
+        " among equals",
+    ),
+}
 
 
 def input_findings(call: CallComparison) -> Iterator[tuple[str, Finding]]:
@@ -198,6 +217,8 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
         return None
     if rule == PLACEMENT:
         message = f"{tensor.path}: {placement_words(tensor)}"
+        gone = tensor.nan_mismatches - tensor.nan_appeared
+        detail = {**detail, NAN_APPEARED: str(tensor.nan_appeared), NAN_GONE: str(gone)}
         return Finding(kind="nan_placement", message=message, where=where, rule=said, detail=detail)
     relative = error_of(tensor)
     message = (
@@ -206,14 +227,25 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
         f"{tensor.worst_expected} -> {tensor.worst_actual})"
     )
     if tensor.same_magnitudes:
-        message += "; only signs differ, which a decomposition (SVD, eigenvectors, QR) leaves free"
+        message, detail = f"{message}; only signs differ", {**detail, ALIKE: SIGNS}
     elif tensor.same_values:
-        message += "; the same values in another order, which topk and an unstable sort leave free among equals"
+        message, detail = f"{message}; the same values in another order", {**detail, ALIKE: ORDER}
     if tensor.top1_agreement is not None and tensor.top1_agreement < 1.0:
         message += f"; the arg-max is another in {1.0 - tensor.top1_agreement:.2%} of the rows"
     if is_closer(tensor):
         message += f"; it is {reference_words(tensor)}, which is out of the reference's reach"
     return Finding(kind="values", message=message, where=where, rule=said, detail=detail, size=relative)
+
+
+def with_freedom(finding: Finding, operators: Collection[str]) -> Finding:
+    """Return the finding; where an operator of the model leaves free what differs, it says so.
+
+    Args:
+        operators: of the model, with or without their overloads.
+    """
+    leaving, words = FREE.get(finding.detail.get(ALIKE, ""), ((), ""))
+    found = sorted({name.partition(".")[0] for name in operators} & set(leaving))
+    return replace(finding, message=f"{finding.message}, which {found[0]} leaves free{words}") if found else finding
 
 
 def placement_words(tensor: TensorMetrics) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.correctness.compare import answers_hold_value
+from harness.correctness.judging import with_freedom
 from harness.decision.cells import judge_alone
 from harness.decision.inputs import with_inputs, with_requests
 from harness.decision.missing_libraries import with_libraries
@@ -58,6 +59,8 @@ def judge_one(
     verdict = with_inputs(verdict, export.artifact, answered=answers_hold_value(baseline), evidence=inputs)
     if export.declaration.given is not None:
         verdict = with_requests(verdict)
+    operators = export.artifact.operators
+    verdict = replace(verdict, findings=tuple(with_freedom(item, operators) for item in verdict.findings))
     verdict = with_differences(verdict, settings_between(export, baseline, probe, fingerprints))
     return with_evidence(verdict, evidence)
 

@@ -33,7 +33,7 @@ from harness.settings.differences import DIFFERS
 from harness.settings.mitigations import shows
 from harness.static.judging import deciding
 from harness.static.predict import CHANGED
-from harness.static.semantics import SemanticChange, changes_between, names_operator
+from harness.static.semantics import SemanticChange, can_show, changes_between, names_operator
 
 KINDS = {
     "operator": "the release lacks an operator or a class, or takes other arguments: the artifact does not load",
@@ -310,7 +310,7 @@ def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | N
     release = report.new.name
     if finding.kind == "load_error":
         return _key_of_refusal(item, finding, release)
-    changed = [change for change in _between(report) if finding.kind in change.shows_as]
+    changed = _changes_shown(finding, report)
     named = _culprits(item)
     if named and named[0] not in [change.operator for change in changed]:
         return Key("culprit", f"culprit-{'+'.join(map(_slug, named))}", _cut(f"{', '.join(named)}: named by bisect"))
@@ -354,12 +354,12 @@ def _static(item: _Red, *, stopping: bool = False) -> tuple[StaticFinding, ...]:
     return side.verdict.findings
 
 
-def _between(report: RunReport) -> tuple[SemanticChange, ...]:
-    """Return the operators that are known to answer otherwise in the new release."""
-    old, new = report.old.fingerprint, report.new.fingerprint
-    if old is None or new is None:
-        return ()
-    return tuple(change for change, _ in changes_between(old.torch, new.torch))
+def _changes_shown(finding: Finding, report: RunReport) -> list[SemanticChange]:
+    """Return the operators that are known to answer otherwise in the new release, where the finding can be of them."""
+    if report.old.fingerprint is None or report.new.fingerprint is None:
+        return []
+    pair = report.old.fingerprint.torch, report.new.fingerprint.torch
+    return [change for change, _ in changes_between(*pair) if can_show(change, finding, *pair)]
 
 
 def _culprits(item: _Red) -> tuple[str, ...]:

@@ -220,7 +220,7 @@ class ArchiveFacts:
     @property
     def has_code(self) -> bool:
         """Whether TorchScript code was read that a release may accept or refuse."""
-        return self.format in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE)
+        return self.format in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE, ArchiveFormat.FLATBUFFER)
 
 
 @dataclass(frozen=True, slots=True)

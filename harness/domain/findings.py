@@ -89,6 +89,8 @@ SEVERITY: dict[str, Severity] = {
 # Findings of a run and of no single cell: no rule for some models is about them, and no waiver.
 OF_THE_RUN = ("common_slowdown",)
 
+NAN_APPEARED, NAN_GONE = "nan_appeared", "nan_gone"
+"""In how many elements, of ``nan_placement``: NaN where a number was, and a number where NaN was."""
 # What the size of a finding (``Finding.size``) is, by kind: the largest difference over the largest golden value, or
 # the ratio new/old. Kinds that are not here have none: a hang, a NaN in another place.
 MEASURES: dict[str, str] = {

@@ -285,7 +285,7 @@ def _other_needs(
                 text=f"{group.count} tensors of a dtype that torch {target.torch} does not have",
                 what_to_do="convert them before the export",
             )
-        elif group.dtype in PACKED - target.packed_dtypes:
+        elif group.dtype in PACKED - target.packed_dtypes and facts.format is not ArchiveFormat.FLATBUFFER:
             yield StaticFinding(
                 kind="dtype_refused",
                 weight=Weight.STOPS,
@@ -318,7 +318,7 @@ def _other_needs(
             text=f"{RUNS_AT_LOAD}, and loops: it may never return" if loops else RUNS_AT_LOAD,
             what_to_do="load it once under a deadline: compat" if loops else "",
         )
-    if facts.format is ArchiveFormat.MOBILE:
+    if facts.format in (ArchiveFormat.MOBILE, ArchiveFormat.FLATBUFFER):
         text = "the bytecode of the lite interpreter is not read; this is about torch.jit.load"
         yield StaticFinding(kind="mobile_bytecode", weight=Weight.WARNING, subject=facts.path, text=text)
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
+from harness.domain.findings import NAN_APPEARED, NAN_GONE
+from harness.domain.verdict import Finding
+
 PULL = "https://github.com/pytorch/pytorch/pull/"
 ISSUE = "https://github.com/pytorch/pytorch/issues/"
 
@@ -19,7 +22,8 @@ ISSUE = "https://github.com/pytorch/pytorch/issues/"
 class SemanticChange:
     """An operator whose answer changed after release ``after`` and not later than ``by``.
 
-    ``shows_as`` are the kinds of findings (``harness/domain/findings.py``) that it can lead to. ``drawn``: it is about
+    ``shows_as`` are the kinds of findings (``harness/domain/findings.py``) that it can lead to. ``nan``: what the newer
+    release does of NaN, ``NAN_APPEARED`` or ``NAN_GONE``, where that is all. ``drawn``: it is about
     random numbers, which not every call draws, as in a dropout at rest: only models of which a call drew are concerned.
     """
 
@@ -29,6 +33,7 @@ class SemanticChange:
     what: str
     source: str
     shows_as: tuple[str, ...]
+    nan: str = ""
     drawn: bool = False
 
 
@@ -63,6 +68,7 @@ CHANGES = (
         "a fully masked row gives 0 in the newer one, NaN in the older",
         PULL + "131060",
         ("nan_placement",),
+        nan=NAN_GONE,
     ),
     SemanticChange(
         "aten::softshrink",
@@ -71,6 +77,7 @@ CHANGES = (
         "the newer one keeps NaN, the older gives 0",
         PULL + "138421",
         ("nan_placement",),
+        nan=NAN_APPEARED,
     ),
     *(
         SemanticChange(
@@ -124,13 +131,30 @@ def names_operator(text: str, operator: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(operator.rpartition('::')[2])}(?!\w)", text) is not None
 
 
+def can_show(change: SemanticChange, finding: Finding, old: str, new: str) -> bool:
+    """Whether a change of an operator can be what a finding shows, between two releases that it lies between.
+
+    NaN that appeared is not of an operator that gives numbers in place of NaN.
+    """
+    if finding.kind not in change.shows_as:
+        return False
+    way = change.nan
+    if way and _version(old) > _version(new):
+        way = NAN_GONE if way == NAN_APPEARED else NAN_APPEARED
+    return finding.detail.get(way, "") != "0"
+
+
+def _version(release: str) -> Version:
+    return Version(Version(release).public)
+
+
 def changes_between(old: str, new: str) -> Iterator[tuple[SemanticChange, bool]]:
     """Yield the changes that concern two releases, and whether they certainly lie between them.
 
     The order of the two does not matter. Nothing where a version cannot be read.
     """
     try:
-        low, high = sorted((Version(Version(old).public), Version(Version(new).public)))
+        low, high = sorted((_version(old), _version(new)))
     except InvalidVersion:
         return
     for change in CHANGES:

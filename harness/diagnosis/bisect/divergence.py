@@ -6,7 +6,7 @@ differs now is a node's own doing and not inherited. Last the new release runs t
 from the old one: if it agrees now, they are all of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.correctness.compare import precision_of
@@ -14,7 +14,7 @@ from harness.correctness.outputs import compare_outputs
 from harness.correctness.tolerances import Precision
 from harness.diagnosis.bisect.judging import FRAMES, CallInQuestion, differs, faults, gaps
 from harness.diagnosis.bisect.traces import Trace, key, read_trace
-from harness.domain.diagnosis import Divergence, NodeFault, Place
+from harness.domain.diagnosis import Divergence, NodeFault, Place, TracedNode
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest, ProbeResult, TraceOrder
 from harness.probing.facts import Answered, Effects, Probed, profile_of
@@ -112,6 +112,8 @@ class _Search:
             patched = self.traced("new", replace(beside, mode="patched", places=places, unrun=unrun))
             agrees = not self.shows(old, patched)
             self.found = replace(self.found, confirmed=agrees, probes=(1, 3))
+            if agrees and not culprits and is_whole(suspects, old.trace.nodes.values()):
+                self.found = replace(self.found, culprits=suspects, rounding=())
         return self.diverged(old, *notes)
 
     def culprits(self, old: Traced, free: Traced, forced: Traced) -> tuple[NodeFault, ...]:
@@ -175,6 +177,13 @@ class _Search:
     def diverged(self, old: Traced, *notes: str, probes: tuple[int, int] | None = None) -> Diverged:
         found = replace(self.found, notes=(*self.found.notes, *(note for note in notes if note)))
         return Diverged(divergence=found if probes is None else replace(found, probes=probes), old=old.trace)
+
+
+def is_whole(suspects: Sequence[NodeFault], nodes: Iterable[TracedNode]) -> bool:
+    """Whether a call runs no other operator than the suspects: then its difference is theirs, be it rounding."""
+    computing = {node.place for node in nodes if node.kind not in FRAMES and not node.kind.startswith("prim::")}
+    places = {place for fault in suspects for place in fault.places}
+    return len({fault.node.operator for fault in suspects}) == 1 and computing == places
 
 
 def given_up(old: Traced, new: Traced) -> tuple[str, ...]:

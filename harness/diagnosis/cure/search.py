@@ -38,7 +38,7 @@ from harness.scenarios import INITIALIZATIONS, open_orders
 from harness.search.budget import Stop
 from harness.search.minimal_sets import Indices, minimal_sets
 from harness.settings.mitigations import JIT_SWITCHES, candidates, get_along
-from harness.static.semantics import changes_between, names_operator
+from harness.static.semantics import can_show, changes_between, names_operator
 from harness.system import clock, pool
 
 # Where no setting cures alone: so many sets, and so long for those of two. What hangs under most of them costs seconds
@@ -330,7 +330,7 @@ def known_change(cell: CellVerdict, facts: Probed) -> str:
             continue
         for finding in cell.findings:
             raised = finding.kind == "call_error"  # its text names the operator
-            if change.operator not in operators or finding.kind not in change.shows_as:
+            if change.operator not in operators or not can_show(change, finding, *facts.pair):
                 continue
             if not raised or names_operator(finding.message, change.operator):
                 return f"known change of {change.operator}, which no setting undoes: {change.what} ({change.source})"

@@ -1,5 +1,6 @@
 """Genuine modules of every kind: what is predicted of their archives is what the releases do, and nothing is in doubt."""
 
+import subprocess
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +13,7 @@ from harness.environments.builder import default_environment_root
 from harness.static.check import inspect_file
 from harness.static.registries import registry_of
 from tests.bench.faults import genuine
-from tests.integration.static.answers import torch_answers
+from tests.integration.static.answers import DEADLINE_S, torch_answers
 from tests.integration.static.genuine_kinds import KINDS
 from tests.unit.builders.archives import golden
 
@@ -61,11 +62,45 @@ def test_archives_packed_again_are_judged_as_torch_does(environments: dict[str, 
             assert verdicts[path][side].prediction is (Prediction.FAILS if message else Prediction.LOADS), message
 
 
+def test_mobile_flatbuffers_are_judged_as_torch_does(environments: dict[str, Environment], tmp_path: Path) -> None:
+    program = Path(__file__).with_name("archives") / "flatbuffers.py"
+    root = default_environment_root(PROJECT)
+    registries = {side: registry_of(environment, root) for side, environment in environments.items()}
+    for side, environment in environments.items():
+        (tmp_path / side).mkdir()
+        command = [environment.interpreter, "-s", "-W", "ignore", str(program), str(tmp_path / side)]
+        subprocess.run(command, timeout=DEADLINE_S, check=True)
+    paths = sorted(str(path) for path in tmp_path.glob("*/*.ptl"))
+    files = {path: inspect_file(path, registries) for path in paths}
+    for side, environment in environments.items():
+        for path, message in torch_answers(environment.interpreter, tmp_path / f"in_{side}", [], paths).items():
+            found = files[path].verdicts[side].prediction
+            assert found is (Prediction.FAILS if message else Prediction.LOADS), (path, side, message)
+    plain = files[str(tmp_path / "old" / "Plain.ptl")].facts
+    assert plain is not None
+    assert plain.methods == ("forward", "other")
+    assert {group.dtype: group.nbytes for group in plain.storages}["quint8"] == 4
+    assert "aten::softshrink" in {use.name for use in plain.operators}
+    assert files[str(tmp_path / "new" / "Recent.ptl")].verdicts["old"].prediction is Prediction.FAILS
+
+
+def test_a_mobile_flatbuffer_that_is_cut_off_is_damaged(new_python: str, tmp_path: Path) -> None:
+    program = Path(__file__).with_name("archives") / "flatbuffers.py"
+    subprocess.run([new_python, "-s", "-W", "ignore", str(program), str(tmp_path)], timeout=DEADLINE_S, check=True)
+    data = (tmp_path / "Plain.ptl").read_bytes()
+    for share in range(1, 20):
+        cut = tmp_path / f"{share}.ptl"
+        cut.write_bytes(data[: len(data) * share // 20])
+        failure = inspect_file(str(cut), {}).failure
+        assert failure is not None
+        assert failure.kind == "damaged"
+
+
 def packed_again(path: Path, method: int, stray: str) -> str:
     """Write a golden record's artifact to ``path`` as Python's zipfile does, behind a ``stray`` member if named."""
     with zipfile.ZipFile(BytesIO(golden("early_exit"))) as plain, zipfile.ZipFile(path, "w", method) as archive:
         if stray:
             archive.writestr(stray, "x")
         for name in plain.namelist():
-            archive.writestr(name, plain.read(name), zipfile.ZIP_STORED if "/data/" in name else method)
+            archive.writestr(name, plain.read(name), method)
     return str(path)

@@ -286,6 +286,26 @@ def test_no_release_unpacks_other_members_than_deflated_ones(member: str, method
 
 
 @pytest.mark.parametrize("model", RECORDS[:: max(1, len(RECORDS) // 10)])
+def test_deflated_weights_are_no_reason_for_doubt_and_broken_ones_are(model: str) -> None:
+    content = BytesIO()
+    with (
+        zipfile.ZipFile(BytesIO(golden(model))) as plain,
+        zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name in plain.namelist():
+            archive.writestr(name, plain.read(name))
+    assert not facts_of(content.getvalue()).problems
+    assert facts_of(content.getvalue()).storages == facts_of(golden(model)).storages
+    with zipfile.ZipFile(content) as archive:
+        weight = max(
+            (item for item in archive.infolist() if "/data/" in item.filename), key=lambda item: item.file_size
+        )
+    data = bytearray(content.getvalue())
+    data[weight.header_offset + 30 + len(weight.filename)] |= 7  # a kind of block that deflate does not have
+    assert {problem.kind for problem in facts_of(bytes(data)).problems} == {"foreign_zip"}
+
+
+@pytest.mark.parametrize("model", RECORDS[:: max(1, len(RECORDS) // 10)])
 def test_equal_members_that_zipfile_has_packed_again_are_no_change(model: str) -> None:
     content = BytesIO()
     with zipfile.ZipFile(BytesIO(golden(model))) as plain, zipfile.ZipFile(content, "w") as archive:

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from harness.correctness import judging
-from harness.correctness.judging import PATHS_SHOWN, beyond_tolerance, deciding_rule, output_findings, summary
+from harness.correctness.judging import (
+    PATHS_SHOWN,
+    beyond_tolerance,
+    deciding_rule,
+    output_findings,
+    summary,
+    with_freedom,
+)
 from harness.domain.findings import status_of
 from tests.unit.builders.verdicts import call, compared, difference, equal, tensor
 
@@ -147,16 +154,24 @@ def test_moved_nan_fails_although_the_noise_and_the_reference_would_excuse_it() 
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "operator", "words"),
     [
-        ({"same_magnitudes": True}, "only signs differ"),
-        ({"same_values": True}, "the same values in another order"),
-        ({}, ""),
+        ({"same_magnitudes": True}, "aten::linalg_svd", "only signs differ, which aten::linalg_svd leaves free"),
+        ({"same_magnitudes": True}, "aten::linalg_qr.out", "only signs differ, which aten::linalg_qr leaves free"),
+        ({"same_magnitudes": True}, "aten::topk", "only signs differ"),
+        ({"same_magnitudes": True}, "aten::mul.Tensor", "only signs differ"),
+        ({"same_values": True}, "aten::topk", "the same values in another order, which aten::topk leaves free"),
+        ({"same_values": True}, "aten::linalg_svd", "the same values in another order"),
+        ({}, "aten::topk", ""),
     ],
 )
-def test_what_an_operator_leaves_free_is_said_to_be_free(changes: dict[str, bool], words: str) -> None:
+def test_what_an_operator_of_the_model_leaves_free_is_said_to_be_free(
+    changes: dict[str, bool], operator: str, words: str
+) -> None:
     (finding,) = output_findings(compared(call(tensor(**changes))))
-    assert (words in finding.message, "leave" in finding.message) == (True, bool(words))
+    told = with_freedom(finding, ("aten::relu", operator))
+    assert words in told.message
+    assert ("leaves free" in told.message) == ("leaves free" in words)
 
 
 @pytest.mark.parametrize(

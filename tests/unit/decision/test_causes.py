@@ -228,6 +228,28 @@ def test_a_known_change_of_an_operator_is_reported_only_where_it_can_show_so() -
     )
 
 
+@pytest.mark.parametrize(
+    ("detail", "operator"),
+    [
+        ({"nan_appeared": "3", "nan_gone": "0"}, "aten::softshrink"),
+        ({"nan_appeared": "0", "nan_gone": "3"}, "aten::scaled_dot_product_attention"),
+    ],
+)
+def test_of_two_known_changes_the_one_that_moves_nan_that_way_is_named(detail: dict[str, str], operator: str) -> None:
+    changed = [
+        static_finding(f"aten::{name}", "NaN", "semantics_changed", Weight.WARNING, "https://x.org/1")
+        for name in ("scaled_dot_product_attention", "softshrink")
+    ]
+    facts = [replace(healthy("a"), static=static(predicted(*changed), model="a"))]
+    cell = red("a", "nan_placement", "output: NaN")
+    cell = replace(cell, findings=tuple(replace(item, detail=detail) for item in cell.findings))
+    assert ids(run_of([cell], facts)) == {f"semantics-{operator}": ("a",)}
+    only = [
+        replace(facts[0], static=static(predicted(*(one for one in changed if one.subject != operator)), model="a"))
+    ]
+    assert ids(run_of([cell], only)) == {"nan-placement-a": ("a",)}
+
+
 def test_an_operator_that_searches_have_named_is_the_cause_of_all_that_it_explains() -> None:
     cells = [red(name, "values", "output: off by 0.1") for name in ("a", "b", "c")]
     told = [

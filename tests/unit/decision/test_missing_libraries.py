@@ -1,9 +1,12 @@
 """An operator that nobody registers: of torch itself, of a library that was given, and of one that was not."""
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from harness.decision.missing_libraries import with_libraries
 from harness.domain.outcome import Status
+from harness.domain.probe import ModelResult
 from harness.domain.verdict import CellVerdict
 from harness.probing.loaded_libraries import LoadedLibraries
 from tests.unit.builders.verdicts import finding, load_error, result, verdict
@@ -23,6 +26,7 @@ def loaded(version: str, *operators: str) -> LoadedLibraries:
     ("message", "said"),
     [
         (NMS, "run with --library torchvision"),
+        ("Following ops cannot be found: [torchvision::nms]. Please", "run with --library torchvision"),
         ("Unknown builtin op: torchaudio::forced_align.", "run with --library torchaudio"),
         ("Unknown builtin op: fbgemm::jagged_to_dense.", "run with --library fbgemm_gpu"),
         ("Unknown builtin op: torch_scatter::gather_csr.", "run with --library torch_scatter"),
@@ -72,6 +76,33 @@ def test_library_that_never_had_the_operator_is_not_asked_for_again() -> None:
     assert found.message.startswith(
         "torchvision 0.16.2 and torchvision 0.21.0 (--library) register no torchvision::nms"
     )
+
+
+FIXED = verdict(Status.SAME_FAIL, finding("load_error"))
+MINE, OTHER = load_error("Unknown builtin op: mine::fast."), load_error("Unknown builtin op: other::fast.")
+GIVEN = {"new": LoadedLibraries(names=("mine",), paths=(), operators=("mine::fast",))}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "libraries", "said"),
+    [
+        (MINE, result(), GIVEN, ["mine::fast in the old"]),
+        (MINE, load_error("Unknown builtin op: aten::gone."), {}, ["mine::fast in the old"]),
+        (MINE, load_error("expected ident but found 'in' here"), {}, ["mine::fast in the old"]),
+        (MINE, OTHER, {}, ["mine::fast in the old", "other::fast in the new"]),
+        (MINE, OTHER, GIVEN, ["mine::fast in the old", "other::fast in the new"]),
+    ],
+)
+def test_what_the_old_release_was_not_given_has_not_failed_before(
+    old: ModelResult, new: ModelResult, libraries: Mapping[str, LoadedLibraries], said: Sequence[str]
+) -> None:
+    judged = with_libraries(FIXED, [old], new, libraries)
+    assert judged.status is Status.INCONCLUSIVE
+    missing = [item.message for item in judged.findings if item.kind == "library_missing"]
+    assert [message.partition(" release")[0].rpartition("for it ")[2] for message in missing] == [
+        f"in the {where.rpartition(' ')[2]}" for where in said
+    ]
+    assert all(words.split()[0] in message for words, message in zip(said, missing, strict=True))
 
 
 def story(judged: CellVerdict) -> str:

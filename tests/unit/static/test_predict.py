@@ -160,7 +160,8 @@ def test_a_file_without_code_has_no_verdict() -> None:
 
 def test_every_format_has_a_name_and_advice_where_it_cannot_be_judged() -> None:
     assert FORMATS.keys() == set(ArchiveFormat)
-    assert [found for found in ArchiveFormat if not FORMATS[found][1]] == ["torchscript", "mobile", "exported_program"]
+    judged = [found for found in ArchiveFormat if not FORMATS[found][1]]
+    assert judged == ["torchscript", "mobile", "flatbuffer", "exported_program"]
 
 
 def test_every_failure_has_advice() -> None:

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from harness.diagnosis.bisect.divergence import Traced, _Search
+from harness.diagnosis.bisect.divergence import Traced, _Search, is_whole
 from harness.diagnosis.bisect.judging import CallInQuestion
 from harness.diagnosis.bisect.traces import Trace
+from harness.domain.diagnosis import NodeFault, TracedNode
 from harness.domain.outcome import Outcome
 from tests.unit.builders.stages import effects, facts_of, probed, result
 from tests.unit.builders.tensors import outputs
@@ -41,3 +43,23 @@ def test_a_call_that_does_not_come_to_its_end_shows_it() -> None:
 def test_numbers_are_off_by_what_the_model_declares() -> None:
     assert shows(traced(2.001)) and not shows(traced(2.001), tolerance=0.01)
     assert shows(traced(2.000002), tolerance=1e-7) and not shows(traced(2.000002))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "suspects", "whole"),
+    [
+        (["aten::mul"], [0], True),
+        (["prim::GetAttr", "aten::mul", "prim::If"], [1], True),
+        (["aten::mul", "aten::mul"], [0, 1], True),
+        (["aten::mul", "aten::mul"], [1], False),
+        (["aten::asinh", "aten::exp"], [0], False),
+        (["aten::asinh", "aten::exp"], [0, 1], False),
+        (["aten::mul"], [], False),
+    ],
+)
+def test_the_only_operator_of_a_call_is_at_fault_though_by_rounding(
+    kinds: list[str], suspects: list[int], whole: bool
+) -> None:
+    nodes = [TracedNode(place=(index,), kind=kind) for index, kind in enumerate(kinds)]
+    faults = [NodeFault(node=nodes[index], what=(), places=((index,),)) for index in suspects]
+    assert is_whole(faults, nodes) == whole
