@@ -9,7 +9,8 @@ from pathlib import Path
 from harness.domain.models import ModelDeclaration
 
 PROGRAM = Path(__file__).resolve().parent / "archives" / "program.py"
-DEADLINE_S = 120
+DEADLINE_S = 600
+"""Exporting everything takes half a minute of a core, and cores may be crowded."""
 
 
 def torch_answers(

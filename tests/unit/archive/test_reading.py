@@ -240,7 +240,6 @@ PICKLED_TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n)R"
         (zipped({"META-INF/x": b""}), ArchiveFormat.OTHER_ZIP),
         (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02", ArchiveFormat.LEGACY_SAVE),
         (b"\x80\x04N.", ArchiveFormat.PICKLE),
-        (b"\x1c\0\0\0PTMF", ArchiveFormat.FLATBUFFER),
         (b"\x1c\0\0\0TFL3", ArchiveFormat.TENSORFLOW_LITE),
         (b"\x08\x07\x12\x07pytorch", ArchiveFormat.ONNX),
         (b"\x10\0\0\0\0\0\0\0{\"a\":1}       ", ArchiveFormat.SAFETENSORS),
@@ -312,6 +311,11 @@ def test_equal_members_that_zipfile_has_packed_again_are_no_change(model: str) -
         for name in plain.namelist():
             archive.writestr(name, plain.read(name))
     assert not facts_of(content.getvalue()).problems
+
+
+def test_a_flatbuffer_that_ends_after_its_name_is_damaged() -> None:
+    with pytest.raises(CannotRead, match="truncated"):
+        facts_of(b"\x1c\0\0\0PTMF")
 
 
 def test_ways_to_call_are_limited() -> None:
