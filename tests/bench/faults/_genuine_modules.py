@@ -360,7 +360,7 @@ CALLED = tuple(name for name in NAMES if name.isascii())
 """Code that reads an attribute with another name is refused by every release."""
 RARE_NAMES = (
     *("in", "is", "not", "or", "pass", "None", "for", "del", "global", "NoneType", "class", "with", "as", "import"),
-    *("__buffers__", 'q"u', "b\\n", "torch", "sorted", "range", "getattr", "fork", "print", "int", "annotate"),
+    *('q"u', "b\\n", "torch", "sorted", "range", "getattr", "fork", "print", "int", "annotate"),
 )
 CHILDREN = (
     *(

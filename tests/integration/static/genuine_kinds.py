@@ -99,7 +99,6 @@ NAMES = (
     'q"u',
     "b\\n",
     "l\nn",
-    "__buffers__",
     "lambda",
     "try",
     "torch",
