@@ -13,7 +13,7 @@ HELP = CommandHelp(
     (
         ("models", "what the files of a folder contain"),
         ("models --old 2.1.2 --new 2.6.0", "and which of the two releases will load them"),
-        ('"models/**/*.pt" --new 2.15.0 --format sarif', "for code scanning on GitHub or GitLab"),
+        ('"models/**/*.pt" --new 2.6.0 --format sarif', "for code scanning on GitHub or GitLab"),
     ),
     "0 all will load, 1 one will not, 4 one could not be read or judged",
     "guide/own-models.md",
