@@ -68,7 +68,7 @@ print(json.dumps([name for name, address in served.buffer_addresses().items() if
 @pytest.mark.integration
 @pytest.mark.slow
 def test_distance_of_a_replay_from_the_plain_call(new_python: str) -> None:
-    assert said(new_python, DISTANCES, json.dumps(CASES)) == {
+    assert printed_by(new_python, DISTANCES, json.dumps(CASES)) == {
         name: expected for name, (_, _, expected) in CASES.items()
     }
 
@@ -76,10 +76,10 @@ def test_distance_of_a_replay_from_the_plain_call(new_python: str) -> None:
 @pytest.mark.integration
 @pytest.mark.slow
 def test_buffer_that_a_call_binds_anew_lies_elsewhere_afterwards(new_python: str) -> None:
-    assert said(new_python, MOVED) == ["anew"]
+    assert printed_by(new_python, MOVED) == ["anew"]
 
 
-def said(python: str, program: str, *words: str) -> Any:
+def printed_by(python: str, program: str, *words: str) -> Any:
     """Return what a program, which has the worker's package, prints as JSON."""
     command = [python, "-c", START + program, str(BOOTSTRAP), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -446,7 +446,7 @@ def test_replay_that_answers_otherwise_fails(difference: float, scale: float) ->
     assert "relaxed mode" in found.findings[0].message
 
 
-def test_replay_of_a_model_that_binds_its_buffers_anew_is_said_to_go_on_with_the_memory_of_the_capture() -> None:
+def test_replay_that_answers_otherwise_names_the_buffers_that_a_call_binds_anew() -> None:
     (finding,) = judged(initialization_result(graph={**replayed(0.5), "rebound": ["context", "state"]})).findings
     assert "off by 0.5 of 2; its call binds `context`, `state` anew" in finding.message
     (finding,) = judged(initialization_result(graph={**replayed(0.5), "rebound": []})).findings
