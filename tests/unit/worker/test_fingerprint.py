@@ -1,15 +1,13 @@
 """What the worker reads of the driver's version, in the forms of the closed and of the open kernel module."""
 
 import builtins
-import importlib
 import io
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
-
-import harness.worker
 
 VERSIONS = {
     "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n": "550.54.14",
@@ -19,15 +17,12 @@ VERSIONS = {
 
 
 @pytest.mark.parametrize(("text", "version"), VERSIONS.items())
-def test_version_of_the_driver(text: str, version: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_of_the_driver(
+    text: str, version: str | None, imported: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
-    monkeypatch.setitem(sys.modules, "gate_worker", harness.worker)
-    fingerprint = importlib.import_module("harness.worker.fingerprint")
-    try:
-        opened: Any = lambda name: {"/proc/driver/nvidia/version": io.StringIO(text)}[name]  # noqa: E731
-        monkeypatch.setattr(builtins, "open", opened)
+    fingerprint = imported("fingerprint")
+    files = {"/proc/driver/nvidia/version": io.StringIO(text)}
+    with monkeypatch.context() as opening:
+        opening.setattr(builtins, "open", files.__getitem__)
         assert fingerprint._driver() == version
-    finally:
-        monkeypatch.undo()
-        for name in [name for name in sys.modules if name.startswith("harness.worker.")]:
-            del sys.modules[name]

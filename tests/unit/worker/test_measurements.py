@@ -1,15 +1,12 @@
 """What the worker reads of clocks and memory, with a torch that only keeps a event_log."""
 
 import ctypes
-import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-
-import harness.worker
 
 
 class Event:
@@ -35,7 +32,9 @@ def event_log() -> list[str]:
 
 
 @pytest.fixture
-def worker(event_log: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def worker(
+    event_log: list[str], imported: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Any]:
     """Imports a module of the worker beside that torch."""
     cuda = SimpleNamespace(
         Event=lambda **_: Event(event_log),
@@ -49,14 +48,7 @@ def worker(event_log: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[An
     torch = ModuleType("torch")
     torch.cuda = torch.npu = cuda  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setitem(sys.modules, "gate_worker", harness.worker)
-    before = set(sys.modules)
-    yield lambda name: importlib.import_module(f"harness.worker.{name}")
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
-        package, _, last = name.rpartition(".")
-        if package.startswith("harness.worker") and package in sys.modules:
-            delattr(sys.modules[package], last)
+    return imported
 
 
 @pytest.mark.parametrize(("device", "can"), [("cpu", ()), ("cuda", ("events",))])
