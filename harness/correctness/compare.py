@@ -39,15 +39,16 @@ def compare_alone(
 ) -> OutputComparison | None:
     """Return the comparison of a model alone with its golden; None without one, or where nothing was answered by both.
 
-    Of a request that a release failed in, the calls that both have made are compared.
+    Of a request that a release failed in, the calls that both have made are compared; where both failed in it, the new
+    one also misses those that the old one alone has answered.
     """
     result = probe.models[0]
     if baseline is None or baseline.golden is None or not result.made_calls:
         return None
-    results = (result, *baseline.results)
-    failed = {request.input_set for result in results for request in result.failed_requests}
-    answers = legible_outputs(probe.directory, name)
-    golden, answers = _in_both(baseline.golden, answers, failed), _in_both(answers, baseline.golden, failed)
+    before = {request.input_set for old in baseline.results for request in old.failed_requests}
+    now = {request.input_set for request in result.failed_requests}
+    failed, answers = before | now, legible_outputs(probe.directory, name)
+    golden, answers = _in_both(baseline.golden, answers, now - before), _in_both(answers, baseline.golden, failed)
     if failed and not golden.calls and not answers.calls:
         return None
     return compare_answers(name, answers, replace(baseline, golden=golden), facts)

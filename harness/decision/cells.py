@@ -102,6 +102,8 @@ def _judge_request(
     alike_before = bool(broken_before) and broken_before[0].fails_like(new)
     message = f"{old_name} completes it only {len(old) - len(broken_before)} of {len(old)} times"
     unstable = Finding(kind="unstable_old_release", message=message)
+    if comparison is not None and rates is not None and _by_chance(rates):
+        comparison = replace(comparison, missing_calls=())  # chance chose which calls the old release answered
     worse = output_findings(comparison) if comparison is not None and (alike_before or not new_finding) else ()
     if rates is not None:
         alike = [result for result in broken_before if result.outcome.value in rates.outcomes]
@@ -118,12 +120,12 @@ def _judge_request(
             message = f"nothing to compare with: {before.message}; it completes in {new_name}"
             return verdict(Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
         if status_of(worse) is Status.FAIL:
-            return verdict(Status.FAIL, worse, f"before the call that failed before: {before.message}")
+            return verdict(Status.FAIL, worse, f"beside the call that failed before: {before.message}")
         return verdict(Status.SAME_FAIL, [], f"works now, failed before: {before.message}")
     if new_finding is not None and alike_before:
         before = failure_finding(broken_before[0], old_name, stage="alone")
         if status_of(worse) is Status.FAIL:
-            return verdict(Status.FAIL, worse, "before the call that fails in both releases")
+            return verdict(Status.FAIL, worse, "beside the call that fails in both releases")
         return verdict(
             Status.SAME_FAIL, [new_finding], joined(f"{BEFORE_TOO}: {before.message}", meaning_of(new_finding))
         )
@@ -135,6 +137,10 @@ def _judge_request(
         )
     findings = output_findings(comparison)
     return verdict(status_of(findings), findings)
+
+
+def _by_chance(rates: FailureRates) -> bool:
+    return any(tally.fails and tally.passes for tally in (rates.new, rates.old))
 
 
 def _by_rates(

@@ -269,7 +269,7 @@ class CallRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FailedRequest:
-    """One request that a model did not answer: the call that raised, or in which the process ended or hung.
+    """One request that a model did not answer in full: the first call that raised, or where the process ended or hung.
 
     Attributes:
         phase: the phase that failed; for a hang or crash with the call and the input set.
@@ -291,7 +291,7 @@ class ModelResult:
             process in another.
         phase: the phase that failed; for a hang or crash the one that never ended; else the last one begun.
         failure: the first error, where there was one.
-        failed_requests: those that it did not answer; empty where it failed before its first call.
+        failed_requests: those that it did not answer in full; empty where it failed before its first call.
         load_ns: duration of ``torch.jit.load``; None if it did not end.
         ready_ns: from the start barrier to the end of warm-up, for concurrent initialization.
         calls: finished calls in order.

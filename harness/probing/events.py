@@ -304,17 +304,21 @@ def model_results(
 def _failed_requests(
     failures: Sequence[Failure], blame: OpenPhase | None, process_outcome: Outcome
 ) -> tuple[FailedRequest, ...]:
-    """Return the requests that a model did not answer, in order; an error outside of a call is of none."""
-    failed = [
-        FailedRequest(
-            input_set=failure.input_set, outcome=failure_outcome(failure), phase=failure.phase, failure=failure
-        )
-        for failure in failures
-        if failure.input_set is not None and failure.call is not None
-    ]
+    """Return the requests that a model did not answer in full, in order; an error outside of a call is of none.
+
+    Of a request that failed in several calls it is the first of them, unless the process ended in another.
+    """
+    failed: dict[str, FailedRequest] = {}
+    for failure in failures:
+        if failure.input_set is not None and failure.call is not None:
+            outcome, name = failure_outcome(failure), failure.input_set
+            failed.setdefault(
+                name, FailedRequest(input_set=name, outcome=outcome, phase=failure.phase, failure=failure)
+            )
     if blame is not None and blame.input_set is not None and blame.call is not None:
-        failed.append(FailedRequest(input_set=blame.input_set, outcome=process_outcome, phase=_phase_words(blame)))
-    return tuple(failed)
+        name = blame.input_set
+        failed[name] = FailedRequest(input_set=name, outcome=process_outcome, phase=_phase_words(blame))
+    return tuple(failed.values())
 
 
 def _phase_words(blame: OpenPhase) -> str:

@@ -232,10 +232,12 @@ class Stage {
   void make_calls(ServedModel& served, int thread) {
     std::exception_ptr failed;
     for (const auto& [set, calls] : served.schedule()) {
-      try {
-        for (std::int64_t index = 0; index < calls; ++index) make_call(served, {served.name(), thread, set, index});
-      } catch (const PhaseFailed&) {  // of this request; the others are made all the same
-        failed = std::current_exception();
+      for (std::int64_t index = 0; index < calls; ++index) {
+        try {
+          make_call(served, {served.name(), thread, set, index});
+        } catch (const PhaseFailed&) {  // of this call; the others are made all the same, as a server does
+          if (!failed) failed = std::current_exception();
+        }
       }
     }
     if (failed) std::rethrow_exception(failed);

@@ -146,12 +146,11 @@ class Stage:
 
     def _make_calls(self, served, thread):
         failed = None
-        for set_name, calls in served.schedule:
+        for set_name, index in ((name, index) for name, calls in served.schedule for index in range(calls)):
             try:
-                for index in range(calls):
-                    self._make_call(served, set_name, index, thread)
-            except events.PhaseFailed as failure:  # of this request; the others are made all the same
-                failed = failure
+                self._make_call(served, set_name, index, thread)
+            except events.PhaseFailed as failure:  # of this call; the others are made all the same, as a server does
+                failed = failed or failure
         if failed is not None:
             raise failed
         self._log.emit("ready", model=served.name, thread=thread)

@@ -45,6 +45,14 @@ def test_only_the_request_that_failed_before_is_called_so(run: Run, model: str) 
     assert [cell.status for cell in others] == [Status.PASS]  # it is served with the request that both answer
 
 
+@pytest.mark.parametrize(("model", "status"), [("warms", Status.FAIL), ("warms_well", Status.SAME_FAIL)])
+def test_call_that_fails_before_hides_no_later_call_of_its_request(run: Run, model: str, status: Status) -> None:
+    assert run.row(model).status is status
+    assert ("nan_placement" in run.kinds(model)) is (status is Status.FAIL)
+    (found,) = [item for item in run.report.models if item.model == model]
+    assert [call.call for item in found.comparisons if item.scenario == "alone" for call in item.calls] == [1, 2, 3, 4]
+
+
 def test_library_that_was_not_given_is_asked_for(run: Run) -> None:
     assert run.row("needs").status is Status.INCONCLUSIVE
     assert "library_missing" in run.kinds("needs")

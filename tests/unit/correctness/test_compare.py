@@ -248,6 +248,21 @@ def test_requests_that_both_releases_answer_are_compared_whatever_becomes_of_oth
     assert not found.missing_calls
 
 
+@pytest.mark.parametrize(("answered", "wrong", "missing"), [((1, 2), {2}, []), ((1,), set(), [("half", 2)])])
+def test_calls_of_a_request_that_raised_before_in_another_call_are_compared(
+    tmp_path: Path, answered: tuple[int, ...], wrong: set[int], missing: list[tuple[str, int]]
+) -> None:
+    fails = FailedRequest(input_set="half", outcome=Outcome.RUNTIME_ERROR, phase="call")
+    both = result("m", Outcome.RUNTIME_ERROR, failed_requests=(fails,))
+    golden = Outputs(calls={("half", index): ["int", 1] for index in (1, 2)})
+    folder = write_calls(tmp_path / "new", {("half", index): ["int", index] for index in answered})
+    facts = known(planned("m"), alone={"m": probed(both, directory=folder)})
+    baseline = OldAnswers(results=(both, both), golden=golden)
+    found = compare(replace(facts, baselines={"m": baseline}, initialized={}), effects()).comparisons["m", "alone"]
+    assert {call.call for call in found.calls if call.tree} == wrong
+    assert list(found.missing_calls) == missing
+
+
 @pytest.mark.parametrize(("tolerance", "differing"), [(None, True), (0.5, False), (0.01, True)])
 def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float | None, differing: bool) -> None:
     facts = known(planned(models=(declared("m", tolerance=tolerance),)))

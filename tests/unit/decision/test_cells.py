@@ -160,7 +160,7 @@ def test_hang_in_another_phase_is_a_regression() -> None:
 def test_calls_that_differ_before_the_common_failure_fail_with_their_findings() -> None:
     judged = alone([raised()], raised(), BAD)
     assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
-    assert judged.note == "before the call that fails in both releases"
+    assert judged.note == "beside the call that fails in both releases"
 
 
 @pytest.mark.parametrize("comparison", [GOOD, None, compared(call(equal(sampled=True)))])
@@ -434,6 +434,21 @@ def test_call_before_the_one_that_failed_before_is_compared() -> None:
     new = of_requests(a=WELL, b=WELL)
     judged = alone([old, old], new, compared(call(tensor(), input_set="a"), call(equal(), input_set="b")))
     assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
+
+
+ALWAYS, BY_CHANCE = Tally(fails=9, outcomes=("runtime_error",)), Tally(fails=5, passes=4, outcomes=("runtime_error",))
+
+
+@pytest.mark.parametrize(
+    ("often", "status"), [(None, Status.FAIL), (ALWAYS, Status.FAIL), (BY_CHANCE, Status.SAME_FAIL)]
+)
+def test_a_call_that_only_the_old_release_answers_fails_beside_one_that_fails_in_both(
+    often: Tally | None, status: Status
+) -> None:
+    """Unless chance chose which calls it answers."""
+    both, lost = of_requests(a=ERROR, b=WELL), replace(compared(), missing_calls=(("a", 1),))
+    rates = FailureRates(outcomes=("runtime_error",), input_set="a", new=often, old=often) if often else None
+    assert alone([both, both], both, lost, rates=rates).status is status
 
 
 def test_rates_of_one_request_say_nothing_of_another() -> None:

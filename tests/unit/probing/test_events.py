@@ -540,6 +540,19 @@ def test_request_in_which_the_process_ends_has_failed_like_those_before_it() -> 
     ]
 
 
+def test_a_request_that_raises_more_than_once_failed_at_the_first_unless_the_process_ended_in_it() -> None:
+    raised = [
+        *(begin("call", set="half", call=0), error("call", set="half", call=0)),
+        *(begin("call", set="half", call=1), end("call", set="half", call=1)),
+        *(begin("call", set="half", call=2), error("call", set="half", call=2)),
+    ]
+    (failed,) = one(event_log(*raised)).failed_requests
+    assert failed.failure is not None
+    assert (failed.outcome, failed.failure.call) == (Outcome.RUNTIME_ERROR, 0)
+    (failed,) = one(event_log(*raised, begin("call", set="half", call=3)), Outcome.CRASH).failed_requests
+    assert (failed.outcome, failed.phase) == (Outcome.CRASH, "call 3 of half")
+
+
 def test_load_error_is_shared_by_all_requests() -> None:
     result = one(event_log(begin("load"), error("load")))
     assert not result.failed_requests

@@ -25,6 +25,20 @@ class Ends(nn.Module):
         return nn.functional.softshrink(torch.ops.planted.end(x), 0.1)
 
 
+class Warms(nn.Module):
+    """Refused by 2.1.2 as ``Shrink`` is, in its first call alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        if self.calls == 1:
+            torch.topk(x.half(), 2, dim=1)
+        return nn.functional.softshrink(x, 0.1)
+
+
 class Needs(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return torch.ops.mine.twice(x)
@@ -74,6 +88,8 @@ def main(out):
         ("ends_first", Ends(), {"ends": ends, "nan": nan}),
         ("ends_last", Ends(), {"nan": nan, "ends": ends}),
         ("ends_well", Ends(), {"ends": ends, "plain": plain}),
+        ("warms", Warms(), {"nan": nan}),
+        ("warms_well", Warms(), {"plain": plain}),
         ("needs", Needs(), {"plain": plain}),
         ("hooked", hooked(shrinks), {"nan": nan}),
         ("hooked_well", hooked(doubles), {"plain": plain}),

@@ -24,9 +24,9 @@ def test_valid_waiver_makes_a_failure_expected() -> None:
 
 
 def test_a_cell_keeps_the_note_that_it_had() -> None:
-    red = verdict(Status.FAIL, finding("values"), note="before the call that fails in both")
+    red = verdict(Status.FAIL, finding("values"), note="beside the call that fails in both")
     waived = apply_waivers(red, (waiver(),), PAIR, DAY)
-    assert waived.note == "before the call that fails in both; waived until 2026-11-21 by ann: known drift"
+    assert waived.note == "beside the call that fails in both; waived until 2026-11-21 by ann: known drift"
 
 
 def test_expired_waiver_fails_the_cell_and_is_named() -> None:
@@ -171,7 +171,7 @@ def test_status_before_severities_is_kept() -> None:
 
 
 @pytest.mark.parametrize("days", [0, 1])
-@pytest.mark.parametrize("note", ["", "before the call that fails in both"])
+@pytest.mark.parametrize("note", ["", "beside the call that fails in both"])
 def test_a_cell_that_is_judged_again_forgets_its_waivers(days: int, note: str) -> None:
     red = verdict(Status.FAIL, sized(0.1), finding("dtype"), note=note)
     known = (waiver(bound=0.2), waiver("dtype"))
