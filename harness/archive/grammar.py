@@ -207,6 +207,36 @@ def types_within(type_: str) -> list[str]:
     return [*found, inside] if inside and inside != "()" else found
 
 
+def merged(one: str | None, other: str | None) -> str | None:
+    """Return the type of a name behind an ``if``; None where a branch leaves it without one, "" where it is not known.
+
+    ``unifyTypes`` keeps the type that holds the other one and makes a Union of both where neither does. A Union that is
+    made so and holds None is an Optional (``UnionType::create``), which a written Union[..., NoneType] is not.
+    """
+    if one is None or other is None or one == other:
+        return one if one == other else None
+    if not one or not other or not (is_union(one) or is_union(other)):
+        return ""
+    both = held_in(one) | held_in(other)
+    for type_ in (one, other):
+        if held_in(type_) == both and not any(item.startswith("Optional[Union[") for item in (one, other)):
+            return type_
+    union = f"Union[{','.join(sorted(both - {'NoneType'}))}]"
+    return f"Optional[{union}]" if "NoneType" in both else union
+
+
+def is_union(type_: str) -> bool:
+    """Return whether a type is a Union, or an Optional of one."""
+    return type_.startswith(("Union[", "Optional[Union["))
+
+
+def held_in(type_: str) -> set[str]:
+    """Return the types that a Union or an Optional holds; any other type is the only one that it holds."""
+    if type_.startswith("Optional["):
+        return held_in(type_[9:-1]) | {"NoneType"}
+    return set(types_within(type_)) if type_.startswith("Union[") else {type_}
+
+
 class _Reader:
     """Goes through the statements of a file, then through the tokens of each."""
 
@@ -461,8 +491,8 @@ class _Reader:
             self.end()
             other = self.block(indent + STEP)
             for name in one.keys() | other.keys():
-                types = {side.get(name, self.names.get(name)) for side in (one, other)}
-                self.set_name(name, None if None in types else types.pop() if len(types) == 1 else "")
+                types = [side.get(name, self.names.get(name)) for side in (one, other)]
+                self.set_name(name, merged(*types))
             self.place = len(self.tokens)
         elif first == "while":
             self.take()
@@ -516,6 +546,9 @@ class _Reader:
             actual = self.expression()
             if declared == "NoneType" and actual.startswith("Optional["):
                 why = "a loop sets a variable to None whose type torch has narrowed to that, and prints both types"
+                self.refused(why, CODE_REFUSED)
+            if actual.startswith("Optional[Union[") and declared.startswith("Union["):
+                why = "torch prints one type as Optional[Union[...]] and as Union[..., NoneType], which it tells apart"
                 self.refused(why, CODE_REFUSED)
             if not self.fits(declared, actual):
                 self.wrong("a name given another type")

@@ -256,6 +256,9 @@ class _Archive:
         )
 
 
+ESCAPE = re.compile(rb"""\\(?:[\\'abfnrtv]|[0-7]{3}|"(?=\w))""")
+
+
 class _Flatbuffer(_Archive):
     """Reads a mobile flatbuffer in the place of members: ``torch.jit.load`` compiles the code that it holds."""
 
@@ -277,9 +280,13 @@ class _Flatbuffer(_Archive):
         yield "data", Pickled(root=Built(Global(self.module.root), ()), classes=dict.fromkeys(self.module.classes))
 
     def code_files(self) -> Iterator[tuple[str, str, bytes]]:
-        """Yield qualifier, again, and text of each code file."""
+        """Yield qualifier, again, and text of each code file.
+
+        A name with an escape in it is another one to the compiler. That refuses an archive, whose values are found by
+        name; those of a flatbuffer are found by number, so the text is given without what it would be refused for.
+        """
         for qualifier, content in sorted(self.module.sources.items()):
-            yield qualifier, qualifier, content
+            yield qualifier, qualifier, ESCAPE.sub(b"_", content)
 
     def storages(self, _pickles: Sequence[tuple[str, Pickled]]) -> tuple[StorageGroup, ...]:
         """Return the storages that tensors refer to."""

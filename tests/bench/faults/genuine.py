@@ -6,7 +6,9 @@ Modules drawn from a grammar of what TorchScript compiles are saved by five rele
 import json
 import random
 import subprocess
+import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +106,9 @@ def _why(found: StaticVerdict | str) -> str:
 
 def _said(python: str, what: str, *folders: Path) -> dict[str, str]:
     command: Sequence[str] = (python, "-s", "-W", "ignore", str(PROGRAM), what, *map(str, folders))
+    begin = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
     assert done.returncode == 0, done.stderr[-2000:]
+    print(f"  {what} in {Path(python).parents[1].name}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found

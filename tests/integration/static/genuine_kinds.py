@@ -188,7 +188,15 @@ KINDS: dict[str, str] = {
             "    o = o",
             "for i in range(2):",
             "    o = None",
-            "return x",
+            "return o",
+            answer="Optional[Tensor]",
+        )
+    ),
+    "narrowed in branches": source(
+        forward(
+            *("r: Any = x", "if x.dim() == 1:", "    r = 1.0", "if x.dim() == 3:", "    r = [x, x]", "if x.dim() > 1:"),
+            *("    if x.dim() == 2:", "        r = None", "    if x.dim() == 3:", "        r = (x, x)", "return r"),
+            answer="Any",
         )
     ),
     "lists taken several times": source(

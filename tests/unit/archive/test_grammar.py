@@ -149,6 +149,38 @@ def test_a_variable_that_torch_has_narrowed_to_none_is_told_apart() -> None:
     assert [item.kind for item in read_artifact(BytesSource(content), "net.pt").problems] == ["code_refused"]
 
 
+MIXED, OPTIONAL, SMALLER = "Union[Tensor, float, str, NoneType]", "Optional[Union[Tensor, float, str]]", "Optional[Union[Tensor, float]]"  # fmt: skip
+BRANCHES = "    if torch.eq(1, 1):\n      a{} = {}\n    else:\n      a{} = {}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "declared", "refused"),
+    [
+        (f"    a : {OPTIONAL} = None\n", MIXED, True),
+        (f"    a : {MIXED} = None\n", MIXED, False),
+        (f"    a : {MIXED} = None\n", OPTIONAL, False),
+        (BRANCHES.format(f" : {MIXED}", "x", f" : {OPTIONAL}", "None"), MIXED, True),
+        (BRANCHES.format(f" : {MIXED}", "x", f" : {OPTIONAL}", "None"), OPTIONAL, False),
+        (BRANCHES.format(f" : {MIXED}", "x", f" : {MIXED}", "None"), MIXED, False),
+        (f"    s : {SMALLER} = None\n" + BRANCHES.format(f" : {MIXED}", "x", "", "s"), MIXED, True),
+        (f"    s : {SMALLER} = None\n" + BRANCHES.format("", "s", f" : {MIXED}", "x"), MIXED, True),
+        (f"    s : {SMALLER} = None\n" + BRANCHES.format("", "s", f" : {MIXED}", "x"), OPTIONAL, False),
+        (BRANCHES.format(f" : {MIXED}", "x", "", "1."), MIXED, False),
+        (BRANCHES.format(f" : {MIXED}", "x", "", "None"), MIXED, False),
+        ("    s : Union[Tensor, float] = x\n" + BRANCHES.format("", "s", "", "None"), MIXED, True),
+        ("    s : Union[Tensor, float] = x\n" + BRANCHES.format("", "s", "", "None"), OPTIONAL, False),
+        ("    a : Optional[Tensor] = None\n", MIXED, False),
+        (BRANCHES.format(f" : {MIXED}", "x", " : Optional[Tensor]", "None"), MIXED, False),
+        ("    a : Union[Tensor, float] = x\n", MIXED, False),
+    ],
+)
+def test_an_optional_union_is_no_union_with_none(before: str, declared: str, refused: bool) -> None:
+    """As 1.13.1, 2.1.2 and 2.15.0 load or refuse each of these bodies."""
+    content = torchscript(CODE.replace("    return", f"{before}    r : {declared} = a\n    return"))
+    kinds = [item.kind for item in read_artifact(BytesSource(content), "net.pt").problems]
+    assert kinds == ["code_refused"] * refused
+
+
 @pytest.mark.parametrize(
     "word", ["async", "await", "except", "finally", "from", "lambda", "nonlocal", "try", "yield", "print"]
 )

@@ -68,12 +68,37 @@ class Word(torch.nn.Module):
         return self.parts(x)
 
 
+class Escaped(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        for name in (r"a\n", r"\101", "it's"):
+            self.register_buffer(name, torch.ones(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + len('a"b\\')
+
+
+class NotEscaped(Escaped):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer(r"a\d", torch.ones(2))
+
+
 class Recent(torch.nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return torch.rms_norm(x, [4])
 
 
-for module in (Plain, Custom, OfEnum, Packed, Word, *([Recent] if hasattr(torch, "rms_norm") else [])):
+for module in (
+    Plain,
+    Custom,
+    OfEnum,
+    Packed,
+    Word,
+    Escaped,
+    NotEscaped,
+    *([Recent] if hasattr(torch, "rms_norm") else []),
+):
     path = os.path.join(sys.argv[1], f"{module.__name__}.ptl")
     torch.jit.script(module().eval())._save_for_lite_interpreter(path, _use_flatbuffer=True)
 os._exit(0)
