@@ -12,6 +12,7 @@ from tests.programs import stub
 
 LONG = (
     "integration/startup/test_initialization.py",
+    "integration/static/test_corpus.py",
     "integration/report/test_page.py",
     "integration/run/test_compat.py",
     "integration/static/test_inspect.py",
@@ -20,6 +21,9 @@ LONG = (
     "integration/models/test_hostile_files.py",
     "integration/startup/test_planted_startup_defects.py",
     "integration/run/test_breaks.py",
+    "integration/static/test_genuine.py",
+    "integration/models/test_requests.py",
+    "integration/models/test_programs.py",
     "integration/worker/test_native_worker.py",
     "integration/fleet/test_fleet.py",
     "integration/successor/test_migrate.py",

@@ -52,9 +52,7 @@ def known(tmp_path_factory: pytest.TempPathFactory, old_python: str, new_python:
     """All planted defects and their twins brought up in three scenarios, and what may be asked after that."""
     out = tmp_path_factory.mktemp("initialization")
     scenarios = ("alone", "shared", "while_serving", "inter_op")
-    libraries = [library_for(libtorch_of(python), FUSING / "fusing.cpp") for python in (old_python, new_python)]
-    named = [f"{side}={path}" for side, path in zip(("old", "new"), libraries, strict=True)]
-    plan = planned(out, CONCURRENCY, scenarios=scenarios, also=(FUSING,), overrides=SIDES, libraries=named)
+    plan = planned(out, CONCURRENCY, scenarios=scenarios, overrides=SIDES)
     plan = replace(plan, groups={name: plan.groups[name] for name in ("pool", "state", "crash")})
     with provisioned(out, plan) as (first, effects):
         yield judged(build_workers(probe_alone(answered(first, effects), effects), effects), effects), effects
@@ -166,8 +164,23 @@ def test_crash_in_concurrent_initialization_is_one_models_and_neighbours_have_re
     assert ready == {"straight", "spoilt_never", "quota_unlimited"}
 
 
-def test_fuser_that_runs_away_in_one_thread_is_busy_and_its_neighbours_are_ready(known: Known) -> None:
-    together = launcher("concurrent", *known, switches=CPU_FUSION)
+@pytest.fixture(scope="module")
+def fusing(
+    tmp_path_factory: pytest.TempPathFactory, old_python: str, new_python: str
+) -> Iterator[tuple[WithWorker, Effects]]:
+    """Chains of an operator of ours that torch's own fuser takes; to compile it takes half a minute a release."""
+    out = tmp_path_factory.mktemp("fusing")
+    libraries = [library_for(libtorch_of(python), FUSING / "fusing.cpp") for python in (old_python, new_python)]
+    named = [f"{side}={path}" for side, path in zip(("old", "new"), libraries, strict=True)]
+    with provisioned(out, planned(out, FUSING, overrides=SIDES, libraries=named)) as (first, effects):
+        yield build_workers(probe_alone(answered(first, effects), effects), effects), effects
+
+
+@pytest.mark.slow
+def test_fuser_that_runs_away_in_one_thread_is_busy_and_its_neighbours_are_ready(
+    fusing: tuple[WithWorker, Effects],
+) -> None:
+    together = launcher("concurrent", *fusing, switches=CPU_FUSION)
     probe = together.probe(["short_fusion", "runaway_fusion"], 0, threads=2, floor_s=1.0)
     outcomes = {(model_of(item.model), item.outcome) for item in probe.models}
     assert outcomes == {("runaway_fusion", Outcome.HANG), ("short_fusion", Outcome.COMPLETED)}
@@ -175,8 +188,8 @@ def test_fuser_that_runs_away_in_one_thread_is_busy_and_its_neighbours_are_ready
 
 
 @pytest.mark.slow
-def test_fuser_that_runs_away_in_a_shared_module_holds_up_the_other_threads(known: Known) -> None:
-    probe = launcher("shared", *known, switches=CPU_FUSION).probe(["runaway_fusion"], 0, floor_s=1.0)
+def test_fuser_that_runs_away_in_a_shared_module_holds_up_the_other_threads(fusing: tuple[WithWorker, Effects]) -> None:
+    probe = launcher("shared", *fusing, switches=CPU_FUSION).probe(["runaway_fusion"], 0, floor_s=1.0)
     assert Outcome.HANG in {item.outcome for item in probe.models}
     words = assert_fuser_runs_away(probe)
     assert "wait for the same plan (getPlanFor)" in words
@@ -192,10 +205,13 @@ def assert_fuser_runs_away(probe: ProbeResult) -> str:
     return known_as.words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [setting.name for setting in JIT_SWITCHES])
-def test_each_switch_cures_the_fuser_and_reads_back_in_the_cpp_worker(known: Known, name: str) -> None:
+def test_each_switch_cures_the_fuser_and_reads_back_in_the_cpp_worker(
+    fusing: tuple[WithWorker, Effects], name: str
+) -> None:
     switches = {**CPU_FUSION, **MITIGATIONS[name].switches}
-    probe = launcher("shared", *known, switches=switches).probe(["runaway_fusion"], 0)
+    probe = launcher("shared", *fusing, switches=switches).probe(["runaway_fusion"], 0)
     assert {item.outcome for item in probe.models} == {Outcome.COMPLETED}
     entries = {switch: probe.data["switches"][switch] for switch in switches}
     assert all(entry["supported"] and entry["read_back"] == entry["requested"] for entry in entries.values()), entries
