@@ -35,7 +35,7 @@ class Warms(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         self.calls += 1
         if self.calls == 1:
-            torch.topk(x.half(), 2, dim=1)
+            self.calls += torch.topk(x.half(), 2, dim=1)[0].size(0)  # unused it would be left out
         return nn.functional.softshrink(x, 0.1)
 
 
