@@ -149,7 +149,8 @@ def tests(session: nox.Session) -> None:
         session.run(*PARALLEL, "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
     environments.result()
     real = ("--keep-zygotes", "tests/integration", *session.posargs)
-    session.run(*PARALLEL, "-m", "integration and not slow and not timed", *real)
+    more = ("-n", str(len(os.sched_getaffinity(0)) + 1))  # some wait, for windows of silence or a page
+    session.run(*PARALLEL, *more, "-m", "integration and not slow and not timed", *real)
     session.run("pytest", "-m", "integration and timed and not slow", *real)
 
 

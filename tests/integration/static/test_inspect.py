@@ -35,7 +35,7 @@ class World:
     pythons: dict[str, str]
 
 
-@pytest.fixture(scope="module", params=[pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[pytest.param(16, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
 def world(
     request: pytest.FixtureRequest, old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFactory
 ) -> World:
@@ -69,7 +69,7 @@ def test_predictions_are_what_torch_does(world: World) -> None:
                 refused.add((Path(path).parent.parent.name, Path(path).stem, side))
         assert file.verdicts.keys() == registries.keys(), file
     assert not wrong
-    assert len(world.said["old"]) > 60
+    assert len(world.said["old"]) > 30
     assert refused == {  # the documented breaks: a prediction that says "will load" to everything would fail here
         ("old", "half_on_accelerator", "new"),
         ("new", "encode_ragged", "old"),
