@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from harness.domain.models import ArtifactKind
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import Prediction
 from harness.domain.report import CellTrend, Explained, ModelReport, RunReport, ScenarioReport
@@ -65,8 +66,10 @@ class FleetArtifact:
     Attributes:
         name: unique in the plan; ``path``: in the store, of the file that holds it.
         member: of a TorchServe archive the file in it that is the artifact; else empty.
+        loaded_as: what it is, by its content; what is not read is taken for TorchScript.
         sha256, inputs_sha256: of the artifact's bytes and of its requests' when it was planned; nothing else is judged.
-        program: digest of its code and structure; ``weights``: of its tensors. Equal programs have equal code.
+        program: digest of its code and structure; ``weights``: of its tensors. Equal programs have equal code. What is
+            no TorchScript is a program as a whole, without weights.
         examination: what is asked of it; ``key``: what its result is kept under, empty where nothing can be asked.
         predictions: side -> what reading predicts; ``why``: the first reason where one is not "will load", or what is
             known to answer otherwise.
@@ -78,6 +81,7 @@ class FleetArtifact:
     path: str
     kind: StoreKind = StoreKind.FILE
     member: str = ""
+    loaded_as: ArtifactKind = ArtifactKind.TORCHSCRIPT
     size_bytes: int = 0
     sha256: str = ""
     inputs_sha256: str = ""

@@ -17,7 +17,7 @@ LABELS: Final = {
     "spurious-changed": "the artifact, or its requests, are other ones than were planned",
     "spurious-link": "a link leads out of the store",
     "spurious-forbidden": "the store refuses: no permission, or credentials that have expired",
-    "spurious-untrusted": "its requests are a program from outside of this machine, which only --trust runs",
+    "spurious-untrusted": "it or its requests are a program from outside of this machine, which only --trust runs",
     "spurious-unreachable": "the store does not answer",
     "spurious-disk": "this machine has no room",
     "spurious-memory": "this machine has too little memory, or something ended the process from outside",

@@ -30,7 +30,7 @@ from harness.fleet.plan import (
 )
 from harness.fleet.planning import content_of, key_of, runs_of, shard_of
 from harness.fleet.results import FleetResults
-from harness.fleet.stores.reading import runs_code, sha256_of
+from harness.fleet.stores.reading import foreign_code, sha256_of
 from harness.fleet.stores.sources import UNREACHABLE, Listed, SourceFault, Store
 from harness.fleet.stores.torchserve import unpacked
 from harness.models.given import GivenModels, source_digest
@@ -49,7 +49,7 @@ from harness.system.progress import Progress
 TRIES = 2
 # What is examined in full is loaded and called alone, whoever took it over.
 SHARED = {Examination.FULL: ("adopt",), Examination.WEIGHTS: ("adopt", "run")}
-TRUST = "read it, then repeat the command with --trust"
+TRUST = "if you would run it, repeat the command with --trust"
 KEPT = "kept"
 """A file in the folder of a run whose results are kept: what it left without one is tried in another run."""
 
@@ -75,7 +75,7 @@ def run_shard(
     Args:
         shard: (index from 1, count).
         known_elsewhere: keys whose results lie in another folder of this fleet.
-        trust: whether programs that make requests run here, where the store is no folder of this machine.
+        trust: whether programs run here that the store holds, where it is no folder of this machine.
 
     Raises:
         ConfigError: the configuration, a release or the gate is another one than when it was planned.
@@ -192,8 +192,9 @@ class _Shard:
         """
         artifact = self._artifacts[unit.artifact]
         asked = artifact.serving
-        if runs_code(self._store, asked) and not self._trust:
-            raise SourceFault("spurious-untrusted", f"{asked.inputs} makes the requests of {artifact.path}: {TRUST}")
+        code = foreign_code(self._store, artifact)
+        if code and not self._trust:
+            raise SourceFault("spurious-untrusted", f"{artifact.path}: {code}: {TRUST}")
         path = _fetched(self._store, listed, artifact.path)
         inputs = _fetched(self._store, listed, asked.inputs) if asked.inputs else None
         try:
@@ -222,6 +223,7 @@ class _Shard:
                 inputs=str(inputs) if inputs is not None else "",
                 requests=tuple(asked.requests),
                 methods=tuple(asked.methods),
+                kind=artifact.loaded_as,
             ),
         )
         return replace(declaration, source_digest=source_digest(declaration))

@@ -238,7 +238,7 @@ def uncalled_methods(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[
     Args:
         adopted: the worker's mark of that name: ``input_sets`` and ``given_up``.
     """
-    called = {method for _, method in adopted["input_sets"]}
+    called = {"forward" if method == wire.KEYWORDS_METHOD else method for _, method in adopted["input_sets"]}
     why = dict(adopted.get("given_up", ()))
     return tuple(why.get(method, f"{method}: no request asks it") for method in named if method not in called)
 

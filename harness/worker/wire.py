@@ -95,9 +95,10 @@ A request of ``adopt`` or ``export`` whose method is ``forward`` of a root with 
 and nobody does where ``forward`` is.
 
 The ``kind`` of an artifact says what is loaded and called: ``torchscript``, ``program`` (a ``.pt2``) or ``package``.
-Of the last two there is ``forward`` alone. A request has ``runners``: how many calls a package answers at once, and
-``compiler_checks``: a folder for what torch compiles to learn which instructions compiler and CPU have, or null. The
-C++ worker has no loader of programs.
+Of the last two there is ``forward`` alone; as the method KEYWORDS_METHOD it has keyword arguments, a dict behind the
+others, in the order of the artifact's own call specification. A request has ``runners``: how many calls a package
+answers at once, and ``compiler_checks``: a folder for what torch compiles to learn which instructions compiler and CPU
+have, or null. The C++ worker has no loader of programs.
 
 A request of verb ``serve``, ``registry`` or ``benchmark`` has ``libraries``: operator libraries that are loaded first,
 each in a phase ``library`` after the mark ``library`` with its name. A name that ends in ``.py`` is a file of Python,
@@ -208,6 +209,7 @@ REGISTRY = "registry.json"
 WORK = "work"
 WITH_HOOKS_METHOD = "__call__"
 WITH_HOOKS = "_with_hooks"
+KEYWORDS_METHOD = "forward(**)"
 PROGRAM = ".pt2"
 PACKAGE = ".package.pt2"  # AOTInductor insists on the ending
 TRACE = "trace"

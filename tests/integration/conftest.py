@@ -4,7 +4,9 @@ Under xdist the builder's lock lets one worker build while the others wait. They
 root; ``TORCHSCRIPT_GATE_ENVS`` names another one.
 """
 
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,20 +18,23 @@ from harness.environments.builder import EnvironmentBuilder, default_environment
 from harness.environments.installer import find_uv
 from harness.environments.interpreters import find_pythons
 from harness.environments.pythons import choose_python
+from harness.environments.undeclared import compiling
 from harness.probing.runner import ZygoteRunner
 from tests.programs import kept_zygotes
 from tests.worker.transcripts import replay
 
 PROJECT = Path(__file__).parents[2]
-OLD, NEW = "2.1.2", "2.6.0"
+GIVEN = Path(__file__).parent / "models" / "given"
+OLD, NEW, LATEST = "2.1.2", "2.6.0", "2.15.0"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
-def _interpreter(release: str) -> str:
+def _interpreter(release: str, *, compiles: bool = False) -> str:
     root = default_environment_root(PROJECT)
     builder = EnvironmentBuilder(root, progress=lambda name, text: None, uv=find_uv())
     python = choose_python([OLD, NEW], list(find_pythons()))  # as for a run of the pair, whatever runs the tests
-    return builder.build(EnvSpec(name=f"torch {release}", release=release, python=python)).interpreter
+    spec = EnvSpec(name=f"torch {release}", release=release, python=python)
+    return builder.build(compiling(spec) if compiles else spec).interpreter
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +69,31 @@ def old_python() -> str:
 def new_python() -> str:
     """The interpreter of an environment with torch 2.6.0."""
     return _interpreter(NEW)
+
+
+@pytest.fixture(scope="session")
+def latest_python() -> str:
+    """The interpreter of an environment with torch 2.15.0."""
+    return _interpreter(LATEST)
+
+
+@pytest.fixture(scope="session")
+def programs(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs that torch 2.6.0 has written."""
+    out = tmp_path_factory.mktemp("programs")
+    subprocess.run([new_python, "-s", "-W", "ignore", str(GIVEN / "exported.py"), str(out)], timeout=240, check=True)
+    return out
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Packages that torch 2.6.0 has compiled, for about a minute."""
+    out = tmp_path_factory.mktemp("packages")
+    python = _interpreter(NEW, compiles=True)
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(out / "cache")}
+    words = [python, "-s", "-W", "ignore", str(GIVEN / "packaged.py"), str(out)]
+    subprocess.run(words, env=environment, timeout=600, check=True)
+    return out
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from harness.report.formats import FLEET, FLEET_PLAN
 
 FOLDER = "fleet"
 LEAST_DAYS = 1
-TRUST = "run programs (.inputs.py) that a store outside of this machine holds"
+TRUST = "run programs (.pt2, packages, .inputs.py) that a store outside of this machine holds"
 
 HELP = CommandHelp(
     "Judge a store of artifacts: read all of them without torch, run each content once, a program in full once, on one "

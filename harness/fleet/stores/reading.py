@@ -11,10 +11,11 @@ from typing import Any
 
 from harness.archive.code import CodeMemory
 from harness.archive.formats import FORMATS
-from harness.archive.identity import identity_of
+from harness.archive.identity import Identity, identity_of
 from harness.archive.limits import CannotRead
-from harness.domain.archive import ArchiveFormat, OperatorRegistry
+from harness.domain.archive import ArchiveFacts, OperatorRegistry, ProgramContainer
 from harness.domain.fleet import FleetArtifact, Serving, StoreKind, Unjudged
+from harness.domain.models import ArtifactKind
 from harness.domain.prediction import InspectedFile, Weight
 from harness.domain.text import counted, first_few
 from harness.errors import ConfigError, SelectionError
@@ -35,10 +36,7 @@ CONFIG_BYTES = 1 << 20
 WARMUP_BYTES = 64 << 10
 NO_TORCHSCRIPT = "is no TorchScript"
 MOST_NAMED = 3
-PROGRAM_OF_REQUESTS = "its requests are a program from outside of this machine: fleet run --trust runs it"
-PROGRAM = (
-    "is an exported program, which no fleet judges yet: compat --artifacts does; then leave_out in fleet.toml says so"
-)
+RUNS = "fleet run --trust runs it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +45,7 @@ class Found:
 
     Attributes:
         called: the path that it is named after, in place of its own.
+        loads: what its server loads there; None where nothing tells.
         unjudged: why no verdict will speak of it, where it is none to doubt an upgrade; else empty.
     """
 
@@ -57,6 +56,7 @@ class Found:
     serving: Serving = field(default_factory=Serving)
     assignments: tuple[str, ...] = ()
     left_out: str = ""
+    loads: ArtifactKind | None = None
     unjudged: str = ""
     notes: tuple[str, ...] = ()
 
@@ -121,9 +121,9 @@ def read_store(
             tier=said.get("tier", ""),
             tags=tuple(said.get("tags", ())) or (names.tag_of(f"/{item.path}"),),
             left_out=item.left_out,
-            notes=(*item.notes, *([PROGRAM_OF_REQUESTS] if runs_code(store, serving) else [])),
+            notes=item.notes,
         )
-        read = reader.read(artifact, memory)
+        read = reader.read(artifact, memory, item.loads)
         if isinstance(read, Unjudged):
             unjudged.append(read)
         else:
@@ -145,9 +145,16 @@ def read_store(
     )
 
 
-def runs_code(store: Store, serving: Serving) -> bool:
-    """Whether asking an artifact runs a program that came from elsewhere."""
-    return not store.is_here and serving.inputs.lower().endswith(".py")
+def foreign_code(store: Store, artifact: FleetArtifact) -> str:
+    """Return what a run of an artifact runs that came from outside of this machine, in words; empty where nothing."""
+    if store.is_here or artifact.left_out:
+        return ""
+    codes = []
+    if artifact.serving.inputs.lower().endswith(".py"):
+        codes.append(f"its requests, {artifact.serving.inputs}, are a program")
+    if artifact.loaded_as is not ArtifactKind.TORCHSCRIPT:
+        codes.append(f"it is {artifact.loaded_as.words}, which runs code when it is loaded")
+    return f"{' and '.join(codes)}, from outside of this machine" if codes else ""
 
 
 def _matched(item: Found) -> tuple[str, ...]:
@@ -262,6 +269,7 @@ def _of_triton(
             serving=Serving(requests=config.requests),
             assignments=config.assignments,
             left_out="" if file in listed else f"{file} is not there, which {place} names",
+            loads=config.loads,
             notes=config.notes,
         )
 
@@ -304,10 +312,21 @@ class _Reader:
     ) -> None:
         self._store, self._listed, self._registries, self._scratch = store, listed, registries, scratch
 
-    def read(self, artifact: FleetArtifact, memory: CodeMemory) -> FleetArtifact | Unjudged:
-        """Return the artifact with what its bytes say, or why it is left out; what is certainly none is no artifact."""
-        if artifact.left_out:
-            return artifact
+    def read(self, artifact: FleetArtifact, memory: CodeMemory, loads: ArtifactKind | None) -> FleetArtifact | Unjudged:
+        """Return the artifact with what its bytes say, or why it is left out; what is certainly none is no artifact.
+
+        Args:
+            loads: as of ``Found``.
+        """
+        read = artifact if artifact.left_out else self._read(artifact, memory, loads)
+        if not isinstance(read, FleetArtifact):
+            return read
+        code = foreign_code(self._store, read)
+        return replace(read, notes=(*read.notes, f"{code}: {RUNS}")) if code else read
+
+    def _read(
+        self, artifact: FleetArtifact, memory: CodeMemory, loads: ArtifactKind | None
+    ) -> FleetArtifact | Unjudged:
         if not (artifact.path + artifact.member).isprintable():
             return replace(artifact, left_out="has a name that is no plain text: rename it")
         try:
@@ -321,10 +340,14 @@ class _Reader:
             sha256 = sha256_of(path)
             looked = inspect_file(str(path), self._registries, memory)
             artifact = replace(artifact, size_bytes=path.stat().st_size, sha256=sha256, inputs_sha256=inputs_sha256)
-            if looked.facts is None or not looked.facts.has_code:
+            if looked.facts is None or not looked.facts.is_judged:
                 return _without_code(artifact, looked)
+            artifact = replace(artifact, loaded_as=_kind_of(looked.facts))
+            if artifact.kind is StoreKind.TRITON and (why_not := _why_not_served(artifact.loaded_as, loads)):
+                return replace(artifact, left_out=why_not)
             with files.opened(str(path)) as source:
-                identity = identity_of(source)
+                is_torchscript = artifact.loaded_as is ArtifactKind.TORCHSCRIPT
+                identity = identity_of(source) if is_torchscript else Identity(program=sha256, weights="")
         except SourceFault as fault:
             return replace(artifact, left_out=f"{fault.label}: {fault.text}")
         except CannotRead as error:
@@ -340,14 +363,28 @@ class _Reader:
         )
 
 
+def _kind_of(facts: ArchiveFacts) -> ArtifactKind:
+    if facts.program is None:
+        return ArtifactKind.TORCHSCRIPT
+    is_compiled = facts.program.container is ProgramContainer.COMPILED
+    return ArtifactKind.PACKAGE if is_compiled else ArtifactKind.PROGRAM
+
+
+def _why_not_served(kind: ArtifactKind, loads: ArtifactKind | None) -> str:
+    """Return why Triton does not load what it finds there, in words; empty where it does."""
+    if kind is ArtifactKind.PROGRAM:
+        return f"is {kind.words}, and Triton's PyTorch backend loads archives and packages: compile it with AOTInductor"
+    if loads not in (None, kind):
+        return f"is {kind.words}, and Triton loads {loads.words} there, by its platform"
+    return ""
+
+
 def _without_code(artifact: FleetArtifact, looked: InspectedFile) -> FleetArtifact | Unjudged:
     """Return what has no TorchScript that can be read: a row where it may be an artifact all the same, or is served."""
     if looked.failure is not None:
         return replace(artifact, left_out=f"{looked.failure.kind}: {looked.failure.text}")
     assert looked.facts is not None
     found = looked.facts.format
-    if found is ArchiveFormat.EXPORTED_PROGRAM:
-        return replace(artifact, left_out=PROGRAM)
     what = "; ".join(filter(None, FORMATS[found]))
     if found in MAY_LOAD:
         return replace(artifact, left_out=f"cannot be judged: {what}")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
+from harness.domain.models import ArtifactKind
 from harness.errors import ConfigError, EnvironmentUnavailable
 from harness.settings.table import ROWS
 
@@ -87,6 +88,7 @@ SKIPS: Final = ("Skipped", "ModelConfig", "Group", "Sequences", "State")
 """Messages in which these may stand."""
 FIRST_SKIPPED: Final = 100
 PYTORCH, LIBTORCH, AOTI = "pytorch", ("pytorch_libtorch", "libtorch"), "torch_aoti"
+LOADS: Final = {**dict.fromkeys(LIBTORCH, ArtifactKind.TORCHSCRIPT), AOTI: ArtifactKind.PACKAGE}
 # Batches of the described requests, as far as the model takes them: two, so that a second shape is met.
 BATCHES: Final = (2, 5)
 # What the backend has where the configuration says nothing: it runs models in inference mode.
@@ -109,6 +111,7 @@ class TritonModel:
         is_pytorch: whether Triton's PyTorch backend serves it; otherwise the rest is empty.
         backend: as the configuration says, or as Triton completes it; empty where nothing tells.
         file: name of the artifact in a version's folder.
+        loads: what the backend loads there; None where nothing tells.
         requests: what the worker makes requests of: the first with all inputs, whatever their values are, others with
             those that ``model_warmup`` gives; none where an input cannot be described.
         assignments: its serving profile, as of ``--set``.
@@ -118,6 +121,7 @@ class TritonModel:
     is_pytorch: bool
     backend: str = ""
     file: str = DEFAULT_FILE
+    loads: ArtifactKind | None = None
     requests: tuple[Mapping[str, Any], ...] = ()
     assignments: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -167,6 +171,7 @@ def read_config(
         is_pytorch=True,
         backend=backend,
         file=named or (PACKAGE_FILE if platform == AOTI else DEFAULT_FILE),
+        loads=LOADS.get(platform),
         requests=requests,
         assignments=assignments,
         notes=(*notes, *other_notes),

@@ -107,6 +107,8 @@ std::unique_ptr<Loader> open_package(const std::string& path, std::int64_t runne
   }
 }
 
+inline constexpr const char* kKeywordsMethod = "forward(**)";  // wire.KEYWORDS_METHOD
+
 // The tensors of a request in order, as torch.export flattens them; what else there is, it holds constant.
 inline void flatten(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
   if (value.isTensor()) tensors.push_back(value.toTensor());
@@ -124,7 +126,7 @@ class PackageModule final : public ServedModule, public std::enable_shared_from_
       : loader_(open_package(path, runners)), answers_(loader_->get_call_spec().at(1)) {}
 
   std::shared_ptr<const ServedMethod> method(const std::string& name) const override {
-    if (name != "forward")
+    if (name != "forward" && name != kKeywordsMethod)  // keyword arguments are flattened like others
       throw PythonError("AttributeError", "an exported program has no method '" + name + "'");
     return std::make_shared<Forward>(shared_from_this());
   }

@@ -100,12 +100,14 @@ class Adoption:
         signatures.require(self._module, self._given["path"], method)
         return signatures.arguments(self._module, method)
 
+    def _require(self, method, role="method"):
+        signatures.require(self._module, self._given["path"], method, role)
+
     def _check_names(self):
-        path = self._given["path"]
         for method in self._given["methods"]:
-            signatures.require(self._module, path, method)
+            self._require(method)
         if self._reset:
-            signatures.require(self._module, path, self._reset, "reset method")
+            self._require(self._reset, "reset method")
 
     def _check_calls(self):
         where = self._given["inputs"] or "requests of %s" % self._name
@@ -154,7 +156,7 @@ class Adoption:
     def _serve(self, requests):
         """Make the requests of a model server; what is not said of them is guessed."""
         first, warmups = requests[0], requests[1:]
-        signatures.require(self._module, self._given["path"], first["method"])
+        self._require(first["method"])
         self._guess(
             "guessed from %s: " % first["said_by"],
             [(first["method"], "range", lambda inferrer: inferrer.serve(first, warmups))],

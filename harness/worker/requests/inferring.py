@@ -9,7 +9,7 @@ import torch
 from gate_worker import wire
 from gate_worker.needs import graph
 from gate_worker.needs.value_requirements import ValueRequirements
-from gate_worker.requests import draws, repairs, served, signatures
+from gate_worker.requests import call_spec, draws, repairs, served, signatures
 from gate_worker.requests.guesses import BATCHED, FIXED, FREE, WORDS, CannotGuess, Guesser, Leaf
 from gate_worker.requests.values import Call, first_line
 
@@ -54,6 +54,7 @@ class Inferrer:
         self._stateful = False
         self._reads_numbers = True
         self._answer = None
+        self._begin()
 
     def infer(self, method, suffix):
         """Return the ``Inference`` for one method; ``suffix`` ends the names of its input sets."""
@@ -76,14 +77,15 @@ class Inferrer:
         Args:
             request, warmups: as ``harness/fleet/stores/triton.py`` describes them.
         """
-        arguments, needs = self._look_at(request["method"])
-        called = signatures.described(self._module, self._method)
+        called = request["method"]
         try:
-            first, *others = served.batches(request)
-            bound = served.Bound(request, arguments, needs, self._words)
-            guesses = [bound.guess(batch, **plan) for batch in dict.fromkeys((first, 1)) for plan in served.PLANS]
-            warm = [served.Bound(item, arguments, needs, self._words).guess(*served.batches(item)) for item in warmups]
-        except served.NotServed as error:
+            called, bind = self._binding(called)
+            bound = bind(request)
+            first, *others = bound.batches
+            guesses = [bound.guess(batch, **plan) for batch in dict.fromkeys((first, 1)) for plan in bound.plans]
+            bound_warmups = [(item, bind(item)) for item in warmups]
+            warm = [(item, made.guess(*made.batches)) for item, made in bound_warmups]
+        except call_spec.NotServed as error:
             return Inference([], "%s: %s" % (called, error))
         guess = self._search(guesses)
         if guess is None:
@@ -96,14 +98,21 @@ class Inferrer:
                 refused.append("a batch of %d is refused: %s" % (batch, first_line(error)))
             elif other is not None:
                 calls.append(self._call("larger" if number == 1 else "larger_%d" % number, other, seed))
-        for item, guessed in zip(warmups, warm):
+        for item, guessed in warm:
             error = self._attempt(guessed, self._tries, seed=self._seed, optimized=True)
             if error is not None:
                 refused.append("%s is refused: %s" % (item["name"], first_line(error)))
             else:
                 calls.append(self._call(item["name"], guessed, self._seed))
-        note = "%s(%s)" % (self._method, guess.described(self._names))
+        note = "%s(%s)" % (request["method"], guess.described(self._names))
         return Inference(calls, "; ".join([note] + refused), guess)
+
+    def _binding(self, method):
+        """Return a method with its arguments, in words, and what binds a server's request to them."""
+        arguments, needs = self._look_at(method)
+        return signatures.described(self._module, method), lambda request: served.Bound(
+            request, arguments, needs, self._words
+        )
 
     def widen(self, found, name):
         """Return a call whose whole numbers span as much of their dtypes as the artifact takes, and words for it.
@@ -164,12 +173,14 @@ class Inferrer:
         """Return the name of the argument that a leaf lies in."""
         return next((name for name, tree in zip(self._names, guess.trees) if index in leaves_of(tree)), "?")
 
-    def _look_at(self, method):
-        arguments = signatures.arguments(self._module, method)
-        self._method = method
-        self._names = [argument.name for argument in arguments]
+    def _begin(self, method="", names=()):
+        self._method, self._names = method, list(names)
         self._tries = 0
         self._failure = ""
+
+    def _look_at(self, method):
+        arguments = signatures.arguments(self._module, method)
+        self._begin(method, [argument.name for argument in arguments])
         try:
             needs, flow = graph.of_method(self._module, method)
             self._words, self._stateful = flow.attribute_words(), flow.keeps_state()
@@ -222,7 +233,7 @@ class Inferrer:
             kind = re.sub(r"\d+", "", str(error))  # with the place in the code, without the sizes
             step = 1.0 if kind in said else 0.2
             said.add(kind)
-            for place, better in enumerate(repairs.of(guess, first_line(error))[:12]):
+            for place, better in enumerate(self._repaired(guess, first_line(error))[:12]):
                 heapq.heappush(pending, (cost + step + 0.5 * place, next(order), better))
         return silent[0] if silent else None
 
@@ -249,11 +260,18 @@ class Inferrer:
             try:
                 arguments = guess.arguments(seed, self._device.name)
                 with torch.no_grad(), torch.jit.optimized_execution(optimized):
-                    self._answer = getattr(module, self._method)(*arguments)
+                    self._answer = self._function(module)(*arguments)
                     self._device.synchronize()
             except Exception as error:
                 return error
         return None
+
+    def _repaired(self, guess, failure):
+        return repairs.of(guess, failure)
+
+    def _function(self, module):
+        """Return what is called of a module."""
+        return getattr(module, self._method)
 
 
 def spanned(leaf, span):

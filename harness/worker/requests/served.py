@@ -11,6 +11,7 @@ import binascii
 import torch
 
 from gate_worker.needs.value_requirements import ValueRequirements
+from gate_worker.requests.call_spec import NotServed
 from gate_worker.requests.guesses import FIXED, FREE, LEAST, LENGTH, SIDE, WORDS, Guess, Leaf
 from gate_worker.requests.values import BadInputs, from_bytes
 
@@ -32,10 +33,6 @@ FAR = 10**9
 """A position that no argument has."""
 
 
-class NotServed(Exception):
-    """The backend would not serve the model so, or nothing can be made for it; the message says why."""
-
-
 def batches(request):
     """Return the batch sizes of a request: (1,) where the server makes none."""
     return tuple(request["batches"]) or (1,)
@@ -53,7 +50,10 @@ def position(name):
 class Bound:
     """The inputs of one request, each with the argument of ``forward`` that it becomes."""
 
+    plans = PLANS
+
     def __init__(self, request, arguments, needs, words):
+        self.batches = batches(request)
         self._inputs = request["inputs"]
         self._words = words or WORDS
         self._arguments = arguments
@@ -152,6 +152,33 @@ class Bound:
         need = self._needs.get(item["name"])
         found = list(need.words) + list(need.each.words if need.each is not None else []) if need is not None else []
         return list(dict.fromkeys(found + list(self._words)))
+
+
+class BoundByPlace(Bound):
+    """The same of a package of AOTInductor, whose call specification names what it takes.
+
+    A package checks no shapes: what does not fit is read beyond its memory. So nothing is tried here, and a request has
+    the sizes that the configuration says.
+    """
+
+    plans = ({},)
+
+    def __init__(self, request, places):
+        self.batches = batches(request)
+        self._inputs, self._words, self._needs = request["inputs"], WORDS, {}
+        self._places, self._numbers = places, places.numbers_of(self._inputs)
+        for item in self._inputs:
+            if item["ragged"] or (-1 in item["dims"] and not item.get("sizes")):
+                raise NotServed(
+                    "the size of %s is open, and a package does not check what it is given: say one in a model_warmup,"
+                    " or give requests" % item["name"]
+                )
+
+    def guess(self, batch, length=LENGTH, side=SIDE):
+        leaves = [self._leaf(item, batch, length, side) for item in self._inputs]
+        by_number = [leaves[self._numbers.index(number)] for number in range(len(leaves))]
+        keywords = [("dict", self._places.keywords)] if self._places.keywords else []
+        return Guess(self._places.arguments + keywords, by_number)
 
 
 def places_of(inputs, names, ordered):

@@ -38,8 +38,10 @@ def cache_folder():
 def prepare(request):
     """Do what comes before a package is made or loaded: who looks at instructions, as new loaders do, learns those."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache_folder()
-    from torch._inductor import codecache
-
+    try:
+        from torch._inductor import codecache
+    except ImportError:  # a release that loads no packages says so where it is asked to
+        return
     # The loader has looked since 2.11 at the latest, and not in 2.6.
     if request["verb"] == "package" or hasattr(codecache, "get_device_information"):
         learn_instructions(request.get("compiler_checks"))

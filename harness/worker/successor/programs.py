@@ -5,6 +5,7 @@ import threading
 
 import torch
 
+from gate_worker import wire
 from gate_worker.run import serving
 
 with contextlib.suppress(ImportError):  # seconds, which are no part of loading; a release that has it not says so there
@@ -13,6 +14,14 @@ with contextlib.suppress(ImportError):  # seconds, which are no part of loading;
 
 # torch.export.load keeps its deserializer in a global and asserts that there is no other: no release loads two at once.
 LOADING = threading.Lock()
+
+
+METHODS = ("forward", wire.KEYWORDS_METHOD)
+
+
+def method(module, name):
+    """Return ``module``, or what calls it with the last argument, a dict, as its keyword arguments."""
+    return module if name == "forward" else lambda *arguments: module(*arguments[:-1], **arguments[-1])
 
 
 class Program(serving.ServedModel):
@@ -31,9 +40,9 @@ class Program(serving.ServedModel):
             return torch.export.load(path).module()
 
     def _method(self, name):
-        if name != "forward":
+        if name not in METHODS:
             raise AttributeError("an exported program has no method %r" % name)
-        return self._module
+        return method(self._module, name)
 
 
 class Package(Program):

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ import pytest
 from harness.domain.fleet import FleetPlan, FleetReport, ShardDone, WaveKind
 from harness.domain.outcome import Status
 from harness.domain.plan import Plan
+from harness.domain.prediction import Prediction
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.errors import ConfigError
 from harness.fleet import shard as fleet_shard
@@ -222,6 +224,75 @@ def test_stores_of_servers_are_judged_and_a_killed_shard_goes_on_to_the_same_ans
     assert found["liar_2"].status not in (Status.PASS, Status.FAIL)
     plan = msgspec.json.decode((whole / "plan.json").read_bytes(), type=FleetPlan)
     assert {unit.artifacts for unit in plan.units} >= {("archived", "ranker_b")}
+
+
+def write_triton(folder: Path, python: str, packages: Path | None) -> Path:
+    """A Triton repository with TorchScript, and a package where one is made, beside a folder for programs."""
+    write_store(folder, python, "triton/ranker/1/model")
+    config = 'max_batch_size: 4\ninput { name: "x" data_type: TYPE_FP32 dims: [ 6 ] }\n'
+    (folder / "triton" / "ranker" / "config.pbtxt").write_text(f'backend: "pytorch"\n{config}')
+    if packages is not None:
+        place = folder / "triton" / "nested"
+        (place / "1").mkdir(parents=True)
+        shutil.copy(packages / "nested.pt2", place / "1" / "model.pt2")
+        inputs = {"KWARGS[scale]": "1", "ARGS[1][pair][1]": "2, 4", "ARGS[1][pair][0]": "2, 4", "INPUT__0": "2, 4"}
+        lines = [f'input {{ name: "{name}" data_type: TYPE_FP32 dims: [ {dims} ] }}' for name, dims in inputs.items()]
+        (place / "config.pbtxt").write_text("\n".join(['backend: "pytorch"', 'platform: "torch_aoti"', *lines]))
+    (folder / "fleet.toml").write_text('[[artifacts]]\nmatch = "*"\nowner = "ads"\n')
+    return folder
+
+
+def judged(store: Path, fleet: Path, old: str, new: str) -> tuple[FleetReport, dict[str, Prediction]]:
+    """Return the answer, and what was predicted of the new release."""
+    asked = options(old, new, 'scenarios=["alone"]', 'runtime="python"')
+    planned, (done,) = fleet_of(store, fleet, asked, 1)
+    assert (done.made, done.faults) == (len(planned.plan.artifacts), ())
+    predicted = {item.name: item.predictions["new"] for item in planned.plan.artifacts}
+    return merge(planned, asked)[0].answer, predicted
+
+
+def test_programs_in_a_folder_fail_where_the_new_release_does_not_load_them(
+    programs: Path, tmp_path: Path, old_python: str, new_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_shard, "make_plan", with_few_planted_defects)
+    store = write_triton(tmp_path / "store", old_python, None)
+    shutil.copytree(programs, store / "plain", ignore=shutil.ignore_patterns("ranker.pt2"))
+    answer, predicted = judged(store, tmp_path / "fleet", new_python, old_python)
+    assert statuses(answer) == {"ranker_1": Status.PASS, "asked": Status.FAIL, "named": Status.FAIL}
+    assert predicted == {"ranker_1": Prediction.LOADS, "asked": Prediction.FAILS, "named": Prediction.FAILS}
+    (wave,) = [wave for wave in answer.waves if wave.kind is WaveKind.BLOCKED]
+    assert (wave.artifacts, wave.cause, answer.exit_code) == (("asked", "named"), "no-torch-export", 1)
+    assert [found.cause.id for found in answer.causes] == ["no-torch-export"]
+
+
+@pytest.mark.slow
+def test_a_package_of_triton_passes_where_it_loads_and_fails_where_no_loader_is_there(
+    programs: Path,
+    packages: Path,
+    tmp_path: Path,
+    old_python: str,
+    new_python: str,
+    latest_python: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not below /tmp, where 2.6.0 unpacks packages."""
+    monkeypatch.setattr(fleet_shard, "make_plan", with_few_planted_defects)
+    store = write_triton(tmp_path / "store", old_python, packages)
+    (store / "plain").mkdir()
+    shutil.copy(programs / "ranker.pt2", store / "plain" / "program.pt2")
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="fleet-") as place:
+        up, _ = judged(store, Path(place) / "up", new_python, latest_python)
+        back, predicted = judged(store, Path(place) / "back", new_python, old_python)
+    names = ("ranker_1", "nested_1", "program")
+    assert statuses(up) == dict.fromkeys(names, Status.PASS)
+    (row,) = [row for row in up.rows if row.name == "nested_1"]
+    assert row.guessed.startswith("guessed from config.pbtxt: forward(ARGS[0]=float32[2, 4]")
+    assert statuses(back) == {"ranker_1": Status.PASS, "nested_1": Status.FAIL, "program": Status.FAIL}
+    assert (predicted["nested_1"], predicted["program"]) == (Prediction.FAILS, Prediction.FAILS)
+    assert {name: found.cause.id for found in back.causes for name in found.cause.models} == {
+        "nested_1": "no-packages",
+        "program": "no-torch-export",
+    }
 
 
 SLOW_TO_TIME = """

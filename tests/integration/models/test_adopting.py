@@ -17,7 +17,7 @@ import pytest
 
 from harness.hang import watchdog
 from harness.domain.environment import EnvSpec, Environment
-from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.domain.models import ArtifactKind, GivenArtifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeResult
 from harness.models.fixture_folders import read_fixtures
@@ -98,14 +98,16 @@ torch.save({"example": x}, folder + "/flat.pt")
 
 @dataclass(frozen=True)
 class Place:
-    """A zygote of torch 2.1.2, and a folder with artifacts and request files."""
+    """A zygote of torch, and a folder with artifacts of one kind and request files."""
 
     runner: ZygoteRunner
     folder: Path
+    kind: ArtifactKind = ArtifactKind.TORCHSCRIPT
 
     def adopt(self, name: str, inputs: str = "", **more: Any) -> ProbeResult:
-        """Adopt ``name``.pt of the folder with a request file of it, or what ``more`` says of ``GivenArtifact``."""
-        given = GivenArtifact(path=str(self.folder / f"{name}.pt"), inputs=inputs and str(self.folder / inputs), **more)
+        """Adopt ``name`` of the folder with a request file of it, or what ``more`` says of ``GivenArtifact``."""
+        path = str(self.folder / f"{name}{self.kind.suffix}")
+        given = GivenArtifact(path=path, inputs=inputs and str(self.folder / inputs), kind=self.kind, **more)
         return self.runner(replay.asked("adopt", declaration=declared(name, given)))
 
     def refusal(self, name: str, inputs: str = "", **more: Any) -> str:

@@ -16,6 +16,7 @@ from harness.domain.models import InputSet
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Finding
 from harness.models.artifacts import uncalled_methods
+from harness.worker import wire
 from tests.unit.builders.stages import artifact
 from tests.unit.builders import verdicts
 
@@ -118,6 +119,7 @@ def test_method_without_an_input_set_is_known_by_name() -> None:
         "encode: no request asks it",
     )
     assert uncalled_methods(("forward",), adopted) == ()
+    assert uncalled_methods(("forward",), {"input_sets": [["example", wire.KEYWORDS_METHOD]]}) == ()
 
 
 def test_guess_that_is_answered_with_nothing_decides_nothing() -> None:

@@ -1,5 +1,6 @@
 """What a shard does before anything runs: whose programs it would run, and what it says where it may not."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import fsspec
 import pytest
 
 from harness.domain.fleet import Serving
+from harness.domain.models import ArtifactKind
 from harness.domain.plan import Settings
 from harness.domain.report import RunReport
 from harness.errors import RunDirError
@@ -15,6 +17,8 @@ from harness.fleet import shard
 from harness.fleet.plan import STORE, PlannedFleet, Sides
 from harness.fleet.results import FleetResults
 from harness.fleet.shard import run_shard
+from harness.fleet.stores.reading import sha256_of
+from harness.fleet.stores.sources import Listed
 from harness.run.options import Options
 from harness.system.progress import Progress
 from tests.unit.builders.reports import latency, ratio, upgrade_ok
@@ -23,13 +27,15 @@ from tests.unit.fleet.answers import COMMON, artifact, plan_of, result_of
 
 @pytest.fixture
 def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlannedFleet:
-    """A plan of two artifacts of a bucket, of which one has a program that makes its requests; no release is there."""
+    """A plan of four artifacts of a bucket; of one a program makes requests, two are programs; no release is there."""
     settings = Settings(old="2.1.2", new="2.6.0")
     sides = Sides(settings=settings, device="cpu", environments={}, registries={}, releases=COMMON.releases)
     monkeypatch.setattr(shard, "sides_of", lambda *_: sides)
     monkeypatch.setattr(shard, "content_common", lambda *_: COMMON)
     asked = replace(artifact("a"), serving=Serving(inputs="ads/a.inputs.py"))
-    made = plan_of(asked, artifact("b", program="Q"), store="memory://trusted")
+    program = replace(artifact("c", program="R"), loaded_as=ArtifactKind.PROGRAM)
+    package = replace(artifact("d", program="S"), loaded_as=ArtifactKind.PACKAGE)
+    made = plan_of(asked, artifact("b", program="Q"), program, package, store="memory://trusted")
     return replace(made, folder=tmp_path)
 
 
@@ -42,13 +48,37 @@ def bucket(*paths: str) -> None:
 
 
 @pytest.mark.parametrize("trust", [False, True])
-def test_a_program_from_a_bucket_makes_requests_only_where_that_is_said(planned: PlannedFleet, trust: bool) -> None:
+def test_programs_from_a_bucket_run_only_where_that_is_said(planned: PlannedFleet, trust: bool) -> None:
     bucket("other.txt")
     done = run_shard(Options(project=planned.folder), planned, trust=trust, progress=Progress(enabled=False))
-    labels = {fault.text.partition(" ")[0]: fault.label for fault in done.faults}
-    refused = {"ads/a.inputs.py": "spurious-untrusted"}
-    assert labels == {"ads/b.pt": "spurious-vanished", **({"ads/a.pt": "spurious-vanished"} if trust else refused)}
-    assert trust or any(fault.text.endswith("repeat the command with --trust") for fault in done.faults)
+    found = {re.split("[: ]", fault.text)[0]: fault for fault in done.faults}
+    runs = dict.fromkeys(("ads/a.pt", "ads/c.pt", "ads/d.pt"), "spurious-vanished" if trust else "spurious-untrusted")
+    assert {path: fault.label for path, fault in found.items()} == {"ads/b.pt": "spurious-vanished", **runs}
+    said = {
+        "ads/a.pt": "its requests, ads/a.inputs.py, are a program",
+        "ads/c.pt": "it is an exported program, which runs code when it is loaded",
+        "ads/d.pt": "it is a package of AOTInductor, which runs code when it is loaded",
+    }
+    for path, what in said.items() if not trust else ():
+        end = "from outside of this machine: if you would run it, repeat the command with --trust"
+        assert found[path].text == f"{path}: {what}, {end}"
+
+
+@pytest.mark.parametrize("kind", list(ArtifactKind))
+def test_a_run_of_a_folder_is_told_what_the_artifact_is_and_needs_no_trust(
+    planned: PlannedFleet, kind: ArtifactKind, tmp_path: Path
+) -> None:
+    path = tmp_path / "models" / "ads" / "a.pt"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x")
+    item = replace(artifact("a"), loaded_as=kind, sha256=sha256_of(path))
+    made = replace(plan_of(item, store=str(tmp_path / "models")), folder=tmp_path)
+    with FleetResults(made.folder / STORE) as results:
+        quiet = Progress(enabled=False)
+        runner = shard._Shard(Options(project=tmp_path), made, results, quiet, (), trust=False)
+        declaration = runner._declaration(made.plan.units[0], {"ads/a.pt": Listed("ads/a.pt", 1)})
+    assert declaration.kind is kind
+    assert (declaration.given is not None and declaration.given.path) == str(path)
 
 
 def test_what_was_left_without_trust_is_asked_again_with_it(planned: PlannedFleet) -> None:

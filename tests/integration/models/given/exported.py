@@ -1,4 +1,4 @@
-"""Writes the same net as a .pt2 with its own example, and one with requests beside it; in the old release."""
+"""Writes a net as a .pt2 with its own example, by position and by name, and with requests beside it."""
 
 import sys
 from pathlib import Path
@@ -18,9 +18,12 @@ class Ranker(torch.nn.Module):
 def main(out: Path) -> None:
     torch.manual_seed(0)
     example = (torch.randn(3, 8), torch.ones(1))
-    program = torch.export.export(Ranker().eval(), example)
+    net = Ranker().eval()
+    program = torch.export.export(net, example)
     torch.export.save(program, out / "ranker.pt2")
     torch.export.save(program, out / "asked.pt2")
+    named = torch.export.export(net, example[:1], {"scale": example[1]})
+    torch.export.save(named, out / "named.pt2")
     torch.save({"monday": (torch.full((3, 8), 0.5), torch.ones(1) * 2)}, out / "asked.inputs.pt")
 
 

@@ -7,11 +7,15 @@ import os
 import sys
 import tarfile
 import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.domain.archive import OperatorRegistry, Programs
 from harness.domain.fleet import FleetArtifact, StoreKind
+from harness.domain.prediction import Prediction
 from harness.errors import EnvironmentUnavailable, SelectionError
 from harness.fleet.stores import torchserve
 from harness.models.owners import FleetManifest, read_fleet_manifest
@@ -19,15 +23,20 @@ from harness.fleet.stores.reading import ReadStore, read_store
 from harness.fleet.stores.sources import FolderStore, Listed
 from harness.store.codec import digest
 from harness.system.progress import Progress
-from tests.unit.builders.archives import CODE, golden, torchscript, zipped
+from tests.unit.builders.archives import CODE, golden, registry, torchscript, zipped
 
 CONFIG = 'backend: "pytorch"\ninput { name: "x" data_type: TYPE_FP32 dims: [ 2, 6 ] }\n'
 
 
-def read(folder: Path, manifest: FleetManifest | None = None) -> ReadStore:
-    progress = Progress(enabled=False)
+def read(
+    folder: Path, manifest: FleetManifest | None = None, registries: Mapping[str, OperatorRegistry] | None = None
+) -> ReadStore:
     return read_store(
-        FolderStore(folder), manifest or FleetManifest(), {}, scratch=folder.parent / "scratch", progress=progress
+        FolderStore(folder),
+        manifest or FleetManifest(),
+        registries or {},
+        scratch=folder.parent / "scratch",
+        progress=Progress(enabled=False),
     )
 
 
@@ -142,12 +151,54 @@ def test_a_damaged_artifact_is_a_row_and_what_is_no_torchscript_is_counted(store
     }
 
 
-def test_an_exported_program_is_a_row_until_the_manifest_leaves_it_out(store: Path) -> None:
-    program = zipped({"version": "8.2", "serialized_exported_program.json": "{}"})
-    for name, content in {"net.pt": program, "net.pt2": program, "kept.pt": torchscript()}.items():
+def program(minor: int = 2) -> bytes:
+    said = {"schema_version": {"major": 8, "minor": minor}}
+    return zipped({"version": f"8.{minor}", "serialized_exported_program.json": json.dumps(said)})
+
+
+PACKAGE = zipped({"data/aotinductor/model/a.so": "no library", "data/aotinductor/model/a_metadata.json": "{}"})
+
+
+def test_programs_and_packages_are_artifacts_whose_content_is_the_whole_file(store: Path) -> None:
+    files = {"net.pt": program(), "net.pt2": program(), "other.pt2": program(1), "kept.pt": torchscript()}
+    for name, content in {**files, "pack.pt2": PACKAGE}.items():
         write(store, name, content)
-    left = {path: item.left_out for path, item in by_path(read(store)).items()}
-    assert left["kept.pt"] == "" and "exported program" in left["net.pt"] and left["net.pt"] == left["net.pt2"]
+    found = by_path(read(store))
+    assert {path: item.loaded_as.value for path, item in found.items()} == {
+        "net.pt": "program",
+        "net.pt2": "program",
+        "other.pt2": "program",
+        "pack.pt2": "package",
+        "kept.pt": "torchscript",
+    }
+    for path, item in found.items():
+        assert item.left_out == "" and item.notes == ()
+        assert path == "kept.pt" or (item.program, item.weights) == (item.sha256, "")
+    assert found["net.pt"].program == found["net.pt2"].program != found["other.pt2"].program
+
+
+@pytest.mark.parametrize(
+    ("torch", "reads", "predicted", "why"),
+    [
+        ("2.6.0", Programs(schema=(8, 2), packages=True), Prediction.LOADS, ""),
+        ("2.1.2", Programs(schema=(4,)), Prediction.FAILS, "a newer schema, 8.2; torch 2.1.2 reads 4"),
+        ("1.13.1", Programs(), Prediction.FAILS, "torch 1.13.1 has no torch.export.load"),
+    ],
+)
+def test_what_a_release_does_with_a_program_is_predicted(
+    store: Path, torch: str, reads: Programs, predicted: Prediction, why: str
+) -> None:
+    write(store, "net.pt2", program())
+    write(store, "pack.pt2", PACKAGE)
+    found = by_path(read(store, registries={"new": replace(registry(torch), programs=reads)}))
+    assert found["net.pt2"].predictions == {"new": predicted}
+    assert why in found["net.pt2"].why and bool(found["net.pt2"].why) is bool(why)
+    assert ("does not load packages of AOTInductor" in found["pack.pt2"].why) is not reads.packages
+
+
+def test_an_exported_program_can_be_left_out(store: Path) -> None:
+    for name, content in {"net.pt": program(), "net.pt2": program(), "kept.pt": torchscript()}.items():
+        write(store, name, content)
     said = '[[artifacts]]\nmatch = "net.*"\nleave_out = "judged by compat"'
     found = read(store, read_fleet_manifest(said, file="fleet.toml"))
     assert sorted(by_path(found)) == ["kept.pt"] and found.notes == ()
@@ -296,15 +347,47 @@ def test_what_triton_serves_otherwise_or_not_at_all_is_counted_and_torchscript_b
     assert found.notes == ("not looked at: 3 other files (.bin 1, .onnx 1, .py 1)",)
 
 
-def test_a_package_of_a_server_and_a_state_dict_where_torchscript_is_served_are_rows(store: Path) -> None:
-    program = zipped({"version": "8.2", "serialized_exported_program.json": "{}"})
-    write(store, "aoti/config.pbtxt", 'platform: "torch_aoti"')
-    write(store, "aoti/1/model.pt2", program)
+INPUT = 'input { name: "ARGS[0]" data_type: TYPE_FP32 dims: [ 2, 6 ] }'
+
+
+@pytest.mark.parametrize(
+    ("config", "content", "left_out"),
+    [
+        ('platform: "torch_aoti"', PACKAGE, ""),
+        ('backend: "pytorch" platform: "torch_aoti"', PACKAGE, ""),
+        ('backend: "pytorch" default_model_filename: "model.pt2"', PACKAGE, ""),  # nothing tells how it is loaded
+        ("", PACKAGE, ""),  # as Triton completes it
+        ('platform: "torch_aoti"', program(), "is an exported program, and Triton's PyTorch backend loads archives"),
+        ('backend: "pytorch" default_model_filename: "model.pt2"', program(), "is an exported program, and Triton's"),
+        (
+            'platform: "torch_aoti"',
+            torchscript(),
+            "is a TorchScript archive, and Triton loads a package of AOTInductor",
+        ),
+        (
+            'platform: "pytorch_libtorch" default_model_filename: "model.pt2"',
+            PACKAGE,
+            "is a package of AOTInductor, and Triton loads a TorchScript archive there, by its platform",
+        ),
+    ],
+)
+def test_what_triton_does_not_load_as_its_platform_says_is_a_row(
+    store: Path, config: str, content: bytes, left_out: str
+) -> None:
+    write(store, "aoti/config.pbtxt", f"{config}\n{INPUT}")
+    write(store, "aoti/1/model.pt2", content)
+    (item,) = read(store).artifacts
+    assert (item.path, item.kind) == ("aoti/1/model.pt2", StoreKind.TRITON)
+    assert item.left_out.startswith(left_out) and bool(item.left_out) is bool(left_out)
+    if not left_out:
+        assert item.loaded_as.value == "package" and item.serving.requests[0]["inputs"][0]["name"] == "ARGS[0]"
+
+
+def test_a_state_dict_where_torchscript_is_served_is_a_row(store: Path) -> None:
     write(store, "weights/config.pbtxt", CONFIG)
     write(store, "weights/1/model.pt", b"\x89HDF\r\n\x1a\n" + b"\0" * 100)
-    left = {path: item.left_out for path, item in by_path(read(store)).items()}
-    assert "exported program" in left["aoti/1/model.pt2"]
-    assert left["weights/1/model.pt"].startswith("is no TorchScript, which PyTorch's backend loads: HDF5 file")
+    (item,) = read(store).artifacts
+    assert item.left_out.startswith("is no TorchScript, which PyTorch's backend loads: HDF5 file")
 
 
 def test_a_repository_is_not_read_without_protobuf(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,8 +435,9 @@ class Objects:
         return write(self._folder, digest(listed.path) + ".pt", self._objects[listed.path])
 
 
-def test_a_program_of_requests_is_told_where_the_store_is_elsewhere(tmp_path: Path, store: Path) -> None:
+def test_what_runs_code_is_told_where_the_store_is_elsewhere(tmp_path: Path, store: Path) -> None:
     objects = {"a.pt": torchscript(), "a.inputs.py": b"", "b.pt": torchscript(), "b.inputs.npz": b""}
+    objects |= {"c.pt2": program(), "d.pt2": PACKAGE, "d.inputs.py": b""}
     progress = Progress(enabled=False)
     far = read_store(
         Objects(tmp_path / "local", objects), FleetManifest(), {}, scratch=tmp_path / "scratch", progress=progress
@@ -361,7 +445,14 @@ def test_a_program_of_requests_is_told_where_the_store_is_elsewhere(tmp_path: Pa
     assert {item.path: any("--trust" in note for note in item.notes) for item in far.artifacts} == {
         "a.pt": True,
         "b.pt": False,
+        "c.pt2": True,
+        "d.pt2": True,
     }
+    (told,) = by_path(far)["d.pt2"].notes
+    assert told == (
+        "its requests, d.inputs.py, are a program and it is a package of AOTInductor, which runs code when it is loaded,"
+        " from outside of this machine: fleet run --trust runs it"
+    )
     for path, data in objects.items():
         write(store, path, data)
     assert {item.notes for item in read(store).artifacts} == {()}
