@@ -251,6 +251,7 @@ def judged(store: Path, fleet: Path, old: str, new: str) -> tuple[FleetReport, d
     return merge(planned, asked)[0].answer, predicted
 
 
+@pytest.mark.slow
 def test_programs_in_a_folder_fail_where_the_new_release_does_not_load_them(
     programs: Path, tmp_path: Path, old_python: str, new_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
