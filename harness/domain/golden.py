@@ -12,24 +12,7 @@ from harness.domain.environment import Fingerprint
 from harness.domain.models import Artifact
 from harness.domain.probe import ServingProfile
 
-SCHEMA_VERSION = 2
-GENESIS = "0" * 64
-"""What the first entry of a journal follows."""
-
-
-class Action(StrEnum):
-    """What somebody decided about a record."""
-
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-    REMOVED = "removed"
-
-
-class Origin(StrEnum):
-    """Where the record lay that was decided about."""
-
-    PROPOSAL = "proposal"
-    IN_PLACE = "in place"
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,39 +50,8 @@ class GoldenRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class JournalEntry:
-    """One decision: a line of ``golden/journal.jsonl``.
-
-    Attributes:
-        number: from 1 on; ``previous``: ``sha256`` of the entry before, ``GENESIS`` in the first.
-        record: sha256 of the ``record.json`` that was decided about; ``replaces``: of the one accepted before it.
-        release: torch that produced the record; ``run``: it comes from.
-        content: digest of what the record says, whatever run it comes from; see ``content_digest``.
-        change: what it changed in numbers, in words; empty where nobody compared.
-        by, at: who decided, and when, in UTC.
-        sha256: of this entry's canonical JSON with ``sha256`` empty.
-    """
-
-    number: int = 0
-    previous: str = ""
-    action: Action
-    model: str
-    record: str
-    replaces: str = ""
-    release: str
-    reason: str
-    by: str
-    at: str
-    content: str = ""
-    run: str = ""
-    change: str = ""
-    origin: Origin = Origin.PROPOSAL
-    sha256: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class IndexEntry:
-    """Why a record is trusted; ``entry`` is the number of the journal's entry that says so."""
+    """Which record of a model is accepted, by the sha256 of its ``record.json``, and why it is trusted."""
 
     sha256: str
     release: str
@@ -107,15 +59,6 @@ class IndexEntry:
     accepted: date
     by: str = ""
     run: str = ""
-    entry: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Head:
-    """The end of the journal."""
-
-    entries: int = 0
-    sha256: str = GENESIS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,7 +66,6 @@ class Index:
     """``golden/index.json``."""
 
     schema_version: int = SCHEMA_VERSION
-    journal: Head = field(default_factory=Head)
     records: Mapping[str, IndexEntry] = field(default_factory=dict)
 
 
@@ -173,7 +115,6 @@ class RecordDiff:
         change, words: what became of the numbers, and the same in a sentence.
         facts: label -> (old, new) of whatever else differs: release, processor, artifact, inputs, profile.
         comparison: of all calls; None where a side is missing.
-        rejected: what was said when this very record was rejected before; empty if it was not.
     """
 
     model: str
@@ -183,7 +124,6 @@ class RecordDiff:
     new: RecordFacts | None = None
     facts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     comparison: OutputComparison | None = None
-    rejected: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -220,18 +160,14 @@ class GoldenStatus:
 
     Attributes:
         folder: where the records lie, as a reader would type it.
-        head: of the journal.
         accepted: in the order of their names; ``waiting``: proposals, with what they change.
-        history: decisions about the models that were named, the oldest first.
         problems: what is not as it was accepted.
         left_over: how many things ``golden gc`` would remove.
     """
 
     folder: str
-    head: Head
     accepted: tuple[Trust, ...] = ()
     waiting: tuple[RecordDiff, ...] = ()
-    history: tuple[JournalEntry, ...] = ()
     problems: tuple[RecordProblem, ...] = ()
     left_over: int = 0
 

@@ -1,7 +1,7 @@
 """The files of one golden record: written, and read with every byte verified.
 
-In the folder of a model, ``record.json`` holds specs, provenance and the digests of the files beside it: artifact,
-inputs and output values. ``golden/records`` holds what was accepted, ``golden/proposed`` what waits.
+``record.json`` holds specs, provenance and the digests of the files beside it: artifact, inputs and output values.
+``golden/records/MODEL/DIGEST`` holds what was accepted, ``golden/proposed/MODEL`` what waits.
 """
 
 import gzip
@@ -47,17 +47,19 @@ def can_have_folder(model: str) -> bool:
     return not (model == "" or model.startswith(".") or "/" in model or "\0" in model)
 
 
-def accepted_record(folder: Path, sha256: str) -> GoldenRecord:
-    """Return the record in ``folder``, every byte of it verified; ``sha256`` is that of its ``record.json``.
+def accepted_record(folder: Path, model: str, sha256: str) -> GoldenRecord:
+    """Return the record of ``model`` in ``folder``, every byte verified; ``sha256`` is that of its ``record.json``.
 
     Raises:
         GoldenError: it is not what was accepted.
     """
-    return own_record(folder, sha256=sha256, since="accepted")[0]
+    return own_record(folder, model, sha256=sha256, since="accepted")[0]
 
 
-def own_record(folder: Path, *, sha256: str | None = None, since: str = "proposed") -> tuple[GoldenRecord, str]:
-    """Return a record, and the sha256 of its ``record.json``; its files are verified.
+def own_record(
+    folder: Path, model: str, *, sha256: str | None = None, since: str = "proposed"
+) -> tuple[GoldenRecord, str]:
+    """Return a record of ``model``, and the sha256 of its ``record.json``; its files are verified.
 
     Args:
         sha256: what that of ``record.json`` must be; None for a record that nobody accepted yet.
@@ -67,7 +69,7 @@ def own_record(folder: Path, *, sha256: str | None = None, since: str = "propose
         GoldenError: it is damaged, or its files are not those that it names.
     """
     data = _bytes_of(folder / RECORD, sha256, since=since)
-    record = _record(folder, data)
+    record = _record(folder, model, data)
     _verify_files(folder, record, since=since)
     return record, hashlib.sha256(data).hexdigest()
 
@@ -149,13 +151,13 @@ def sha256_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _record(folder: Path, data: bytes) -> GoldenRecord:
+def _record(folder: Path, model: str, data: bytes) -> GoldenRecord:
     path = folder / RECORD
     try:
         record = from_json(data, GoldenRecord)
     except JsonError as error:
         raise GoldenError(f"{path} is damaged or from another version: {error}", AGAIN) from error
-    if record.model != folder.name:
+    if record.model != model:
         raise GoldenError(f"{path} is the record of {record.model}, in another model's folder", f"git checkout {path}")
     if not {INPUTS, VALUES} <= set(record.files) <= set(FILES):
         raise GoldenError(f"{path} names other files than {', '.join(FILES)}", AGAIN)

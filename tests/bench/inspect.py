@@ -44,7 +44,7 @@ print(imported - begin, time.perf_counter() - imported)
 def main() -> int:
     """Print the rates; return 0 if every bar is met."""
     with tempfile.TemporaryDirectory(prefix="gate-inspect-") as folder:
-        paths = [_unpacked(path, Path(folder)) for path in sorted(PROJECT.glob("golden/records/*/artifact.pt.gz"))]
+        paths = [_unpacked(path, Path(folder)) for path in sorted(PROJECT.glob("golden/records/*/*/artifact.pt.gz"))]
         registries, python = _registries()
         cold = [_rate(paths, registries, fresh=True) for _ in range(ROUNDS)]
         warm = [_rate(paths, registries, fresh=False) for _ in range(ROUNDS)]

@@ -55,7 +55,6 @@ LEFT_OUT = {
     r".* -s first_bad .*half_on.*": "builds what lies between: test_first_bad.py searches so",
     r".*--over (releases|dependencies) --cell .*|.*--cell .* --over .*": "builds what lies between: as above",
     r".* -m harness fleet .*": "needs a store and its plan: test_fleet.py runs each",
-    r".* golden accept all --in-place .*": "needs two merged branches: tests/unit/run/golden/test_commands.py has them",
     r".*--over numpy .*": "builds environments of NumPy's versions: test_dependencies.py does",
 }
 """By pattern of a whole command, why no test executes it."""

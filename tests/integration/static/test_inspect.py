@@ -79,7 +79,7 @@ def test_predictions_are_what_torch_does(world: World) -> None:
 
 @pytest.mark.slow
 def test_edited_archives_are_never_said_to_load_where_they_do_not(world: World, tmp_path: Path) -> None:
-    genuine = [gzip.decompress(path.read_bytes()) for path in sorted(PROJECT.glob("golden/records/*/artifact.pt.gz"))]
+    genuine = [gzip.decompress(path.read_bytes()) for path in sorted(PROJECT.glob("golden/records/*/*/artifact.pt.gz"))]
     environments = {
         side: Environment(name=side, interpreter=python, spec=EnvSpec(name=side, interpreter=python))
         for side, python in world.pythons.items()
