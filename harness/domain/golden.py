@@ -13,14 +13,51 @@ from harness.domain.models import Artifact
 from harness.domain.probe import ServingProfile
 
 SCHEMA_VERSION = 3
+"""Of the index."""
+RECORD_SCHEMA_VERSION = 1
+RECORD, ARTIFACT, INPUTS, VALUES = "record.json", "artifact", "inputs", "values"
+"""The files of a record; no suffix that a project may have told git to ignore."""
+SUFFIX = ".gate"
+"""Of a record that is packed into one file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """The run that a record comes from; ``profile`` is the serving profile of its old side, without its variables."""
+    """The run that a record comes from, empty for a bundle; ``profile`` is that of its old side, without variables."""
 
     run: str
     profile: ServingProfile
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declared:
+    """What the project of a packed model declared of it, see ``ModelDeclaration``; ``computes_in`` as configured."""
+
+    tags: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ANY
+    unordered: tuple[str, ...] = ()
+    tolerance: float | None = None
+    computes_in: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What the old release answered to one call.
+
+    Attributes:
+        run: ``golden``, ``repeat``, ``threads`` (other thread counts) or ``reference`` (float64); ``index`` tells
+            repeats apart.
+        changed: path of an input to the tree that the call made of it; None where nobody looked.
+        shared: groups of inputs and outputs in one storage.
+    """
+
+    run: str
+    index: int
+    input_set: str
+    call: int
+    tree: Any
+    changed: Mapping[str, Any] | None = None
+    shared: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,20 +65,24 @@ class GoldenRecord:
     """One model's record: ``record.json``.
 
     Attributes:
-        calls: (input set, call, tree).
+        device, source: where and under what it was made; ``source`` is None in records older than that is kept.
         inputs: the lines of the inputs' index.
+        answers: of the golden run; in a bundle, of the others that were made too.
         files: sha256 of each file beside it.
-        source: where it comes from; None in records that were made before this was kept.
+        numerics: the settings that change numbers, as the old side's worker told them; empty where nobody kept them.
     """
 
+    schema_version: int = RECORD_SCHEMA_VERSION
     model: str
     device: str
     producer: Fingerprint
     artifact: Artifact
     inputs: list[Any]
-    calls: list[tuple[str, int, Any]]
-    files: dict[str, str]
+    answers: list[Answer]
+    files: Mapping[str, str]
     source: Source | None = None
+    declared: Declared = field(default_factory=Declared)
+    numerics: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def profile(self) -> ServingProfile | None:
@@ -170,51 +211,6 @@ class GoldenStatus:
     waiting: tuple[RecordDiff, ...] = ()
     problems: tuple[RecordProblem, ...] = ()
     left_over: int = 0
-
-
-BUNDLE_SCHEMA_VERSION = 1
-SUFFIX = ".gate"
-ARTIFACT = "artifact.pt"
-DESCRIPTION = "bundle.json"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bundle:
-    """``bundle.json`` of a golden bundle.
-
-    Attributes:
-        model: its name; ``created``: the day in UTC; ``harness_version``: of the gate that packed it.
-        producer: fingerprint of the old environment, without its environment variables.
-        device, profile: under which the outputs were made.
-        artifact: identity, versions, input sets; without paths.
-        operators: names that the archive's code calls, as static reading finds them.
-        files: sha256 of every other member, by its name.
-        tags, devices, unordered, tolerance: as declared, see ``ModelDeclaration``.
-        computes_in: dtype in which the model computes where it is not that of its outputs, else None.
-        numerics: the settings that change numbers, as the old side's worker told them.
-    """
-
-    schema_version: int = BUNDLE_SCHEMA_VERSION
-    model: str
-    harness_version: str
-    created: date
-    producer: Fingerprint
-    device: str
-    profile: ServingProfile
-    artifact: Artifact
-    operators: tuple[str, ...]
-    files: Mapping[str, str]
-    tags: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ANY
-    unordered: tuple[str, ...] = ()
-    tolerance: float | None = None
-    computes_in: str | None = None
-    numerics: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def made_by(self) -> str:
-        """What made it, e.g. ``torch 2.1.2+cu121 on 2026-11-21``."""
-        return f"torch {self.producer.torch} on {self.created.isoformat()}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

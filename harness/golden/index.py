@@ -14,18 +14,24 @@ from pathlib import Path
 
 from harness.domain.golden import SCHEMA_VERSION, Index, IndexEntry
 from harness.errors import GoldenError, RunDirError
-from harness.golden.files import PROPOSED, RECORDS, can_have_folder
 from harness.store import codec
 from harness.store.json import JsonError, from_json
 from harness.system.files import refusal
 
 INDEX = "index.json"
+RECORDS = "records"
+PROPOSED = "proposed"
 CONFLICT = (b"<<<<<<< ", b">>>>>>> ")
 PART = ".part"
 """In ``PROPOSED``: where a record is written before it takes its place."""
 WITHIN = (RECORDS, PROPOSED, f"{PROPOSED}/{PART}")
 """The folders that commands write into and tidy up."""
 DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def can_have_folder(model: str) -> bool:
+    """Whether a model of this name can have a folder of its own here; names come from files that anybody may write."""
+    return not (model == "" or model.startswith(".") or "/" in model or "\0" in model)
 
 
 def index_bytes(folder: Path) -> bytes | None:

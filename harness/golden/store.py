@@ -1,7 +1,7 @@
 """Golden records: what an old release answered, kept in git, verified on every read.
 
     golden/index.json            which records are accepted, and why; see ``index.py``
-    golden/records/MODEL/DIGEST  records; see ``files.py``
+    golden/records/MODEL/DIGEST  records; see ``harness/models/records.py``
     golden/proposed/MODEL        the same, waiting for ``golden accept``
 
 A run never writes here; ``propose``, ``accept`` and ``gc`` do, on purpose.
@@ -10,40 +10,51 @@ A run never writes here; ``propose``, ``accept`` and ``gc`` do, on purpose.
 import contextlib
 import os
 import shutil
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from harness.domain.environment import Fingerprint
-from harness.domain.golden import GoldenRecord, IndexEntry, Source, Trust
+from harness.domain.golden import RECORD, VALUES, GoldenRecord, IndexEntry, Source, Trust
 from harness.domain.models import Artifact
 from harness.errors import GoldenError, RunDirError
-from harness.golden.files import (
-    ARTIFACT,
-    IGNORED,
-    INPUTS,
+from harness.golden.index import (
+    INDEX,
+    PART,
     PROPOSED,
-    RECORD,
     RECORDS,
-    accepted_record,
     can_have_folder,
+    index_bytes,
+    locked,
+    parsed_index,
+    refuse_links,
+    write_index,
+)
+from harness.models.artifacts import has_changed
+from harness.models.old_outputs import Remembered
+from harness.models.records import (
+    accepted_record,
+    laid_out_chunks,
+    lay_out,
     outputs_of,
     own_record,
+    remembered_of,
     run_of,
     same_content,
-    unpacked,
+    write_file,
     write_record,
 )
-from harness.golden.index import INDEX, PART, index_bytes, locked, parsed_index, refuse_links, write_index
-from harness.models.artifacts import has_changed, inputs_digest
-from harness.models.old_outputs import Remembered
 from harness.store import codec
 from harness.system.files import emptied, moved, refusal, remove
 from harness.tensors.outputs import Outputs
-from harness.worker import wire
+from harness.tensors.samples import sampled
 
+IGNORED = ".gitignore"
+"""Written into ``PROPOSED``, so that proposals are never committed."""
+ATTRIBUTES = ".gitattributes"
+"""Written into ``RECORDS``, so that git changes no byte that it takes for the end of a line."""
+MAX_ARTIFACT_BYTES = 256 * 1024
 DIGITS = 12
 """Of its digest, in the name of a record's folder; as many as ``golden diff`` shows."""
 
@@ -132,32 +143,17 @@ class GoldenStore:
         """Return the golden outputs of ``model``; large tensors are samples."""
         return outputs_of(self.record_folder(model), self.record(model))
 
-    def remembered(self, model: str, folder: Path) -> Remembered:
-        """Return the golden outputs: a record keeps nothing else, and ``folder`` is not needed."""
-        del folder
-        return Remembered(golden=self.outputs(model))
-
     def unpack(self, model: str, destination: Path) -> Artifact:
         """Write the record's artifact and inputs where a worker can read them; return the artifact.
 
         Its path is empty if it was too large to keep (over 256 KiB).
         """
         record = self.record(model)
-        folder = self.record_folder(model)
-        inputs = destination / "inputs"
-        inputs.mkdir(parents=True, exist_ok=True)
-        path = ""
-        if ARTIFACT in record.files:
-            path = str(destination / f"{model}{record.artifact.kind.suffix}")
-            Path(path).write_bytes(unpacked(folder, record, ARTIFACT))
-        (inputs / wire.TENSORS_BIN).write_bytes(unpacked(folder, record, INPUTS))
-        lines = b"".join(codec.canonical(entry) + b"\n" for entry in record.inputs)
-        (inputs / wire.TENSORS_INDEX).write_bytes(lines)
-        made = Counter(input_set for input_set, _, _ in record.calls)
-        schedule = tuple((input_set.name, made[input_set.name]) for input_set in record.artifact.input_sets)
-        return replace(
-            record.artifact, path=path, inputs_dir=str(inputs), inputs_digest=inputs_digest(inputs), schedule=schedule
-        )
+        return lay_out(record, destination, laid_out_chunks(self.record_folder(model), record))
+
+    def remembered(self, model: str, folder: Path) -> Remembered:
+        """Return the golden outputs, from where ``unpack`` wrote them: a record that is kept here has no others."""
+        return remembered_of(self.record(model), folder / VALUES)
 
     def proposal(self, model: str) -> tuple[GoldenRecord, str, Outputs]:
         """Return a waiting proposal, the sha256 of its ``record.json``, and its outputs; its files are verified.
@@ -196,7 +192,22 @@ class GoldenStore:
             try:
                 emptied(part)
                 codec.write_atomically(self.folder / PROPOSED / IGNORED, b"*\n")
-                proposal = write_record(part, artifact, outputs, producer=producer, device=device, source=source)
+                proposal = write_record(
+                    GoldenRecord(
+                        model=artifact.model,
+                        device=device,
+                        producer=producer,
+                        artifact=artifact,
+                        inputs=[],
+                        answers=[],
+                        files={},
+                        source=source,
+                    ),
+                    artifact,
+                    Remembered(golden=sampled(outputs)),
+                    lambda name, chunks: write_file(part / name, chunks),
+                    keep_artifact=artifact.size_bytes <= MAX_ARTIFACT_BYTES,
+                )
                 own_record(part, artifact.model)
                 if os.path.lexists(folder):
                     remove(folder)
@@ -255,6 +266,7 @@ class GoldenStore:
             shutil.copytree(self.folder / PROPOSED / model, emptied(part), symlinks=True, dirs_exist_ok=True)
             accepted_record(part, model, sha256)  # what was decided about, and nothing that came meanwhile
             place.parent.mkdir(parents=True, exist_ok=True)
+            codec.write_atomically(self.folder / RECORDS / ATTRIBUTES, b"* -text\n")
             moved(part, place)
         except OSError as error:
             raise RunDirError(f"{place} cannot be written: {refusal(error)}", "make it writable") from error

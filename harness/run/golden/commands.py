@@ -9,6 +9,7 @@ from harness.config.selection import select
 from harness.correctness.compare import precision_under
 from harness.domain.comparison import OutputComparison
 from harness.domain.golden import (
+    RECORD,
     GoldenRecord,
     GoldenStatus,
     LeftOver,
@@ -23,18 +24,10 @@ from harness.domain.golden import (
 from harness.domain.models import ModelDeclaration
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, GoldenError
-from harness.golden.files import (
-    IGNORED,
-    PROPOSED,
-    RECORD,
-    RECORDS,
-    outputs_of,
-    own_record,
-    run_of,
-    same_content,
-)
+from harness.golden.index import PROPOSED, RECORDS
 from harness.golden.review import change_of, compare_records, facts_between
-from harness.golden.store import GoldenStore, Why
+from harness.golden.store import ATTRIBUTES, IGNORED, GoldenStore, Why
+from harness.models.records import outputs_of, own_record, run_of, same_content
 from harness.probing.verification import legible_outputs
 from harness.run.files import read_report
 from harness.run.options import Options, golden_store, known_models, settings_of, shown_path
@@ -402,7 +395,8 @@ def _records(store: GoldenStore, gone: Sequence[str]) -> Iterator[LeftOver]:
             yield from (_item(path, UNNAMED) for path in _within(records / name) if path != folder)
             beside = [path for path in _within(folder) if path.name not in named]
             yield from (_item(path, "the record does not name it") for path in beside)
-    yield from (_item(path, UNNAMED) for path in _within(records) if path.name not in store.names())
+    known = {*store.names(), ATTRIBUTES}
+    yield from (_item(path, UNNAMED) for path in _within(records) if path.name not in known)
 
 
 def _within(folder: Path) -> list[Path]:

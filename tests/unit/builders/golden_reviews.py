@@ -103,7 +103,9 @@ STATUS = GoldenStatus(
 )
 BROKEN = replace(
     STATUS,
-    problems=(RecordProblem(model="z", message="golden/records/z/values.bin.gz was changed", hint="git checkout it"),),
+    problems=(
+        RecordProblem(model="z", message="golden/records/z/0123456789ab/values was changed", hint="git checkout it"),
+    ),
 )
 LEFT = (
     LeftOver(path="golden/records/gone", why="an accepted record, and no model is called so", size_bytes=70_000),

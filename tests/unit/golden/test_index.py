@@ -10,8 +10,7 @@ import pytest
 
 from harness.errors import ExitCode, GoldenError, RunDirError
 from harness.golden import index
-from harness.golden.files import PROPOSED, RECORDS
-from harness.golden.index import INDEX
+from harness.golden.index import INDEX, PROPOSED, RECORDS
 from harness.golden.store import GoldenStore
 from harness.store import codec
 from tests.unit.builders.golden_records import accept, killed_after, propose, three

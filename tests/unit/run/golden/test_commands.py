@@ -16,13 +16,12 @@ from harness.run import plan as planning
 from harness.run.golden import commands as golden
 from harness.run.options import Options
 from harness.domain.comparison import OutputComparison
-from harness.domain.golden import RecordChange
+from harness.domain.golden import RECORD, VALUES, RecordChange
 from harness.domain.models import Artifact
 from harness.domain.plan import Plan
 from harness.domain.report import ModelReport, SideReport
 from harness.errors import GoldenError
-from harness.golden.files import PROPOSED, RECORD, RECORDS, VALUES
-from harness.golden.index import INDEX
+from harness.golden.index import INDEX, PROPOSED, RECORDS
 from harness.golden.store import GoldenStore
 from harness.store.run_folder import RunDir, StoredBaseline
 from harness.tensors.outputs import Outputs
@@ -171,7 +170,7 @@ def test_a_damaged_index_is_the_only_problem(project: Path, capsys: pytest.Captu
         (INDEX, '"release": "2.1.2+cu121"', '"release": "2.1.2"', "index.json says torch 2.1.2 and run"),
         (INDEX, '"schema_version": 3', '"schema_version": 2', "is of schema 2, from an earlier version"),
         (RECORD, "aten::add", "aten::sub", "record.json was changed after it was accepted"),
-        (VALUES, "\x1f\x8b", "\x1f\x8c", "values.bin.gz was changed after it was accepted"),
+        (VALUES, "\x00\x00", "\x00\x01", "values was changed after it was accepted"),
     ],
 )
 def test_a_run_by_records_that_somebody_edited_never_begins(
