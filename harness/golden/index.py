@@ -70,7 +70,8 @@ def parsed_index(data: bytes | None, folder: Path) -> Mapping[str, IndexEntry]:
     if index.schema_version != SCHEMA_VERSION:
         when = "a later" if index.schema_version > SCHEMA_VERSION else "an earlier"
         raise GoldenError(
-            f"{path} is of schema {index.schema_version}, from {when} version", "use a gate of that version"
+            f"{path} is of schema {index.schema_version}, from {when} version",
+            "use a gate of that version, or propose the records again",
         )
     for model, entry in index.records.items():
         if not can_have_folder(model):

@@ -24,10 +24,10 @@ from harness.domain.golden import (
 from harness.domain.models import ModelDeclaration
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, GoldenError
-from harness.golden.index import PROPOSED, RECORDS
+from harness.golden.index import PROPOSED, RECORDS, locked
 from harness.golden.review import change_of, compare_records, facts_between
 from harness.golden.store import ATTRIBUTES, IGNORED, GoldenStore, Why
-from harness.models.records import outputs_of, own_record, run_of, same_content
+from harness.models.records import own_record, run_of, same_content
 from harness.probing.verification import legible_outputs
 from harness.run.files import read_report
 from harness.run.options import Options, golden_store, known_models, settings_of, shown_path
@@ -255,7 +255,7 @@ def _accepted(store: GoldenStore, name: str) -> Kept | None:
     if name not in store.entries():
         return None
     record = store.record(name)
-    outputs = outputs_of(store.record_folder(name), record)
+    outputs = store.outputs(name)
     (trust,) = store.trust([name])
     return Kept(record=record, outputs=outputs, facts=_facts(record, trust.record, outputs, trust))
 
@@ -377,12 +377,15 @@ def left_over(options: Options) -> tuple[LeftOver, ...]:
 
 
 def collect(options: Options, found: Sequence[LeftOver]) -> None:
-    """Remove what was found."""
+    """Remove what was found and is left over still: another command may have accepted a record meanwhile."""
+    store = golden_store(options)
     if models := [item.model for item in found if item.model]:
-        golden_store(options).remove(models)
-    for item in found:
-        if not item.model:
-            remove(Path(item.path))
+        store.remove(models)
+    with locked(store.folder):
+        still = {item.path for item in left_over(options)}
+        for item in found:
+            if not item.model and item.path in still:
+                remove(Path(item.path))
 
 
 def _records(store: GoldenStore, gone: Sequence[str]) -> Iterator[LeftOver]:

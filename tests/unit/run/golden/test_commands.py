@@ -1,5 +1,6 @@
 """``golden`` from a project's folder: proposals, diffs, decisions, the state of all records, and what is left over."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -286,6 +287,20 @@ def test_gc_never_takes_the_copy_of_a_record_whose_folder_is_gone(
     (folder / "a").rename(folder / ".a.replaced")
     assert "cannot be read" in run_golden(capsys, project, "gc", "--yes", code=2)
     assert list((folder / ".a.replaced").glob(f"*/{RECORD}"))
+
+
+def test_gc_never_takes_what_was_accepted_since_it_looked(project: Path) -> None:
+    """As by an accept that has laid out a record, and has not written the index yet."""
+    options = Options(project=project)
+    store = propose(project, "b", float32(5))
+    new = hashlib.sha256((project / "golden" / PROPOSED / "b" / RECORD).read_bytes()).hexdigest()
+    place = shutil.copytree(project / "golden" / PROPOSED / "b", store.folder / RECORDS / "b" / new[:12])
+    found = golden.left_over(options)
+    assert [Path(item.path).name for item in found] == [place.name]
+    accept(store, "b")
+    golden.collect(options, found)
+    assert store.record_folder("b") == place
+    store.record("b")
 
 
 def test_gc_keeps_records_where_no_model_is_known(project: Path) -> None:
