@@ -109,12 +109,6 @@ def migrate(session: nox.Session) -> None:
 
 
 @nox.session
-def first_bad(session: nox.Session) -> None:
-    """Find the first torch release that breaks a model: nox -s first_bad -- --model dlrm --old 2.1.2 --new 2.6.0."""
-    _harness(session, "first-bad")
-
-
-@nox.session
 def pack(session: nox.Session) -> None:
     """Write golden bundles, to be judged where the old release is not: nox -s pack -- --old 2.1.2 --into bundles."""
     _harness(session, "pack")

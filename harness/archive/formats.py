@@ -7,7 +7,7 @@ from harness.archive.members import Directory, read_directory, read_member
 from harness.archive.pickle_facts import Built, Global, Pickled, PickledMapping, read_pickle
 from harness.archive.programs import is_compiled
 from harness.domain.archive import ArchiveFormat
-from harness.domain.golden import ARTIFACT, DESCRIPTION
+from harness.domain.golden import ARTIFACT, RECORD
 
 ZIP = b"PK\x03\x04"
 # What torch.save wrote before it wrote zips: first a pickle of this number (MAGIC_NUMBER in torch/serialization.py).
@@ -72,7 +72,7 @@ def _zip(source: Source, directory: Directory, limits: Limits) -> ArchiveFormat:
         return ArchiveFormat.MOBILE
     if "constants.pkl" in names and "data.pkl" in names:
         return ArchiveFormat.TORCHSCRIPT
-    if ARTIFACT in names and DESCRIPTION in names:
+    if ARTIFACT in names and RECORD in names:
         return ArchiveFormat.GOLDEN_BUNDLE
     if ".data/extern_modules" in names or ".data/python_version" in names:
         return ArchiveFormat.TORCH_PACKAGE

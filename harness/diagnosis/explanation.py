@@ -6,11 +6,11 @@ from pathlib import PurePath
 from harness.domain.diagnosis import BisectAnswer, Bisection, Cure, Curing, NodeFault, Rewritten, TracedNode
 from harness.domain.findings import SEVERITY
 from harness.domain.outcome import Status
-from harness.domain.releases import Ending, FirstBad, ReleaseAnswer
+from harness.domain.releases import Ending, FirstBad
 from harness.domain.report import Explained
 from harness.domain.text import first_few
 from harness.domain.verdict import CellVerdict
-from harness.releases.judging import DEPENDENCIES, RELEASES, reads_otherwise
+from harness.releases.judging import reads_otherwise
 
 MOST = 3
 SINCE = "since"
@@ -62,7 +62,7 @@ def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0
 
 
 def by_first_bad(cell: str, found: FirstBad, *, path: str) -> Explained:
-    """Return what a search for the first bad step tells of ``cell``; ``path`` is of its file."""
+    """Return what a search for the first bad release tells of ``cell``; ``path`` is of its file."""
     said = "; ".join((_since(found), *_doubts(found)))
     return Explained(
         cell=cell,
@@ -77,29 +77,20 @@ def by_first_bad(cell: str, found: FirstBad, *, path: str) -> Explained:
 
 def _since(found: FirstBad) -> str:
     ends = found.conclusion
-    torch = "torch " if found.over == RELEASES else ""
-    good = f"{torch}{ends.last_good} is good"
+    good = f"torch {ends.last_good} is good"
     match ends.ending:
-        case Ending.FOUND if ends.first_bad == found.rest_step:
-            whose = "torch itself" if found.over == DEPENDENCIES else f"not {found.over}"
-            return f"{whose}: {ends.first_bad} is bad as well; {good}"
         case Ending.FOUND:
-            return f"{torch}{ends.first_bad}; {good}"
+            return f"torch {ends.first_bad}; {good}"
         case Ending.ONE_OF:
-            return f"one of {torch}{', '.join(ends.one_of)}; {good}"
+            return f"one of torch {', '.join(ends.one_of)}; {good}"
         case _:
-            return f"not found by a search over {found.over}: {ends.ending}"
+            return f"not found by a search over releases: {ends.ending}"
 
 
 def _doubts(found: FirstBad) -> Iterator[str]:
-    """Yield what speaks against the answer: a check that said otherwise or nothing, more than one switch."""
+    """Yield what speaks against the answer: more than one switch, another error."""
     if found.conclusion.ending is not Ending.FOUND:
         return
-    for check in found.checks:
-        if check.asked.answer is ReleaseAnswer.UNTESTABLE:
-            yield f"not checked: {check.what} could not be tested"
-        elif check.asked.answer is not check.expected:
-            yield f"but {check.what} is {check.asked.answer}: {check.otherwise}"
     for bad, good in found.conclusion.good_again:
         yield f"but {bad} is bad and {good} after it good again"
     if reads_otherwise(found):

@@ -17,8 +17,6 @@ class EnvSpec:
         interpreter: path of a ready-made interpreter, or None.
         python: ``"3.11"``; which Python to build with.
         extras: further requirement strings.
-        exact: requirement strings of everything that is to be in it, torch too: nothing is resolved, and nobody's own
-            requirements count; empty: torch, the extras, and what they ask for.
         index_args: passed through to ``uv pip install`` / ``pip install``.
         libraries: operator libraries that its workers load before any artifact: absolute paths of shared objects, and
             names of importable modules.
@@ -31,7 +29,6 @@ class EnvSpec:
     extras: tuple[str, ...] = ()
     index_args: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
-    exact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,55 +76,3 @@ class Fingerprint:
     def contents(self) -> str:
         """``identity`` and the operator libraries: equal means that a probe finds the same code."""
         return f"{self.identity} with {self.libraries}" if self.libraries else self.identity
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Distribution:
-    """One distribution as it is installed.
-
-    Attributes:
-        name: normalized, ``"nvidia-cublas-cu12"``.
-        version: as its metadata have it.
-        requirement: what installs just that again, ``"numpy==1.26.4"`` or ``"name @ file:///..."``.
-        needs: requirement strings of its own, as its metadata have them.
-    """
-
-    name: str
-    version: str
-    requirement: str
-    needs: tuple[str, ...] = ()
-
-    @property
-    def from_index(self) -> bool:
-        """Whether another version of it can be asked for by number."""
-        return "@" not in self.requirement
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DistributionChange:
-    """A distribution that is not the same on both sides; None where it is not installed."""
-
-    name: str
-    old: Distribution | None
-    new: Distribution | None
-
-    @property
-    def words(self) -> str:
-        """``"numpy 1.26.4 -> 2.4.6"``."""
-        old, new = (side.version if side is not None else "none" for side in (self.old, self.new))
-        return f"{self.name} {old} -> {new}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """One step on the way from the old environment to the new one: everything that is in it then.
-
-    Attributes:
-        label: what it changes, unique on the way, e.g. ``"numpy 1.26.4 -> 2.4.6"``.
-        name: how a verdict calls the environment, e.g. ``"torch 2.6.0 with numpy 2.4.6"``.
-        exact: requirement strings of all that is installed; empty for an end, which is there as it is.
-    """
-
-    label: str
-    name: str
-    exact: tuple[str, ...] = ()

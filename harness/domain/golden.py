@@ -12,32 +12,52 @@ from harness.domain.environment import Fingerprint
 from harness.domain.models import Artifact
 from harness.domain.probe import ServingProfile
 
-SCHEMA_VERSION = 2
-GENESIS = "0" * 64
-"""What the first entry of a journal follows."""
-
-
-class Action(StrEnum):
-    """What somebody decided about a record."""
-
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-    REMOVED = "removed"
-
-
-class Origin(StrEnum):
-    """Where the record lay that was decided about."""
-
-    PROPOSAL = "proposal"
-    IN_PLACE = "in place"
+SCHEMA_VERSION = 3
+"""Of the index."""
+RECORD_SCHEMA_VERSION = 1
+RECORD, ARTIFACT, INPUTS, VALUES = "record.json", "artifact", "inputs", "values"
+"""The files of a record; no suffix that a project may have told git to ignore."""
+SUFFIX = ".gate"
+"""Of a record that is packed into one file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """The run that a record comes from; ``profile`` is the serving profile of its old side, without its variables."""
+    """The run that a record comes from, empty for a bundle; ``profile`` is that of its old side, without variables."""
 
     run: str
     profile: ServingProfile
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declared:
+    """What the project of a packed model declared of it, see ``ModelDeclaration``; ``computes_in`` as configured."""
+
+    tags: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ANY
+    unordered: tuple[str, ...] = ()
+    tolerance: float | None = None
+    computes_in: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What the old release answered to one call.
+
+    Attributes:
+        run: ``golden``, ``repeat``, ``threads`` (other thread counts) or ``reference`` (float64); ``index`` tells
+            repeats apart.
+        changed: path of an input to the tree that the call made of it; None where nobody looked.
+        shared: groups of inputs and outputs in one storage.
+    """
+
+    run: str
+    index: int
+    input_set: str
+    call: int
+    tree: Any
+    changed: Mapping[str, Any] | None = None
+    shared: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,20 +65,24 @@ class GoldenRecord:
     """One model's record: ``record.json``.
 
     Attributes:
-        calls: (input set, call, tree).
+        device, source: where and under what it was made; ``source`` is None in records older than that is kept.
         inputs: the lines of the inputs' index.
+        answers: of the golden run; in a bundle, of the others that were made too.
         files: sha256 of each file beside it.
-        source: where it comes from; None in records that were made before this was kept.
+        numerics: the settings that change numbers, as the old side's worker told them; empty where nobody kept them.
     """
 
+    schema_version: int = RECORD_SCHEMA_VERSION
     model: str
     device: str
     producer: Fingerprint
     artifact: Artifact
     inputs: list[Any]
-    calls: list[tuple[str, int, Any]]
-    files: dict[str, str]
+    answers: list[Answer]
+    files: Mapping[str, str]
     source: Source | None = None
+    declared: Declared = field(default_factory=Declared)
+    numerics: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def profile(self) -> ServingProfile | None:
@@ -67,39 +91,8 @@ class GoldenRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class JournalEntry:
-    """One decision: a line of ``golden/journal.jsonl``.
-
-    Attributes:
-        number: from 1 on; ``previous``: ``sha256`` of the entry before, ``GENESIS`` in the first.
-        record: sha256 of the ``record.json`` that was decided about; ``replaces``: of the one accepted before it.
-        release: torch that produced the record; ``run``: it comes from.
-        content: digest of what the record says, whatever run it comes from; see ``content_digest``.
-        change: what it changed in numbers, in words; empty where nobody compared.
-        by, at: who decided, and when, in UTC.
-        sha256: of this entry's canonical JSON with ``sha256`` empty.
-    """
-
-    number: int = 0
-    previous: str = ""
-    action: Action
-    model: str
-    record: str
-    replaces: str = ""
-    release: str
-    reason: str
-    by: str
-    at: str
-    content: str = ""
-    run: str = ""
-    change: str = ""
-    origin: Origin = Origin.PROPOSAL
-    sha256: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class IndexEntry:
-    """Why a record is trusted; ``entry`` is the number of the journal's entry that says so."""
+    """Which record of a model is accepted, by the sha256 of its ``record.json``, and why it is trusted."""
 
     sha256: str
     release: str
@@ -107,15 +100,6 @@ class IndexEntry:
     accepted: date
     by: str = ""
     run: str = ""
-    entry: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Head:
-    """The end of the journal."""
-
-    entries: int = 0
-    sha256: str = GENESIS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,7 +107,6 @@ class Index:
     """``golden/index.json``."""
 
     schema_version: int = SCHEMA_VERSION
-    journal: Head = field(default_factory=Head)
     records: Mapping[str, IndexEntry] = field(default_factory=dict)
 
 
@@ -173,7 +156,6 @@ class RecordDiff:
         change, words: what became of the numbers, and the same in a sentence.
         facts: label -> (old, new) of whatever else differs: release, processor, artifact, inputs, profile.
         comparison: of all calls; None where a side is missing.
-        rejected: what was said when this very record was rejected before; empty if it was not.
     """
 
     model: str
@@ -183,7 +165,6 @@ class RecordDiff:
     new: RecordFacts | None = None
     facts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     comparison: OutputComparison | None = None
-    rejected: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -220,65 +201,16 @@ class GoldenStatus:
 
     Attributes:
         folder: where the records lie, as a reader would type it.
-        head: of the journal.
         accepted: in the order of their names; ``waiting``: proposals, with what they change.
-        history: decisions about the models that were named, the oldest first.
         problems: what is not as it was accepted.
         left_over: how many things ``golden gc`` would remove.
     """
 
     folder: str
-    head: Head
     accepted: tuple[Trust, ...] = ()
     waiting: tuple[RecordDiff, ...] = ()
-    history: tuple[JournalEntry, ...] = ()
     problems: tuple[RecordProblem, ...] = ()
     left_over: int = 0
-
-
-BUNDLE_SCHEMA_VERSION = 1
-SUFFIX = ".gate"
-ARTIFACT = "artifact.pt"
-DESCRIPTION = "bundle.json"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bundle:
-    """``bundle.json`` of a golden bundle.
-
-    Attributes:
-        model: its name; ``created``: the day in UTC; ``harness_version``: of the gate that packed it.
-        producer: fingerprint of the old environment, without its environment variables.
-        device, profile: under which the outputs were made.
-        artifact: identity, versions, input sets; without paths.
-        operators: names that the archive's code calls, as static reading finds them.
-        files: sha256 of every other member, by its name.
-        tags, devices, unordered, tolerance: as declared, see ``ModelDeclaration``.
-        computes_in: dtype in which the model computes where it is not that of its outputs, else None.
-        numerics: the settings that change numbers, as the old side's worker told them.
-    """
-
-    schema_version: int = BUNDLE_SCHEMA_VERSION
-    model: str
-    harness_version: str
-    created: date
-    producer: Fingerprint
-    device: str
-    profile: ServingProfile
-    artifact: Artifact
-    operators: tuple[str, ...]
-    files: Mapping[str, str]
-    tags: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ANY
-    unordered: tuple[str, ...] = ()
-    tolerance: float | None = None
-    computes_in: str | None = None
-    numerics: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def made_by(self) -> str:
-        """What made it, e.g. ``torch 2.1.2+cu121 on 2026-11-21``."""
-        return f"torch {self.producer.torch} on {self.created.isoformat()}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -159,21 +159,6 @@ class Conclusion:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FirstBadCheck:
-    """One more environment that the answer of a search says something about.
-
-    Attributes:
-        what: what is in it, in words; ``expected``: what the answer would have it say; ``asked``: what it said.
-        otherwise: what it means if it says the other thing.
-    """
-
-    what: str
-    expected: ReleaseAnswer
-    asked: ReleaseResult
-    otherwise: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class FirstBad:
     """A whole search.
 
@@ -186,10 +171,6 @@ class FirstBad:
         build_limit: how many it was allowed.
         command: what goes on between the two neighbours, empty where nothing was found.
         notes: what a reader must know.
-        over: what was searched over: ``"releases"``, ``"dependencies"``, or the name of one distribution. Of the latter
-            two, ``releases`` are steps from the old environment to the new one.
-        rest_step: the step that changes all that is not searched over, torch as a rule; empty where there is none.
-        checks: what was asked after the search, to be sure of its answer.
     """
 
     model: str
@@ -204,6 +185,3 @@ class FirstBad:
     wall_s: float = 0.0
     command: str = ""
     notes: tuple[str, ...] = ()
-    over: str = "releases"
-    rest_step: str = ""
-    checks: tuple[FirstBadCheck, ...] = ()

@@ -82,7 +82,7 @@ class Explained:
 
     Attributes:
         cell: id of the cell; ``model``: its model.
-        by: the command that searched: ``"bisect"``, ``"mitigate"`` or ``"first-bad"``.
+        by: the command that searched: ``"bisect"``, ``"mitigate"`` or ``"first-bad"`` (``bisect --over releases``).
         answer: in a few words, e.g. ``"operator aten::mul.Tensor"``; the same for the same cause.
         lines: (label, text) in reading order, for the cell.
         paths: files and folders to look at, relative to the run where they lie in its folder, else whole.

@@ -46,7 +46,7 @@ class EnvironmentSlot:
     Attributes:
         release: torch release in full, ``"2.6.0"``.
         python: ``"3.11"``.
-        extras, index_args, exact: as in ``EnvSpec``. Credentials in URLs do not count, so a new token rebuilds nothing.
+        extras, index_args: as in ``EnvSpec``. Credentials in URLs do not count, so a new token rebuilds nothing.
     """
 
     root: Path
@@ -54,13 +54,11 @@ class EnvironmentSlot:
     python: str
     extras: tuple[str, ...] = ()
     index_args: tuple[str, ...] = ()
-    exact: tuple[str, ...] = ()
 
     @property
     def identity(self) -> dict[str, object]:
         """What makes two environments the same one."""
-        exact = {"exact": sorted(self.exact)} if self.exact else {}  # absent from those that were built before it
-        return exact | {
+        return {
             "schema": 1,
             "release": self.release,
             "python": self.python,
@@ -231,7 +229,6 @@ class EnvironmentBuilder:
             python=write_minor(read_minor(python)),
             extras=importing(spec).extras,
             index_args=spec.index_args,
-            exact=spec.exact,
         )
 
     def _building(self, spec: EnvSpec, slot: EnvironmentSlot) -> Callable[[threading.Event], Environment]:
@@ -330,7 +327,7 @@ class _Work(NamedTuple):
 
 
 def _packages(slot: EnvironmentSlot) -> tuple[str, ...]:
-    return ("--no-deps", *slot.exact) if slot.exact else (f"torch=={slot.release}", *slot.extras)
+    return (f"torch=={slot.release}", *slot.extras)
 
 
 def _check(spec: EnvSpec) -> None:

@@ -70,14 +70,14 @@ def resolve_command(
     return (uv, "pip", "install", *options, *packages, *index_args)
 
 
-def list_command(python: str, index_args: Sequence[str], package: str = "torch") -> tuple[str, ...]:
-    """Return the command with which pip lists the versions of ``package`` that have a wheel for ``python``.
+def list_command(python: str, index_args: Sequence[str]) -> tuple[str, ...]:
+    """Return the command with which pip lists the releases of torch that have a wheel for ``python``.
 
     Raises:
         EnvironmentUnavailable: there is no pip.
     """
     options = ("--pre", "--only-binary", ":all:", "--disable-pip-version-check")
-    return (*pip_for(python, python), "index", "versions", package, *options, *index_args)
+    return (*pip_for(python, python), "index", "versions", "torch", *options, *index_args)
 
 
 def listed(output: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ copy of its own (torch/_vendor)."""
 def compiling(spec: EnvSpec) -> EnvSpec:
     """Return the spec with what its release needs to compile: the same one where that is there anyway.
 
-    A ready-made interpreter, and an environment that is given in every detail, stay as they are.
+    A ready-made interpreter stays as it is.
     """
     return _with(spec, SETUPTOOLS, DECLARES_SETUPTOOLS)
 
@@ -34,7 +34,7 @@ def importing(spec: EnvSpec) -> EnvSpec:
 
 
 def _with(spec: EnvSpec, requirement: str, before: Version) -> EnvSpec:
-    if spec.release is None or spec.exact or Version(spec.release) >= before:
+    if spec.release is None or Version(spec.release) >= before:
         return spec
     if any(_name_of(extra) == _name_of(requirement) for extra in spec.extras):
         return spec

@@ -264,7 +264,7 @@ def sides_of(options: Options, progress: Progress) -> Sides:
 def _release(environment: Environment, registry: OperatorRegistry) -> str:
     """Return what results of an environment are kept under: what it has installed, and nothing of where it lies."""
     spec = environment.spec
-    python, beside = spec.python or "", [*sorted(spec.extras), *spec.exact]
+    python, beside = spec.python or "", sorted(spec.extras)
     if spec.release is None:
         facts = inspect_interpreter(environment.interpreter)
         python, beside = facts.python, list(facts.installed)

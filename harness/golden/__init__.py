@@ -1,1 +1,1 @@
-"""Golden records in git: kept, verified on every read, reviewed, accepted or rejected with a reason."""
+"""Golden records in git: kept, verified on every read, reviewed, accepted with a reason."""

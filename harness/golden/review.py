@@ -65,7 +65,7 @@ def facts_between(old: GoldenRecord, new: GoldenRecord) -> Mapping[str, tuple[st
         "input sets": (_input_sets(old), _input_sets(new)),
         "inputs": (_short(_inputs(old)), _short(_inputs(new))),
         "seed": (str(old.artifact.seed), str(new.artifact.seed)),
-        "calls": (str(len(old.calls)), str(len(new.calls))),
+        "calls": (str(len(old.answers)), str(len(new.answers))),
         "profile": (_profile(old), _profile(new)),
     }
     return {name: (one, other) for name, (one, other) in pairs.items() if one != other}

@@ -13,8 +13,8 @@ import msgspec
 
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
-from harness.models.bundles import check_spec, checked_tree
 from harness.system.typed import converted
+from harness.tensors.checking import check_spec, checked_tree
 from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import DAMAGE, read_inputs, read_outputs

@@ -19,7 +19,7 @@ from harness.domain.environment import Environment, EnvSpec
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
-from harness.domain.releases import FirstBad, FirstBadCheck, ReleaseAnswer, ReleaseResult
+from harness.domain.releases import FirstBad, ReleaseAnswer, ReleaseResult
 from harness.domain.verdict import CellVerdict
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.prefetch import Prefetch
@@ -33,7 +33,7 @@ from harness.probing.facts import Answered, Effects, Provisioned
 from harness.probing.provision import opened
 from harness.probing.runner import worker_digest
 from harness.releases.first_bad_search import Line, conclude, most_builds, next_likely, next_question
-from harness.releases.judging import OVER_RELEASES, Over, Question, answer_of, failing_kinds, old_end, reason_of
+from harness.releases.judging import answer_of, failing_kinds, old_end, reason_of
 from harness.releases.matrix_judging import direction_between
 from harness.releases.release import Release, Row, ask_release, make_row, release_key
 from harness.search.budget import Budget
@@ -65,7 +65,6 @@ def search_first_bad(
     progress: Progress,
     golden: GoldenStore,
     build_limit: int | None = None,
-    over: Over = OVER_RELEASES,
 ) -> FirstBad:
     """Return the first bad release of the plan's one model among ``specs``, from the old end to the new one.
 
@@ -73,7 +72,6 @@ def search_first_bad(
         source: where the list of releases comes from, in words.
         store: keeps every result under its key, for this search and later ones.
         build_limit: environments between the ends that may be built; None allows what halving needs.
-        over: what the steps from one end to the other are, where they are no releases.
 
     Raises:
         EnvironmentUnavailable: the environment of an end could not be provisioned.
@@ -81,8 +79,7 @@ def search_first_bad(
     """
     begin_ns = clock.monotonic_ns()
     environments: dict[str, Environment] = {}
-    first = 1 if over.rest_step and len(specs) > 3 else 0  # asked before anything is halved
-    limit = most_builds(len(specs) - first) + first if build_limit is None else build_limit
+    limit = most_builds(len(specs)) if build_limit is None else build_limit
     ready = opened(
         environments,
         store,
@@ -104,16 +101,13 @@ def search_first_bad(
             builder=builder,
             prefetch=prefetch,
             limit=limit,
-            over=over,
         )
         search.run()
         found = conclude(search.line())
-        questions = over.checks(found)
-        checks = tuple(search.check(question) for question in questions)
         progress.finish()
     names = {spec.name: name for name, spec in specs.items()}
     built = tuple(names.get(name, name) for name in prefetch.built)
-    needed = {*(item.release for item in search.results), *(question.spec.name for question in questions)}
+    needed = {item.release for item in search.results}
     return FirstBad(
         model=plan.models[0].name,
         kind=search.kind,
@@ -126,9 +120,6 @@ def search_first_bad(
         build_limit=limit,
         wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
         notes=(*plan.notes, *search.notes, *(f"could not be ended: {name}" for name in runner.unreaped)),
-        over=over.name,
-        rest_step=over.rest_step,
-        checks=checks,
     )
 
 
@@ -256,9 +247,7 @@ class _Search:
     builder: EnvironmentBuilder
     prefetch: Prefetch
     limit: int
-    over: Over
     kind: str = ""
-    prober: Prober | None = None
     results: list[ReleaseResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: dict[str, ReleaseAnswer] = field(default_factory=dict)
@@ -278,7 +267,6 @@ class _Search:
             answers=self.answers,
             ready=[name for name in names if self.builder.is_ready(self.specs[name])],
             builds_left=max(0, self.limit - built),
-            foremost=self.over.rest_step,
         )
 
     def run(self) -> None:
@@ -291,11 +279,10 @@ class _Search:
         self.record(self.of_old_end(row), begin_ns)
         if self.answers[old] is not ReleaseAnswer.GOOD:
             return
-        prober = self.prober = Prober(row=row, model=self.plan.models[0].name, effects=self.effects)
+        prober = Prober(row=row, model=self.plan.models[0].name, effects=self.effects)
         begin_ns = clock.monotonic_ns()
         end = self.release(new, ends[1])
-        same_torch = self.over is OVER_RELEASES and end.fingerprint.identity == home.fingerprint.identity
-        if end.key == home.key or same_torch:
+        if end.key == home.key or end.fingerprint.identity == home.fingerprint.identity:
             raise ConfigError(f"{old} and {new} are the same torch", "name two releases")
         self.effects.progress.stage(f"load and call in {new}")
         self.record(prober.ask_end(end), begin_ns)
@@ -308,28 +295,22 @@ class _Search:
     def between(self, prober: Prober) -> None:
         while (name := next_question(self.line())) is not None:
             begin_ns = clock.monotonic_ns()
-            found = self.ask(name, self.specs[name], prober, ahead=True)
+            found = self.ask(name, prober)
             self.record(found, begin_ns)
             if found.answer is not ReleaseAnswer.UNTESTABLE:
                 self.keep(found)
 
-    def ask(self, name: str, spec: EnvSpec, prober: Prober, *, ahead: bool = False) -> ReleaseResult:
+    def ask(self, name: str, prober: Prober) -> ReleaseResult:
+        spec = self.specs[name]
         self.effects.progress.stage(f"{spec.name}: environment")
         try:
-            release = self.release(name, self.prefetch.environment(spec), ahead=ahead)
+            release = self.release(name, self.prefetch.environment(spec), ahead=True)
             self.effects.progress.stage(f"load and call in {spec.name}")
             found = prober.ask(release)
             self.effects.runner.release(release.key)
         except EnvironmentUnavailable as error:
             return ReleaseResult(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=error.message)
         return found
-
-    def check(self, question: Question) -> FirstBadCheck:
-        assert self.prober is not None  # an answer was found with it
-        begin_ns = clock.monotonic_ns()
-        result = self.ask(question.what, question.spec, self.prober)
-        noted = self.noted(result, question.spec, begin_ns)
-        return FirstBadCheck(what=question.what, expected=question.expected, asked=noted, otherwise=question.otherwise)
 
     def release(self, name: str, environment: Environment, *, ahead: bool = False) -> Release:
         """Return a release that can be asked; ``ahead``: meanwhile the likely next ones are built.
@@ -375,15 +356,11 @@ class _Search:
 
     def record(self, result: ReleaseResult, begin_ns: int) -> None:
         """Take an answer in, and print it as a line that stays."""
-        result = self.noted(result, self.specs[result.release], begin_ns)
-        self.results.append(result)
-        self.answers[result.release] = result.answer
-
-    def noted(self, result: ReleaseResult, spec: EnvSpec, begin_ns: int) -> ReleaseResult:
-        """Return an answer with what it cost, after it was printed."""
         self.effects.progress.note(f"{result.release}: {result.answer}{f', {result.reason}' if result.reason else ''}")
         seconds = (clock.monotonic_ns() - begin_ns) * 1e-9
-        return replace(result, seconds=seconds, build_s=self.prefetch.built.get(spec.name, 0.0))
+        built_s = self.prefetch.built.get(self.specs[result.release].name, 0.0)
+        self.results.append(replace(result, seconds=seconds, build_s=built_s))
+        self.answers[result.release] = result.answer
 
     def remember(self, row: Row, prober: Prober) -> None:
         """Take in what earlier searches for the same symptom of the same artifact heard of releases between."""

@@ -47,14 +47,12 @@ class Line:
         answers: of those that were asked.
         ready: those whose environment is there.
         builds_left: how many more may be built for questions.
-        foremost: one between the ends that is asked before any other, because much speaks for it; empty without one.
     """
 
     releases: Sequence[str]
     answers: Answers
     ready: Collection[str] = ()
     builds_left: int = 1000
-    foremost: str = ""
 
     @property
     def old(self) -> str:
@@ -89,11 +87,6 @@ def next_question(line: Line) -> str | None:
         return line.old
     if line.answers[line.old] is GOOD and line.new not in line.answers:
         return line.new
-    span = line.between()
-    if span is not None and line.foremost in line.releases[span[0] + 1 : span[1]]:
-        place = line.releases.index(line.foremost)
-        if line.foremost not in line.answers and _may_be_asked(line, place):
-            return line.foremost
     best = _best(line)
     return None if best is None else line.releases[best.place]
 

@@ -41,7 +41,6 @@ class ReleaseIndex:
         python: ``"3.11"``: releases without a wheel for it are not listed; ``interpreter``: one of that minor version.
         index_args: as in ``EnvSpec``.
         folder: where answers are remembered.
-        package: whose releases are asked for.
     """
 
     uv: str | None
@@ -49,7 +48,6 @@ class ReleaseIndex:
     interpreter: str
     index_args: tuple[str, ...]
     folder: Path
-    package: str = "torch"
 
     def releases(self, old: str, new: str) -> Listing:
         """Return the final releases from ``old`` to ``new`` in that order, both ends included, patch releases too.
@@ -60,30 +58,26 @@ class ReleaseIndex:
             EnvironmentUnavailable: the index cannot be asked, and never was.
         """
         identity = [self.uv is None, self.python, [redacted(text) for text in self.index_args], sorted((old, new))]
-        identity += [self.package] if self.package != "torch" else []
         path = self.folder / f"{codec.digest(identity)[:12]}.json"
         known = _remembered(path)
         now = clock.utc_now()
         # of an hour to come is an answer that was asked for before the clock was set back: nobody knows its age
         if known is not None and dt.timedelta(0) <= now - dt.datetime.fromisoformat(known.asked) < FRESH:
-            return Listing(releases=self._between(known.releases, old, new), asked=known.asked)
+            return Listing(releases=between(known.releases, old, new), asked=known.asked)
         try:
             found = self._ask(old, new)
         except EnvironmentUnavailable as error:
             if known is None:
                 raise
             note = f"{error.message}: the list of releases is of {known.asked}"
-            return Listing(releases=self._between(known.releases, old, new), asked=known.asked, note=note)
-        fresh = Listing(releases=self._between(found, old, new), asked=now.isoformat(timespec="seconds"))
+            return Listing(releases=between(known.releases, old, new), asked=known.asked, note=note)
+        fresh = Listing(releases=between(found, old, new), asked=now.isoformat(timespec="seconds"))
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             codec.write_atomically(path, codec.canonical(fresh))
         except (OSError, RunDirError):
             return fresh  # asked again next time
         return fresh
-
-    def _between(self, found: Sequence[str], old: str, new: str) -> tuple[str, ...]:
-        return between(found, old, new, package=self.package)
 
     def _ask(self, old: str, new: str) -> list[str]:
         return self._ask_uv(self.uv, old, new) if self.uv is not None else self._ask_pip()
@@ -93,20 +87,20 @@ class ReleaseIndex:
         command = (uv, "pip", "compile", *options, "--python", self.interpreter, *self.index_args, "-")
         found: list[str] = []
         while len(found) < MOST:
-            done = _run(command, requirement(old, new, found, package=self.package))
-            release = resolved(done.stdout, package=self.package) if done.returncode == 0 else None
+            done = _run(command, requirement(old, new, found))
+            release = resolved(done.stdout) if done.returncode == 0 else None
             if release is None and NOTHING not in done.stderr:
-                raise _unreachable("uv", done.stderr, self.package)
+                raise _unreachable("uv", done.stderr)
             if release is None or release in found:
                 break
             found.append(release)
         return found
 
     def _ask_pip(self) -> list[str]:
-        done = _run(list_command(self.interpreter, self.index_args, self.package), "")
+        done = _run(list_command(self.interpreter, self.index_args), "")
         found = listed(done.stdout)
         if done.returncode != 0 or not found:
-            raise _unreachable("pip", done.stderr, self.package)
+            raise _unreachable("pip", done.stderr)
         return list(found)
 
 
@@ -119,13 +113,13 @@ def _run(command: Sequence[str], text: str) -> "subprocess.CompletedProcess[str]
         raise _unreachable(Path(command[0]).name, str(error)) from error
 
 
-def _unreachable(program: str, said: str, package: str = "torch") -> EnvironmentUnavailable:
+def _unreachable(program: str, said: str) -> EnvironmentUnavailable:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     telling = next((line for line in lines if "etch" in line or "version that satisfies" in line), None)
     quoted = redacted(telling or (lines[-1] if lines else "nothing")).removeprefix("cause: ")
     return EnvironmentUnavailable(
-        f'the package index did not say which releases of {package} there are ({program} says: "{quoted}")',
-        NAME_THEM if package == "torch" else "name the versions: --releases OLD ... NEW",
+        f'the package index did not say which releases of torch there are ({program} says: "{quoted}")',
+        NAME_THEM,
     )
 
 

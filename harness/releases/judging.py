@@ -1,20 +1,17 @@
-"""From the verdict on one release to good, bad or untestable; from a whole search to an exit code; what is searched."""
+"""From the verdict on one release to good, bad or untestable; from a whole search to an exit code."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 from harness.domain.diagnosis import Said, SearchAnswer
-from harness.domain.environment import EnvSpec
 from harness.domain.findings import SEVERITY, Severity
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult
-from harness.domain.releases import Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.domain.releases import Ending, FirstBad, ReleaseAnswer
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding
 from harness.errors import ExitCode
 
 # Kinds whose words name the cause; numbers differ from release to release anyway.
-RELEASES, DEPENDENCIES = "releases", "dependencies"
 ERRORS = frozenset({"load_error", "call_error"})
 EXIT_CODES = {
     Ending.FOUND: ExitCode.INCOMPATIBLE,
@@ -61,12 +58,7 @@ def reason_of(verdict: CellVerdict) -> str:
 
 
 def reads_otherwise(found: FirstBad) -> bool:
-    """Whether the first bad release fails with another error than the new end: there may be two breaks of one kind.
-
-    Steps that are no releases have names that errors repeat: of them nobody knows.
-    """
-    if found.over != RELEASES:
-        return False
+    """Whether the first bad release fails with another error than the new end: there may be two breaks of one kind."""
     red = [result for result in found.asked if result.kind in ERRORS]
     reasons = {result.release: _without(result.release, result.reason) for result in red}
     first, end = reasons.get(found.conclusion.first_bad), reasons.get(found.releases[-1])
@@ -81,36 +73,3 @@ def _without(release: str, reason: str) -> str:
 def exit_code(found: FirstBad) -> ExitCode:
     """Return 1 where the first bad release is known, 0 where the new end is not bad, 4 where it is undecided."""
     return EXIT_CODES.get(found.conclusion.ending, ExitCode.INCONCLUSIVE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """An environment to ask when the search is over; see ``Check``."""
-
-    what: str
-    spec: EnvSpec
-    expected: ReleaseAnswer
-    otherwise: str = ""
-
-
-def _nothing_to_check(found: Conclusion) -> Sequence[Question]:
-    del found
-    return ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Over:
-    """What is searched over.
-
-    Attributes:
-        name: as in ``FirstBad.over``.
-        rest_step: as in ``FirstBad``; asked before anything is halved, for torch is the likeliest.
-        checks: what to ask when an answer was found.
-    """
-
-    name: str
-    rest_step: str = ""
-    checks: Callable[[Conclusion], Sequence[Question]] = _nothing_to_check
-
-
-OVER_RELEASES = Over(name=RELEASES)

@@ -1,4 +1,4 @@
-"""Which releases of torch, or versions of another package, lie between two, and in which order; pure."""
+"""Which releases of torch lie between two, and in which order; pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,19 +11,19 @@ from harness.errors import ConfigError
 NAME_THEM = "name the releases: --releases 2.1.2 2.2.2 2.6.0"
 
 
-def requirement(old: str, new: str, without: Sequence[str] = (), *, package: str = "torch") -> str:
-    """Return the requirement of a package between two versions, both included, that is none of ``without``."""
+def requirement(old: str, new: str, without: Sequence[str] = ()) -> str:
+    """Return the requirement of torch between two releases, both included, that is none of ``without``."""
     oldest, newest = sorted((Version(Version(old).public), Version(Version(new).public)))
-    return ",".join([f"{package}>={oldest}", f"<={newest}", *(f"!={release}" for release in without)])
+    return ",".join([f"torch>={oldest}", f"<={newest}", *(f"!={release}" for release in without)])
 
 
-def resolved(output: str, *, package: str = "torch") -> str | None:
+def resolved(output: str) -> str | None:
     """Return the version in what a resolver printed (``torch==2.6.0+cpu`` gives ``2.6.0``), None without one."""
-    match = re.search(rf"^{re.escape(package)}==(\S+)", output, re.MULTILINE)
-    return _written(Version(match[1]).public, package) if match is not None else None
+    match = re.search(r"^torch==(\S+)", output, re.MULTILINE)
+    return parse_release(Version(match[1]).public) if match is not None else None
 
 
-def between(found: Iterable[str], old: str, new: str, *, package: str = "torch") -> tuple[str, ...]:
+def between(found: Iterable[str], old: str, new: str) -> tuple[str, ...]:
     """Return the final versions among ``found`` from ``old`` to ``new``, both included, in the order of the way.
 
     Patch releases count, pre-releases do not; where ``new`` is the earlier one, the way goes back. Both ends are there
@@ -33,12 +33,7 @@ def between(found: Iterable[str], old: str, new: str, *, package: str = "torch")
     oldest, newest = sorted((Version(first.public), Version(last.public)))
     inside = {version for text in found if oldest < (version := Version(Version(text).public)) < newest}
     final = sorted((version for version in inside if not version.is_prerelease), reverse=first > last)
-    return (old, *(_written(str(version), package) for version in final), new)
-
-
-def _written(version: str, package: str) -> str:
-    """Return a version as it is written here: a release of torch always with its patch number."""
-    return parse_release(version) if package == "torch" else version
+    return (old, *(parse_release(str(version)) for version in final), new)
 
 
 def in_order(named: Sequence[str], old: str, new: str) -> tuple[str, ...]:

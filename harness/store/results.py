@@ -1,7 +1,7 @@
 """Keeps results for later calls and runs, and decides whether they are reused: ``ResultStore.reusable``.
 
 Probes, rounds of the benchmark, explanations, fingerprints, operator registries, copies of given artifacts and answers
-of ``first-bad`` are kept this way; ``--resume``, the matrix and the searches find them here.
+of the search for the first bad release are kept this way; ``--resume``, the matrix and the searches find them here.
 """
 
 from collections.abc import Callable, Iterator

@@ -112,7 +112,6 @@ PURE_MODULES = (
     "models.requests",
     "probing.lacking",
     "probing.rest",
-    "releases.dependencies",
     "releases.first_bad_search",
     "releases.judging",
     "releases.matrix_judging",

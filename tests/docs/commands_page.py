@@ -12,7 +12,7 @@ PAGE = PROJECT / "docs" / "guide" / "commands.md"
 HEAD = """\
 # Commands
 
-Every command with its `--help`, in the order of `--help`. The sessions `bisect`, `compat`, `doctor`, `first_bad`, `gate`,
+Every command with its `--help`, in the order of `--help`. The sessions `bisect`, `compat`, `doctor`, `gate`,
 `matrix`, `migrate`, `mitigate` and `pack` of `noxfile.py` are the same commands with the gate's own dependencies installed:
 `nox -s compat -- ...` is `python -m harness compat ...`. Where the gate is installed as a package, `torchscript-gate` is
 `python -m harness`.

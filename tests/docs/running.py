@@ -14,7 +14,6 @@ SESSIONS = {
     "bisect": "bisect",
     "compat": "compat",
     "doctor": "doctor",
-    "first_bad": "first-bad",
     "gate": "gate",
     "matrix": "matrix",
     "migrate": "migrate",
@@ -52,11 +51,9 @@ LEFT_OUT = {
     r".*\b(1\.13\.1|2\.3\.1|2\.4\.1|2\.9\.1|2\.11\.0)\b.*": "needs releases that `nox -s full` does not build",
     r".*docs/examples/torchvision (env|compat)(?!.*--list).*": "needs torchvision: test_fixture_packages.py runs it",
     r".*--fixtures vision": "needs torchvision: test_fixture_packages.py runs the same models",
-    r".* -s first_bad .*half_on.*": "builds what lies between: test_first_bad.py searches so",
-    r".*--over (releases|dependencies) --cell .*|.*--cell .* --over .*": "builds what lies between: as above",
+    r".* --over releases .*half_on.*": "builds what lies between: test_first_bad.py searches so",
+    r".*--over releases --cell .*|.*--cell .* --over releases.*": "builds what lies between: as above",
     r".* -m harness fleet .*": "needs a store and its plan: test_fleet.py runs each",
-    r".* golden accept all --in-place .*": "needs two merged branches: tests/unit/run/golden/test_commands.py has them",
-    r".*--over numpy .*": "builds environments of NumPy's versions: test_dependencies.py does",
 }
 """By pattern of a whole command, why no test executes it."""
 

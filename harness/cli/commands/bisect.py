@@ -11,13 +11,12 @@ from harness.report.formats import BISECTION, FIRST_BAD, ShownBisection
 
 HELP = CommandHelp(
     "Find what causes a red cell: the operator and its source line, or the smallest set of nodes that shows it, "
-    "and what cures it. With --over: the release or the dependency that brought it.",
+    "and what cures it. With --over releases: the first torch release that shows it.",
     (
         ("--artifact ranker.pt --old 2.1.2 --new 2.6.0", "which operator causes it, and what cures it"),
         ("--cell CELL_ID", "the same for a red cell of the last run"),
         ("--cell CELL_ID --over releases", "since which torch release"),
-        ("--cell CELL_ID --over dependencies", "is it a dependency rather than torch?"),
-        ("--cell CELL_ID --over numpy", "since which version of that dependency"),
+        ("--artifact ranker.pt --over releases", "the same for a file"),
     ),
     "0 nothing to find, 1 found, 3 an end of the range or the index is unavailable, 4 not found or not decided",
     "guide/bisecting-a-difference.md",
@@ -30,9 +29,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_sides(command)
     command.add_argument(
         "--over",
-        metavar="WHAT",
-        help="search since when it is bad: over 'releases' of torch, over 'dependencies' (all that differs beside "
-        "torch), or over the versions of one of these, such as numpy",
+        choices=("releases",),
+        help="search since when it is bad: over the torch releases from the old to the new one",
     )
     command.add_argument(
         "--releases",
@@ -41,7 +39,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="RELEASE",
         help="of --over: releases to choose from, or NAMEs of --env (default: all that the package index has in "
-        "between); versions, where it is over one dependency",
+        "between)",
     )
     command.add_argument(
         "--builds", type=int, metavar="N", help="of --over: environments to build between (default: what halving needs)"
@@ -72,14 +70,13 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.run.cell.bisect import RESULT, bisect
     from harness.run.cell.selected import selected_cell
     from harness.run.options import shown_path
-    from harness.run.releases.search import search_over
+    from harness.run.releases.first_bad import first_bad
     from harness.system.progress import Progress
 
     options, verb, progress = options_of(parsed, arguments), str(parsed.verb), Progress()
     selected = selected_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
     if parsed.over is not None:
-        found = search_over(
-            parsed.over,
+        found = first_bad(
             options,
             progress,
             model=parsed.model,

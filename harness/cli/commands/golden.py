@@ -25,7 +25,7 @@ HELP = CommandHelp(
         ("diff", "how much the proposals would change"),
         ('accept dlrm --reason "answers of torch 2.1.2"', "later runs are judged by this"),
     ),
-    "0 done, 2 a record or the journal differs from what was accepted, or configuration",
+    "0 done, 2 a record differs from what was accepted, or configuration",
     "guide/golden-records.md",
 )
 
@@ -33,9 +33,7 @@ HELP = CommandHelp(
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the actions on golden records."""
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
-    status = actions.add_parser("status", help="verify every record and the journal; list records and proposals")
-    status.add_argument("models", nargs="*", metavar="MODEL", help="show the history of these")
-    _add_since(status, "a golden folder of an earlier commit, whose journal this one must go on from")
+    status = actions.add_parser("status", help="verify every record; list records and proposals")
     status.add_argument(
         "--format", choices=GOLDEN_STATUS.names, default="console", help="text, or all of it for a program"
     )
@@ -45,24 +43,15 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_out(propose)
     diff = actions.add_parser("diff", help="show in numbers what the proposals would change")
     diff.add_argument("models", nargs="*", metavar="MODEL", help="default: all that differ")
-    _add_since(diff, "show what is accepted now against a golden folder of an earlier commit")
+    diff.add_argument(
+        "--since", metavar="DIR", help="show what is accepted now against a golden folder of an earlier commit"
+    )
     diff.add_argument("--format", choices=REVIEW.names, default="console", help="markdown: for a pull request")
     diff.add_argument("--all", dest="every_row", action="store_true", help="every output that differs, on the console")
     accept = actions.add_parser("accept", help="accept proposals")
     accept.add_argument("models", nargs="+", metavar="MODEL", help=NAMES)
     accept.add_argument(
-        "--reason", required=True, metavar="TEXT", help="why these outputs are right; kept in golden/journal.jsonl"
-    )
-    accept.add_argument(
-        "--in-place", action="store_true", help="what lies in golden/records already, after a merge of two branches"
-    )
-    reject = actions.add_parser("reject", help="remove proposals, and keep why")
-    reject.add_argument("models", nargs="+", metavar="MODEL", help=NAMES)
-    reject.add_argument(
-        "--reason",
-        required=True,
-        metavar="TEXT",
-        help="what is wrong with these outputs; kept in golden/journal.jsonl",
+        "--reason", required=True, metavar="TEXT", help="why these outputs are right; kept in golden/index.json"
     )
     gc = actions.add_parser("gc", help="say what nobody needs in the golden folder")
     gc.add_argument("--yes", action="store_true", help="remove it")
@@ -73,14 +62,10 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     return ACTIONS[parsed.action](parsed, options_of(parsed, arguments))
 
 
-def _add_since(action: argparse.ArgumentParser, words: str) -> None:
-    action.add_argument("--since", metavar="DIR", help=words)
-
-
 def _status(parsed: argparse.Namespace, options: "Options") -> int:
     from harness.run.golden.commands import status
 
-    found = status(options, parsed.models, parsed.since)
+    found = status(options)
     say(GOLDEN_STATUS.render(parsed.format, found))
     return ExitCode.CONFIGURATION if found.problems else ExitCode.COMPATIBLE
 
@@ -110,16 +95,8 @@ def _diff(parsed: argparse.Namespace, options: "Options") -> int:
 def _accept(parsed: argparse.Namespace, options: "Options") -> int:
     from harness.run.golden.commands import accept
 
-    for model, change in accept(options, parsed.models, parsed.reason, in_place=parsed.in_place):
-        say(f"accepted {visible(model)}{f' ({visible(change)})' if change else ''}\n")
-    return ExitCode.COMPATIBLE
-
-
-def _reject(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.run.golden.commands import reject
-
-    for model in reject(options, parsed.models, parsed.reason):
-        say(f"rejected {visible(model)}\n")
+    for model, change in accept(options, parsed.models, parsed.reason):
+        say(f"accepted {visible(model)} ({visible(change)})\n")
     return ExitCode.COMPATIBLE
 
 
@@ -139,6 +116,5 @@ ACTIONS: dict[str, Callable[[argparse.Namespace, "Options"], int]] = {
     "diff": _diff,
     "gc": _gc,
     "propose": _propose,
-    "reject": _reject,
     "status": _status,
 }

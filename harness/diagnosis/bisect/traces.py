@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.diagnosis import Place, TracedNode
-from harness.models.bundles import check_spec, checked_tree
+from harness.tensors.checking import check_spec, checked_tree
 from harness.tensors.decode import Buffer
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import DAMAGE, parsed

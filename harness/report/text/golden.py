@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from harness.domain.golden import Action, GoldenStatus, JournalEntry, LeftOver, Origin, RecordDiff, Review, Trust
+from harness.domain.golden import GoldenStatus, LeftOver, RecordDiff, Review, Trust
 from harness.domain.text import amount, counted, prose
 from harness.report.text.grid import draw
 from harness.report.text.sparkline import ASCII, sparkline, tolerance_words
@@ -48,8 +48,6 @@ def _diff(found: RecordDiff, *, every_row: bool) -> Iterator[str]:
     for label, facts in (("old", found.old), ("new", found.new)):
         if facts is not None:
             yield from _filled(f"  {label}  {prose(side_words(facts))}", " " * 7)
-    if found.rejected:
-        yield from _filled(f"  rejected before  {prose(found.rejected)}", " " * 7)
     for name, (old, new) in found.facts.items():
         yield from _filled(f"  {name}: {shorten(prose(old), FACT)} -> {shorten(prose(new), FACT)}", " " * 7)
     if found.comparison is None:
@@ -91,8 +89,6 @@ def render_status(status: GoldenStatus) -> str:
     """Return the state of all records, ending with a newline."""
     lines = list(_accepted(status.accepted))
     lines += render_changes(status.waiting)
-    if status.history:
-        lines += ["", "history", *(line for entry in status.history for line in _entry_lines(entry))]
     for problem in status.problems:
         lines += ["", *_filled(f"PROBLEM   {prose(problem.message)}", " " * 10, whole=True)]
         lines += _filled(f"          do this: {prose(problem.hint)}", " " * 10, whole=True)
@@ -108,37 +104,18 @@ def _accepted(trusted: Sequence[Trust]) -> Iterator[str]:
         yield from _filled(f"accepted {day}{' by ' if by else ''}{prose(by)}: {prose(reason)}", " " * 9)
         for trust in members:
             release = f"torch {shorten(prose(trust.release), 16):16}"
-            yield f"  {shorten(prose(trust.model), 40):40} {release} {_record(trust.record)}"
-
-
-def _entry_lines(entry: JournalEntry) -> Iterator[str]:
-    origin = " in place" if entry.origin is Origin.IN_PLACE else ""
-    at = shorten(prose(entry.at), 20)
-    yield f"  {entry.number:>4}  {at}  {entry.action.value}{origin}  record {_record(entry.record)}"
-    verb = "beside" if entry.action is Action.REJECTED else "replaces"
-    replaced = f", {verb} {_record(entry.replaces)}" if entry.replaces and entry.replaces != entry.record else ""
-    run = f", from {entry.run}" if entry.run else ""
-    yield from _filled(f"        torch {prose(entry.release + run + replaced)}", " " * 8)
-    yield from _filled(f"        by {prose(entry.by)}: {prose(entry.reason)}", " " * 8)
-    if entry.change:
-        yield from _filled(f"        {prose(entry.change)}", " " * 8)
-
-
-def _record(sha256: str) -> str:
-    """Return a record's digest, as short as git has it; the digests of a journal that somebody made may be anything."""
-    return shorten(prose(sha256[:12]), 12)
+            yield f"  {shorten(prose(trust.model), 40):40} {release} {shorten(prose(trust.record[:12]), 12)}"
 
 
 def _state(status: GoldenStatus) -> str:
     if status.problems:
         what = counted(len(status.problems), "problem")
         return f"{prose(status.folder)}: NOT AS ACCEPTED, {what}; no run judges by these records until it is mended"
-    if not status.head.entries and not status.waiting:
+    if not status.accepted and not status.waiting:
         return "no golden records yet: golden propose RUN"
     parts = [
         f"{prose(status.folder)}: {counted(len(status.accepted), 'record')} as accepted",
         f"{counted(len(status.waiting), 'proposal')} waiting",
-        f"journal of {status.head.entries} ends in {status.head.sha256[:12]}",
     ]
     if status.left_over:
         parts.append(f"golden gc would remove {counted(status.left_over, 'thing')}")
@@ -160,12 +137,10 @@ def render_left_over(found: Sequence[LeftOver], *, removed: bool) -> str:
 
 
 def render_changes(diffs: Sequence[RecordDiff]) -> Iterator[str]:
-    """Yield a few lines per proposal: what it changes, and whether it was rejected before."""
+    """Yield a few lines per proposal: what it changes."""
     for found in diffs:
         yield f"proposed  {shorten(prose(found.model), 34):34} {found.change.value}"
         yield from _filled(f"          {prose(found.words)}", " " * 10)
-        if found.rejected:
-            yield from _filled(f"          rejected before, {prose(found.rejected)}", " " * 10)
 
 
 def _filled(text: str, indent: str, *, whole: bool = False) -> list[str]:

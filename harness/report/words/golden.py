@@ -132,9 +132,8 @@ def side_words(facts: RecordFacts) -> str:
 
 
 def sides_of(found: RecordDiff) -> list[tuple[str, str]]:
-    """Return (label, what it is) of the sides of a diff, and of the time when the same was rejected."""
-    sides = [(label, side_words(facts)) for label, facts in (("old", found.old), ("new", found.new)) if facts]
-    return [*sides, *([("rejected before", found.rejected)] if found.rejected else [])]
+    """Return (label, what it is) of the sides of a diff."""
+    return [(label, side_words(facts)) for label, facts in (("old", found.old), ("new", found.new)) if facts]
 
 
 def counts_words(diffs: Sequence[RecordDiff]) -> str:

@@ -1,4 +1,4 @@
-"""Golden records by command: proposed from a run, compared, accepted or rejected with a reason, verified, tidied up."""
+"""Golden records by command: proposed from a run, compared, accepted with a reason, verified, tidied up."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,9 +9,9 @@ from harness.config.selection import select
 from harness.correctness.compare import precision_under
 from harness.domain.comparison import OutputComparison
 from harness.domain.golden import (
+    RECORD,
     GoldenRecord,
     GoldenStatus,
-    Head,
     LeftOver,
     RecordChange,
     RecordDiff,
@@ -24,20 +24,10 @@ from harness.domain.golden import (
 from harness.domain.models import ModelDeclaration
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, GoldenError
-from harness.golden.files import (
-    IGNORED,
-    PROPOSED,
-    RECORD,
-    RECORDS,
-    content_digest,
-    outputs_of,
-    own_record,
-    run_of,
-    same_content,
-)
-from harness.golden.journal import follows, settle
+from harness.golden.index import PROPOSED, RECORDS, locked
 from harness.golden.review import change_of, compare_records, facts_between
-from harness.golden.store import Compared, GoldenStore, Why
+from harness.golden.store import ATTRIBUTES, IGNORED, GoldenStore, Why
+from harness.models.records import own_record, run_of, same_content
 from harness.probing.verification import legible_outputs
 from harness.run.files import read_report
 from harness.run.options import Options, golden_store, known_models, settings_of, shown_path
@@ -53,6 +43,7 @@ from harness.worker import wire
 
 GRAVEST_FIRST = tuple(RecordChange)
 NOBODY = "no model is called so any more"
+UNNAMED = "the index does not name it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +165,6 @@ def diff(options: Options, models: Sequence[str] = (), since: str | None = None)
         GoldenError: a record is missing or not what was accepted.
     """
     store, reading = golden_store(options), _reading(options)
-    settle(store.folder)
     if since is None:
         names = tuple(models) or store.proposed()
         diffs = [_proposal_diff(store, name, reading) for name in names]
@@ -193,49 +183,23 @@ def diff(options: Options, models: Sequence[str] = (), since: str | None = None)
     return Review(old=f"accepted in {since}", new="accepted now", diffs=_sorted(diffs))
 
 
-def status(options: Options, models: Sequence[str] = (), since: str | None = None) -> GoldenStatus:
-    """Return the state of all records, every byte verified; with the history of the ``models`` that are named.
-
-    Args:
-        since: a golden folder from before, whose journal this one must go on from.
-    """
+def status(options: Options) -> GoldenStatus:
+    """Return the state of all records, every byte verified."""
     store = golden_store(options)
     folder = shown_path(store.folder)
-    settle(store.folder)
     try:
-        ledger = store.ledger()
+        names = store.names()
     except GoldenError as error:
-        return GoldenStatus(folder=folder, head=Head(), problems=(_problem("", error),))
-    _known(models, {entry.model for entry in ledger.entries} | set(store.proposed()))
-    problems = [*_rewritten(store, since), *_damaged(store)]
-    waiting, broken = _waiting(store, _reading(options), models)
-    names = tuple(models) or store.names()
+        return GoldenStatus(folder=folder, problems=(_problem("", error),))
+    problems = _damaged(store)
+    waiting, broken = _waiting(store, _reading(options))
     return GoldenStatus(
         folder=folder,
-        head=ledger.head,
         accepted=store.trust(names),
         waiting=waiting,
-        history=tuple(entry for entry in ledger.entries if entry.model in models),
         problems=(*problems, *broken),
         left_over=len(left_over(options)) if not problems else 0,
     )
-
-
-def _known(models: Sequence[str], known: set[str]) -> None:
-    for name in models:
-        if name not in known:
-            raise GoldenError(f"nothing was ever decided about a record of {name}", "leave it out to see all")
-
-
-def _rewritten(store: GoldenStore, since: str | None) -> list[RecordProblem]:
-    if since is None:
-        return []
-    number = follows(store.ledger(), _earlier(since).ledger())
-    if number is None:
-        return []
-    message = f"the journal does not go on from that of {since}: entry {number} is another one, or is gone"
-    hint = "what was decided is never rewritten: begin from that journal"
-    return [RecordProblem(model="", message=message, hint=hint)]
 
 
 def _damaged(store: GoldenStore) -> list[RecordProblem]:
@@ -248,13 +212,9 @@ def _damaged(store: GoldenStore) -> list[RecordProblem]:
     return problems
 
 
-def _waiting(
-    store: GoldenStore, reading: Reading, models: Sequence[str]
-) -> tuple[tuple[RecordDiff, ...], tuple[RecordProblem, ...]]:
+def _waiting(store: GoldenStore, reading: Reading) -> tuple[tuple[RecordDiff, ...], tuple[RecordProblem, ...]]:
     diffs, problems = [], []
     for name in store.proposed():
-        if models and name not in models:
-            continue
         try:
             diffs.append(_proposal_diff(store, name, reading))
         except GoldenError as error:
@@ -282,22 +242,20 @@ def _reading(options: Options) -> Reading:
 
 def _proposal_diff(store: GoldenStore, name: str, reading: Reading) -> RecordDiff:
     record, sha256, outputs = store.proposal(name)
-    rejected = store.ledger().rejection(name, content_digest(record))
-    said = f"{rejected.at[:10]} by {rejected.by}: {rejected.reason}" if rejected is not None else ""
     new = Kept(record=record, outputs=outputs, facts=_facts(record, sha256, outputs))
     try:
         old = _accepted(store, name)
     except GoldenError as error:  # it can still be replaced, which repairs it
         words = f"the accepted record cannot be compared: {error.message}"
-        return RecordDiff(model=name, change=RecordChange.UNKNOWN, words=words, new=new.facts, rejected=said)
-    return _diff(name, old, new, reading, rejected=said)
+        return RecordDiff(model=name, change=RecordChange.UNKNOWN, words=words, new=new.facts)
+    return _diff(name, old, new, reading)
 
 
 def _accepted(store: GoldenStore, name: str) -> Kept | None:
     if name not in store.entries():
         return None
     record = store.record(name)
-    outputs = outputs_of(store.record_folder(name), record)
+    outputs = store.outputs(name)
     (trust,) = store.trust([name])
     return Kept(record=record, outputs=outputs, facts=_facts(record, trust.record, outputs, trust))
 
@@ -314,7 +272,7 @@ def _facts(record: GoldenRecord, sha256: str, outputs: Outputs, trust: Trust | N
     )
 
 
-def _diff(name: str, old: Kept | None, new: Kept | None, reading: Reading, *, rejected: str = "") -> RecordDiff:
+def _diff(name: str, old: Kept | None, new: Kept | None, reading: Reading) -> RecordDiff:
     if old is None or new is None:
         kept = new or old
         assert kept is not None
@@ -325,7 +283,6 @@ def _diff(name: str, old: Kept | None, new: Kept | None, reading: Reading, *, re
             words=words,
             old=old.facts if old else None,
             new=new.facts if new else None,
-            rejected=rejected,
         )
     comparison = _compared(name, old, new, reading)
     change, words = change_of(comparison)
@@ -337,7 +294,6 @@ def _diff(name: str, old: Kept | None, new: Kept | None, reading: Reading, *, re
         new=new.facts,
         facts=facts_between(old.record, new.record),
         comparison=comparison,
-        rejected=rejected,
     )
 
 
@@ -361,32 +317,18 @@ def _sorted(diffs: Sequence[RecordDiff]) -> tuple[RecordDiff, ...]:
     return tuple(sorted(diffs, key=lambda found: (GRAVEST_FIRST.index(found.change), found.model)))
 
 
-def accept(options: Options, models: Sequence[str], reason: str, *, in_place: bool = False) -> list[tuple[str, str]]:
-    """Accept proposals, or what lies in the records already, with a reason; return (model, what that changes)."""
-    store, why = golden_store(options), _why(options, reason, "say why these outputs are right: --reason TEXT")
-    if in_place:
-        return [(name, "") for name in store.accept_in_place(models, why)]
-    compared = _named_proposals(options, models)
-    store.accept(list(compared), why, compared)
-    return [(name, found.change) for name, found in compared.items()]
-
-
-def reject(options: Options, models: Sequence[str], reason: str) -> list[str]:
-    """Reject proposals with a reason; return their names."""
-    why = _why(options, reason, "say what is wrong with these outputs: --reason TEXT")
-    compared = _named_proposals(options, models)
-    golden_store(options).reject(list(compared), why, compared)
-    return list(compared)
-
-
-def _why(options: Options, reason: str, hint: str = "") -> Why:
+def accept(options: Options, models: Sequence[str], reason: str) -> list[tuple[str, str]]:
+    """Accept proposals with a reason; return (model, what that changes)."""
     if not reason.strip():
-        raise GoldenError("a golden record is accepted or rejected with a reason", hint)
-    return Why(reason=" ".join(reason.split()), by=who(options.project), at=clock.utc_now())
+        raise GoldenError("a golden record is accepted with a reason", "say why these outputs are right: --reason TEXT")
+    why = Why(reason=" ".join(reason.split()), by=who(options.project), on=clock.today())
+    compared = _named_proposals(options, models)
+    golden_store(options).accept(list(compared), why, {name: record for name, (record, _) in compared.items()})
+    return [(name, change) for name, (_, change) in compared.items()]
 
 
-def _named_proposals(options: Options, models: Sequence[str]) -> dict[str, Compared]:
-    """Return the named proposals (``all``: every one), compared with what is accepted now.
+def _named_proposals(options: Options, models: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return (record, what it changes) of the named proposals (``all``: every one), compared with what is accepted now.
 
     Raises:
         GoldenError: none waits, or ``MODEL@RECORD`` names another record than the one that waits now.
@@ -401,7 +343,7 @@ def _named_proposals(options: Options, models: Sequence[str]) -> dict[str, Compa
         if not record.startswith(named[found.model]):
             message = f"the proposal for {found.model} is record {record[:12]}, not {named[found.model]}"
             raise GoldenError(message, f"look at it again: golden diff {found.model}")
-        compared[found.model] = Compared(record=record, change=f"{found.change}: {found.words}")
+        compared[found.model] = (record, f"{found.change}: {found.words}")
     return {name: compared[name] for name in named}
 
 
@@ -428,7 +370,6 @@ def left_over(options: Options) -> tuple[LeftOver, ...]:
         GoldenError: a record is not what was accepted: nothing is removed from a folder that cannot be trusted.
     """
     store = golden_store(options)
-    settle(store.folder)
     declared = {model.name for model in declared_models(options)}
     # If not one record has its model, this is another project's folder, or models are given on the command line.
     gone = [name for name in store.names() if name not in declared] if declared & set(store.names()) else []
@@ -436,28 +377,29 @@ def left_over(options: Options) -> tuple[LeftOver, ...]:
 
 
 def collect(options: Options, found: Sequence[LeftOver]) -> None:
-    """Remove what was found; the journal keeps that a record was removed, when, by whom and why."""
+    """Remove what was found and is left over still: another command may have accepted a record meanwhile."""
     store = golden_store(options)
     if models := [item.model for item in found if item.model]:
-        store.remove(models, _why(options, f"golden gc: {NOBODY}"))
-    for item in found:
-        if not item.model:
-            remove(Path(item.path))
+        store.remove(models)
+    with locked(store.folder):
+        still = {item.path for item in left_over(options)}
+        for item in found:
+            if not item.model and item.path in still:
+                remove(Path(item.path))
 
 
 def _records(store: GoldenStore, gone: Sequence[str]) -> Iterator[LeftOver]:
+    records = store.folder / RECORDS
     for name in store.names():
-        folder = store.record_folder(name)
-        if name in gone:  # or removed by another branch, whose journal was dropped in a merge
-            yield _item(folder, f"an accepted record, and {NOBODY}", model=name)
+        if name in gone:  # its folder may be missing: removed by another branch, before a merge
+            yield _item(records / name, f"an accepted record, and {NOBODY}", model=name)
         else:
-            named = {RECORD, *store.record(name).files}
-            yield from (
-                _item(path, "the record does not name it") for path in _within(folder) if path.name not in named
-            )
-    for folder in _within(store.folder / RECORDS):
-        if folder.name not in store.names():
-            yield _item(folder, "the journal knows of no such record: golden accept --in-place takes it over")
+            folder, named = store.record_folder(name), {RECORD, *store.record(name).files}
+            yield from (_item(path, UNNAMED) for path in _within(records / name) if path != folder)
+            beside = [path for path in _within(folder) if path.name not in named]
+            yield from (_item(path, "the record does not name it") for path in beside)
+    known = {*store.names(), ATTRIBUTES}
+    yield from (_item(path, UNNAMED) for path in _within(records) if path.name not in known)
 
 
 def _within(folder: Path) -> list[Path]:
@@ -473,7 +415,7 @@ def _proposals(store: GoldenStore, declared: set[str]) -> Iterator[LeftOver]:
 
 def _useless(store: GoldenStore, folder: Path, declared: set[str]) -> str:
     try:
-        record, _ = own_record(folder)
+        record, _ = own_record(folder, folder.name)
     except GoldenError:
         return "no whole proposal"
     if declared and folder.name not in declared:

@@ -3,11 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from harness import __version__
 from harness.config.selection import select
 from harness.decision.alone import not_made, unsupported_words
 from harness.decision.inputs import inputs_words
-from harness.domain.golden import Bundle, Packed, Packing
+from harness.domain.golden import Declared, GoldenRecord, Packed, Packing, Source
 from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
@@ -30,7 +29,6 @@ from harness.run.options import (
 )
 from harness.run.pipeline import ask_old
 from harness.run.plan import chosen_device
-from harness.static.check import inspect_file
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
@@ -148,23 +146,23 @@ def _why_not(export: Export, baseline: OldAnswers, release: str) -> str:
     return ""
 
 
-def _described(model: ModelDeclaration, artifact: Artifact, baseline: OldAnswers, facts: Answered) -> Bundle:
+def _described(model: ModelDeclaration, artifact: Artifact, baseline: OldAnswers, facts: Answered) -> GoldenRecord:
     settings = facts.plan.settings
-    read = inspect_file(artifact.path, {}).facts
-    return Bundle(
+    return GoldenRecord(
         model=model.name,
-        harness_version=__version__,
-        created=clock.today(),
-        producer=facts.fingerprints["old"],
         device=facts.plan.device,
-        profile=settings.profile,
+        producer=facts.fingerprints["old"],
         artifact=artifact,
-        operators=tuple(sorted({use.name for use in read.operators})) if read is not None else (),
+        inputs=[],
+        answers=[],
         files={},
-        tags=model.tags,
-        devices=model.devices,
-        unordered=model.unordered,
-        tolerance=model.tolerance,
-        computes_in=settings.computes_in.get(model.name),
+        source=Source(run="", profile=settings.profile),
+        declared=Declared(
+            tags=model.tags,
+            devices=model.devices,
+            unordered=model.unordered,
+            tolerance=model.tolerance,
+            computes_in=settings.computes_in.get(model.name),
+        ),
         numerics=baseline.numerics,
     )

@@ -101,7 +101,11 @@ def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingPr
     return GoldenSource(
         folder=str(Path(models[0].package_root)),
         models=tuple(models),
-        computes_in={name: found.computes_in for name, found in described.items() if found.computes_in is not None},
+        computes_in={
+            name: found.declared.computes_in
+            for name, found in described.items()
+            if found.declared.computes_in is not None
+        },
         notes=_other_profiles({name: found.profile for name, found in described.items()}, profile),
     )
 

@@ -1,7 +1,7 @@
-"""One model searched along many environments, and the first bad release of it: which torch release broke it."""
+"""``bisect --over releases``: which torch release broke a model."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from harness.errors import ConfigError, SelectionError
 from harness.models.file_copies import planned
 from harness.releases.first_bad import search_first_bad
 from harness.releases.index import ReleaseIndex
-from harness.releases.judging import OVER_RELEASES, Over
 from harness.releases.versions import in_order
 from harness.report.text.first_bad import dump_first_bad
 from harness.run.cell.selected import SelectedCell, as_the_run, keep_explanation, refuse_changed
@@ -142,25 +141,47 @@ def one_model(options: Options, known: Sequence[ModelDeclaration], name: str | N
     return models[0]
 
 
-def run_search(
-    subject: Subject,
-    specs: Mapping[str, EnvSpec],
+def bisect_command(model: str, good: str, bad: str, options: Options, *, releases: Sequence[str] = ()) -> str:
+    """Return the command that looks between two neighbours among ``releases``, with what says how the model is run."""
+    after: list[str] = []
+    for option in command_words.typed(options.arguments, (*command_words.REPEATED, ENV), here=str(Path.cwd())):
+        if option.name == ENV and option.values[0].partition("=")[0] not in (good, bad):
+            continue
+        if option.name == command_words.LIBRARY and library_of(option.values[0], releases) not in (None, good, bad):
+            continue
+        after.extend(option.words)
+    words = ["bisect", "--model", model, "--old", good, "--new", bad, *after]
+    return f"{own_command(options.project)} {shlex.join(words)}"
+
+
+def first_bad(
+    options: Options,
     progress: Progress,
     *,
-    source: str,
-    notes: Sequence[str] = (),
-    over: Over = OVER_RELEASES,
-    build_limit: int | None,
-    next_command: Callable[[FirstBad], str],
+    model: str | None = None,
+    selected: SelectedCell | None = None,
+    releases: Sequence[str] = (),
+    build_limit: int | None = None,
 ) -> FirstBad:
-    """Search along ``specs``, keep what was found, and return it.
+    """Search the first release between the old and the new end in which a model shows what it shows in the new one.
 
     Args:
-        specs: the steps from the old end to the new one.
-        next_command: what goes on from what was found.
+        model: its name; may be left out where only one is given or selected.
+        selected: a cell of a finished run, in place of ``model`` and ends; that run's report tells of it from now on.
+        releases: those to choose from, the first and the last the ends unless the options name them; empty: what the
+            package index has.
+        build_limit: environments between the ends that may be built; None allows what halving needs.
+
+    Raises:
+        ConfigError: a name, the configuration or a file is wrong.
+        EnvironmentUnavailable: an end could not be provisioned, or the package index cannot be asked.
     """
+    _refuse_what_is_not_searched(options)
     if build_limit is not None and build_limit < 0:
         raise ConfigError(f"--builds {build_limit}: expected a number from 0 on", "0 asks only what is built")
+    subject = subject_of(options, progress, model=model, selected=selected, ends=releases)
+    names, source, notes = _line(releases, subject)
+    specs = specs_of(names, subject.options, subject.table, subject.settings)
     ends = list(specs.values())
     plan = Plan(
         settings=subject.settings,
@@ -173,7 +194,7 @@ def run_search(
         groups={},
         scenarios=("alone",),
         arguments=tuple(subject.options.arguments),
-        notes=tuple(notes),
+        notes=notes,
     )
     with RunDir.shared(subject.store) as store:
         try:
@@ -186,12 +207,11 @@ def run_search(
                 progress=progress,
                 golden=golden_store(subject.options),
                 build_limit=build_limit,
-                over=over,
             )
         except KeyboardInterrupt:
             progress.note("interrupted; what was answered is kept, and the same command goes on with it")
             raise
-        found = replace(found, command=next_command(found))
+        found = replace(found, command=_next_command(found, subject, names))
         dumped = dump_first_bad(found).encode()
         store.write(f"first-bad-{subject.model.name}.json", dumped)
     if subject.selected is not None:
@@ -202,49 +222,26 @@ def run_search(
     return found
 
 
-def bisect_command(
-    model: str, good: str, bad: str, options: Options, *, releases: Sequence[str] = (), more: Sequence[str] = ()
-) -> str:
-    """Return the command that looks between two neighbours among ``releases``, with what says how the model is run."""
-    after: list[str] = []
-    for option in command_words.typed(options.arguments, (*command_words.REPEATED, ENV), here=str(Path.cwd())):
-        if option.name == ENV and option.values[0].partition("=")[0] not in (good, bad):
-            continue
-        if option.name == command_words.LIBRARY and library_of(option.values[0], releases) not in (None, good, bad):
-            continue
-        after.extend(option.words)
-    words = ["bisect", "--model", model, "--old", good, "--new", bad, *more, *after]
-    return f"{own_command(options.project)} {shlex.join(words)}"
+def _refuse_what_is_not_searched(options: Options) -> None:
+    if options.resume is not None:
+        raise ConfigError("--resume beside --over", "repeat the same command: what was answered is kept")
+    if "new_profile" in options.overrides:
+        raise ConfigError("--new-profile beside --over: a search has one profile", "name it with --profile")
+    if "latency" in options.overrides:
+        raise ConfigError("--latency beside --over: what is only slower is not searched for there", "leave it out")
 
 
-def first_bad(
-    subject: Subject, releases: Sequence[str], progress: Progress, *, build_limit: int | None = None
-) -> FirstBad:
-    """Search the first release between the old and the new end in which a model shows what it shows in the new one."""
-    options, table, settings = subject.options, subject.table, subject.settings
-    names, source, notes = _line(releases, options, table, settings, subject.builder)
-
-    def next_command(found: FirstBad) -> str:
-        ends = found.conclusion
-        if not (ends.last_good and ends.first_bad) or subject.model.kind is not ArtifactKind.TORCHSCRIPT:
-            return ""
-        return bisect_command(subject.model.name, ends.last_good, ends.first_bad, options, releases=names)
-
-    return run_search(
-        subject,
-        specs_of(names, options, table, settings),
-        progress,
-        source=source,
-        notes=notes,
-        build_limit=build_limit,
-        next_command=next_command,
-    )
+def _next_command(found: FirstBad, subject: Subject, names: Sequence[str]) -> str:
+    """Return the command that goes on between the two neighbours; empty where there is none."""
+    ends = found.conclusion
+    if not (ends.last_good and ends.first_bad) or subject.model.kind is not ArtifactKind.TORCHSCRIPT:
+        return ""
+    return bisect_command(subject.model.name, ends.last_good, ends.first_bad, subject.options, releases=names)
 
 
-def _line(
-    releases: Sequence[str], options: Options, table: Mapping[str, Any], settings: Settings, builder: EnvironmentBuilder
-) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+def _line(releases: Sequence[str], subject: Subject) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     """Return the releases from the old end to the new one, where the list comes from, and what a reader must know."""
+    options, table, settings = subject.options, subject.table, subject.settings
     ends = [_in_full(text, options, table, settings) for text in (settings.old, settings.new)]
     if releases:
         inner = [_in_full(text, options, table, settings) for text in releases]
@@ -261,7 +258,7 @@ def _line(
         python=python,
         interpreter=verified_python(python, pythons),
         index_args=specs[1].index_args,
-        folder=builder.root / "releases",
+        folder=subject.builder.root / "releases",
     )
     listing = index.releases(ends[0], ends[1])
     source = f"package index, Python {python}, asked {listing.asked[:10]}"

@@ -24,8 +24,6 @@ GOLDEN: Sequence[Sequence[str]] = (
     ("golden", "status"),
     ("golden", "propose", "RUN"),
     ("golden", "accept", "all", "--reason", "x"),
-    ("golden", "accept", "all", "--in-place", "--reason", "x"),
-    ("golden", "reject", "all", "--reason", "x"),
     ("golden", "gc", "--yes"),
 )
 RUN: Sequence[Sequence[str]] = (
@@ -84,7 +82,7 @@ def made(project: Path) -> str:
         ("pack", "--artifacts", "ARTIFACTS", "--into", "BUNDLES"),
     )
     done = [called(project, each) for each in words]
-    shutil.copytree(project / "golden" / "records", project / "golden" / "proposed", dirs_exist_ok=True)
+    stored.propose_accepted(project / "golden")
     return next((said.err[-500:] or said.out[-500:] for said in done if said.code), "")
 
 
@@ -92,14 +90,13 @@ def areas_of(project: Path) -> list[Area]:
     """Return what is attacked: folders by their places in the project."""
     run = str(min(project.glob("reports/*")).relative_to(project))
     part = f".{{}}.{os.getpid()}.{threading.get_ident()}.part"
-    parts = [part.format(name) for name in ("index.json", "journal.jsonl")]
-    waiting = [f"proposed/{name}" for name in (".part", ".deciding", ".deciding.part", part.format(".gitignore"))]
+    waiting = [f"proposed/{name}" for name in (".part", part.format(".gitignore"))]
     bundle = f"{MODEL}.gate"
     return [
         Area("reports", (), RUN),
         Area(run, ("reruns", "explained", part.format("plan.json")), RUN),
         Area(f"{run}/probes", (), RUN),
-        Area("golden", (*parts, *waiting), GOLDEN),
+        Area("golden", (part.format("index.json"), *waiting), GOLDEN),
         Area("golden", (), GOLDEN),
         Area("bundles", (bundle, f".{bundle}.{os.getpid()}.part", f".{bundle}"), BUNDLE),
     ]

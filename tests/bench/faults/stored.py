@@ -55,10 +55,9 @@ READERS: Mapping[str, Sequence[Sequence[str]]] = {
     f"{RUN}/probes/*/*puts/*.json*": [("golden", "propose", "RUN")],
     f"{RUN}/probes/*/{PACKED}": [("report", "RUN", "--format", "trace"), ("golden", "propose", "RUN")],
     f"{RUN}/probes/{GATHERED}": [("report", "RUN", "--format", "trace"), ("golden", "propose", "RUN")],
-    "golden/records/*/record.json": [("golden", "status"), ("golden", "diff")],
+    "golden/records/*/*/record.json": [("golden", "status"), ("golden", "diff")],
     "golden/proposed/*/record.json": [("golden", "status"), ("golden", "diff")],
     "golden/index.json": [("golden", "status"), ("golden", "diff")],
-    "golden/journal.jsonl": [("golden", "status"), ("golden", "diff")],
     "golden/waivers.toml": [("waivers", "list"), ("waivers", "prune", "RUN"), ("gate", "RUN")],
     "policy.toml": [("gate", "RUN", "--policy", "policy.toml")],
     "matrix.json": [("report", "RUN", "--format", "html", "--matrix", "matrix.json")],
@@ -86,7 +85,7 @@ def attack(count: int, seed: int) -> list[str]:
         failed = [said for said in (made, *map(partial(called, project), PREPARING)) if said.code]
         if failed:
             return [f"there is nothing to damage: {failed[0].err[-500:]}"]
-        shutil.copytree(project / "golden" / "records", project / "golden" / "proposed", dirs_exist_ok=True)
+        propose_accepted(project / "golden")
         resuming = {
             f"{RUN}/plan.json": [("compat", "--resume", "RUN"), ("rerun", "RUN", CELL)],
             f"{RUN}/probes/*/{PACKED}": [("compat", "--resume", "RUN")],
@@ -94,6 +93,12 @@ def attack(count: int, seed: int) -> list[str]:
         }
         quick = wrong_endings(project, READERS, count - count // 10, seed)
         return quick + wrong_endings(project, resuming, count // 10, seed + 1)
+
+
+def propose_accepted(golden: Path) -> None:
+    """Propose what is accepted already."""
+    for record in golden.glob("records/*/*"):
+        shutil.copytree(record, golden / "proposed" / record.parent.name, dirs_exist_ok=True)
 
 
 def make_project(project: Path) -> None:

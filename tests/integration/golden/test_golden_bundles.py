@@ -11,7 +11,7 @@ import pytest
 from harness.domain.environment import Environment
 from harness.domain.outcome import Decision, Status
 from harness.errors import ExitCode
-from harness.models.bundles import BundleStore, bundle_declaration, read_bundle, write_bundle
+from harness.models.bundles import BundleStore, bundle_declaration, write_bundle
 from harness.tensors.outputs import Outputs
 from harness.tensors.trees import leaves
 from tests.integration.gate import Run, compat, harness
@@ -54,9 +54,10 @@ def judged(packed: Packed, tmp_path_factory: pytest.TempPathFactory, new_python:
 def perturbed(path: Path, folder: Path) -> None:
     """Write the bundle at ``path`` again, as that of a model that answered otherwise."""
     store = BundleStore([bundle_declaration(path)])
-    bundle = read_bundle(path)
-    artifact = store.unpack(bundle.model, folder / "unpacked")
-    kept = store.remembered(bundle.model, folder / "unpacked")
+    (model,) = store.names()
+    bundle = store.record(model)
+    artifact = store.unpack(model, folder / "unpacked")
+    kept = store.remembered(model, folder / "unpacked")
     name = "perturbed"
     write_bundle(
         folder,
@@ -89,10 +90,15 @@ def test_what_cannot_be_packed_is_a_row_and_the_rest_is_packed(packed: Packed) -
 
 
 def test_a_bundle_says_what_it_is(packed: Packed) -> None:
-    found = read_bundle(packed.bundles / "counter.gate")
+    found = BundleStore([bundle_declaration(packed.bundles / "counter.gate")]).record("counter")
     assert found.producer.torch.startswith("2.1.2")
-    assert (found.device, found.tags, found.tolerance, found.artifact.reset) == ("cpu", ("packed",), 1e-4, "forget")
-    assert "aten::add_" in found.operators
+    assert (found.device, found.declared.tags, found.declared.tolerance, found.artifact.reset) == (
+        "cpu",
+        ("packed",),
+        1e-4,
+        "forget",
+    )
+    assert "aten::add_.Scalar" in found.artifact.operators
     assert found.numerics
 
 

@@ -34,7 +34,7 @@ def answers(found: dict[str, Any]) -> dict[str, str]:
 @pytest.mark.usefixtures("old_python", "new_python")
 def test_a_genuine_break_has_its_first_bad_release_and_what_is_known_is_not_probed_again(tmp_path: Path) -> None:
     """``prim::is_ort`` went with 2.4, by the pull request that the fixture names; both ends are neighbours here."""
-    asked = ("first-bad", "--model", "half_on_accelerator", *BREAKS, "--out", str(tmp_path))
+    asked = ("bisect", "--over", "releases", "--model", "half_on_accelerator", *BREAKS, "--out", str(tmp_path))
     first = harness(*asked, "--old", "2.1.2", "--new", "2.6.0", "--releases", "2.1.2", "2.6.0")
     assert first.returncode == 1, first.stderr
     assert "first bad: torch 2.6.0 (load_error); torch 2.1.2 is good" in first.stdout
@@ -51,7 +51,7 @@ def test_a_genuine_break_has_its_first_bad_release_and_what_is_known_is_not_prob
 @pytest.mark.usefixtures("old_python", "new_python")
 def test_its_healthy_twin_has_none(tmp_path: Path) -> None:
     """What 2.1.2 exports of it loads in 2.6.0: only the rollback breaks."""
-    asked = ("first-bad", "--model", "encode_ragged", *BREAKS, "--out", str(tmp_path))
+    asked = ("bisect", "--over", "releases", "--model", "encode_ragged", *BREAKS, "--out", str(tmp_path))
     done = harness(*asked, "--releases", "2.1.2", "2.6.0")
     assert done.returncode == 0, done.stderr
     assert "nothing to search for: torch 2.6.0 is good" in done.stdout
@@ -70,7 +70,9 @@ def test_its_healthy_twin_has_none(tmp_path: Path) -> None:
 def test_known_first_bad_releases_are_found_by_building_them(
     tmp_path: Path, model: str, old: str, new: str, first_bad: str
 ) -> None:
-    done = harness("first-bad", "--model", model, *BREAKS, "--old", old, "--new", new, "--out", str(tmp_path))
+    done = harness(
+        "bisect", "--over", "releases", "--model", model, *BREAKS, "--old", old, "--new", new, "--out", str(tmp_path)
+    )
     assert done.returncode == 1, done.stderr
     found = told(tmp_path, model)
     assert found["conclusion"]["first_bad"] == first_bad
@@ -141,7 +143,7 @@ class Line:
         ready = (word for name, python in self.releases.items() for word in ("--env", f"{name}={python}"))
         where = ("--project", str(self.project))
         rest = ("--model", model, "--fixtures", str(self.models), "--out", str(self.store))
-        return [*where, "first-bad", "--releases", *self.releases, *ready, *rest, *more]
+        return [*where, "bisect", "--over", "releases", "--releases", *self.releases, *ready, *rest, *more]
 
     def run(self, model: str, *more: str) -> "subprocess.CompletedProcess[str]":
         return cli.here(self.words(model, *more))

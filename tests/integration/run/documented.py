@@ -25,8 +25,8 @@ DEADLINE_S = 1500.0
 PROPOSE = ("golden", "propose", "last")
 ACCEPT = ("golden", "accept", "all", "--reason", "tried")
 FIRST: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    r"golden (accept|reject|diff(?! --since)).*": (PROPOSE,),
-    r"golden (status|diff) --since.*": (PROPOSE, ACCEPT),
+    r"golden (accept|diff(?! --since)).*": (PROPOSE,),
+    r"golden diff --since.*": (PROPOSE, ACCEPT),
     r".*--golden( .*|$)": (PROPOSE, ACCEPT),
     r"rerun last --undecided": (("compat", "--artifacts", "undecided", "--scenario", "alone", "--latency", "off"),),
     r"rerun last \S+/latency/.*": (("compat", "-k", "served_bert"),),

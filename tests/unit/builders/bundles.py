@@ -1,6 +1,5 @@
 """Golden bundles made by hand: healthy ones, and those that somebody changed."""
 
-import datetime as dt
 import hashlib
 import json
 import zipfile
@@ -9,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.domain.golden import DESCRIPTION, Bundle
+from harness.domain.golden import RECORD, Declared, GoldenRecord, Source
 from harness.domain.probe import ServingProfile
 from harness.models.bundles import write_bundle
 from harness.models.old_outputs import Remembered
 from harness.tensors.outputs import Outputs, SideEffects
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
-
-DAY = dt.date(2026, 11, 21)
 
 
 def answers(*values: float, changed: bool = False) -> Outputs:
@@ -38,25 +35,24 @@ REMEMBERED = Remembered(
 )
 
 
-def described(model: str = "m", **changes: Any) -> Bundle:
+DECLARED = Declared(tags=("ranking",), unordered=("output[*]",), tolerance=1e-3, computes_in="float16")
+
+
+def described(model: str = "m", **changes: Any) -> GoldenRecord:
     """Return what a bundle says of itself before it is written."""
     defaults: dict[str, Any] = {
         "model": model,
-        "harness_version": "0.1",
-        "created": DAY,
         "producer": PRODUCER,
         "device": "cpu",
-        "profile": ServingProfile(env={"SECRET": "token"}),
+        "source": Source(run="", profile=ServingProfile(env={"SECRET": "token"})),
         "artifact": None,
-        "operators": ("aten::add",),
+        "inputs": [],
+        "answers": [],
         "files": {},
-        "tags": ("ranking",),
-        "unordered": ("output[*]",),
-        "tolerance": 1e-3,
-        "computes_in": "float16",
+        "declared": DECLARED,
         "numerics": {"matmul_precision": "highest"},
     }
-    return Bundle(**{**defaults, **changes})
+    return GoldenRecord(**{**defaults, **changes})
 
 
 def make_bundle(
@@ -73,16 +69,16 @@ def members_of(path: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def rewritten(path: Path, changes: Mapping[str, bytes | None], *, description: Mapping[str, Any] | None = None) -> Path:
+def rewritten(path: Path, changes: Mapping[str, bytes | None], *, record: Mapping[str, Any] | None = None) -> Path:
     """Write a bundle again with other members and right digests; None leaves one out.
 
-    ``description`` overwrites keys of the description.
+    ``record`` overwrites keys of its ``record.json``.
     """
     members = {name: data for name, data in {**members_of(path), **changes}.items() if data is not None}
-    if DESCRIPTION in members:
-        files = {name: hashlib.sha256(data).hexdigest() for name, data in members.items() if name != DESCRIPTION}
-        told = {**json.loads(members[DESCRIPTION]), "files": files, **(description or {})}
-        members[DESCRIPTION] = json.dumps(told).encode()
+    if RECORD in members:
+        files = {name: hashlib.sha256(data).hexdigest() for name, data in members.items() if name != RECORD}
+        told = {**json.loads(members[RECORD]), "files": files, **(record or {})}
+        members[RECORD] = json.dumps(told).encode()
     return write_members(path, members)
 
 

@@ -11,11 +11,10 @@ import pytest
 
 from harness.domain.golden import Source
 from harness.domain.probe import ServingProfile
-from harness.golden import journal
 from harness.golden.store import GoldenStore, Why
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
 
-AT = dt.datetime(2026, 11, 22, 8, 30, 0, tzinfo=dt.UTC)
+DAY = dt.date(2026, 11, 22)
 ANN = "Ann <ann@example.com>"
 STEPS = ("mkdir", "rename", "replace", "rmdir", "unlink")
 """Of ``os``: whatever changes a folder."""
@@ -23,7 +22,7 @@ STEPS = ("mkdir", "rename", "replace", "rmdir", "unlink")
 
 def why(reason: str = "checked by hand", by: str = ANN) -> Why:
     """Return who decides, when and why."""
-    return Why(reason=reason, by=by, at=AT)
+    return Why(reason=reason, by=by, on=DAY)
 
 
 def source(run: str) -> Source:
@@ -46,14 +45,12 @@ def propose(folder: Path, model: str, *values: Any, run: str = "run", torch: str
 
 
 def three(folder: Path) -> GoldenStore:
-    """Return a store with the accepted records ``a``, ``b`` and ``m``, and a decision that rejected another ``m``."""
+    """Return a store with the accepted records ``a``, ``b`` and ``m``."""
     store = GoldenStore(folder / "golden")
     for model in ("a", "b", "m"):
         propose(folder, model, float32(1, 2, 3))
     accept(store, "a", "b", reason="the first two")
     accept(store, "m")
-    propose(folder, "m", float32(1, 2, 4), run="later")
-    store.reject(["m"], why("a regression"))
     return store
 
 
@@ -83,11 +80,3 @@ def killed_after(steps: int, decision: Callable[[], object]) -> bool:
         except Killed:
             return True
     return False
-
-
-def cut_off(store: GoldenStore, model: str) -> None:
-    """Accept a proposal and be killed after that was decided, and before anything was moved."""
-    for steps in range(200):
-        assert killed_after(steps, lambda: accept(store, model))
-        if journal.unfinished(store.folder):
-            return

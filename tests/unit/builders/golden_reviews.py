@@ -5,13 +5,8 @@ from dataclasses import replace
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
 from harness.domain.golden import (
-    GENESIS,
-    Action,
     GoldenStatus,
-    Head,
-    JournalEntry,
     LeftOver,
-    Origin,
     RecordChange,
     RecordDiff,
     RecordFacts,
@@ -79,7 +74,6 @@ BEYOND = RecordDiff(
     new=NEW,
     facts={"torch": ("2.1.2+cu121", "2.6.0+cu124"), "profile": ("unknown", "fused (1/1 threads, cpu_fusion=True)")},
     comparison=compared(call(0, SCORES, IDS), call(1, replace(SCORES, max_abs=0.01), IDS)),
-    rejected="2026-11-19 by Bob: not agreed with anybody",
 )
 STRUCTURE = RecordDiff(
     model="detector",
@@ -101,41 +95,17 @@ FRESH = RecordDiff(model="fresh", change=RecordChange.NEW, words="8 tensors in 4
 LOST = RecordDiff(model="lost", change=RecordChange.GONE, words="8 tensors in 4 calls, by torch 2.1.2+cu121", old=OLD)
 REVIEW = Review(old="accepted", new="proposed", diffs=(STRUCTURE, BEYOND, FRESH, LOST))
 
-ENTRY = JournalEntry(
-    number=1,
-    previous=GENESIS,
-    action=Action.ACCEPTED,
-    model="ranker",
-    record=TRUST.record,
-    replaces="",
-    release=TRUST.release,
-    reason=TRUST.reason,
-    by=ANN,
-    at="2026-11-21T12:00:00Z",
-    run=TRUST.run,
-    sha256="0c" * 32,
-)
-REJECTED = replace(
-    ENTRY,
-    number=2,
-    action=Action.REJECTED,
-    record="0d" * 32,
-    replaces=TRUST.record,
-    reason="a regression",
-    change="beyond tolerance: 2 of 4 tensors differ",
-)
 STATUS = GoldenStatus(
     folder="golden",
-    head=Head(entries=2, sha256="0e" * 32),
     accepted=(TRUST, replace(TRUST, model="tower"), replace(TRUST, model="z", reason="another", by="")),
     waiting=(BEYOND, FRESH),
-    history=(ENTRY, REJECTED, replace(ENTRY, number=3, origin=Origin.IN_PLACE, replaces="0d" * 32)),
     left_over=2,
 )
 BROKEN = replace(
     STATUS,
-    history=(),
-    problems=(RecordProblem(model="z", message="golden/records/z/values.bin.gz was changed", hint="git checkout it"),),
+    problems=(
+        RecordProblem(model="z", message="golden/records/z/0123456789ab/values was changed", hint="git checkout it"),
+    ),
 )
 LEFT = (
     LeftOver(path="golden/records/gone", why="an accepted record, and no model is called so", size_bytes=70_000),
@@ -162,7 +132,6 @@ def hostile_review() -> Review:
                 new=side,
                 facts={"artifact": (name, name)},
                 comparison=comparison,
-                rejected=name,
             )
         )
     return Review(old=HOSTILE_NAMES[0], new=HOSTILE_NAMES[1], diffs=tuple(diffs))
@@ -173,11 +142,7 @@ def hostile_status() -> GoldenStatus:
     names = HOSTILE_NAMES
     return GoldenStatus(
         folder=names[2],
-        head=STATUS.head,
         accepted=tuple(replace(TRUST, model=name, by=name, reason=name, release=name) for name in names),
         waiting=hostile_review().diffs,
-        history=tuple(
-            replace(REJECTED, by=name, reason=name, change=name, run=name, release=name, record=name) for name in names
-        ),
         problems=tuple(RecordProblem(model=name, message=name, hint=name) for name in names),
     )

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.golden.files import PROPOSED, RECORDS
 from harness.report.json.report import dump_report
 from harness.run import plan as planning
 from harness.run.options import Options
@@ -25,7 +24,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "golden").mkdir(parents=True)
     stored.make_project(folder)
     golden_records.accept(golden_records.propose(folder, "early_exit", 1.0), "early_exit")
-    shutil.copytree(folder / "golden" / RECORDS, folder / "golden" / PROPOSED, dirs_exist_ok=True)
+    stored.propose_accepted(folder / "golden")
     settings = {"old": "2.1.2", "new": "2.6.0"}
     plan = planning.make_plan(
         Options(project=PROJECT, overrides=settings, expression="early_exit", arguments=("compat",))

@@ -20,7 +20,7 @@ from harness.domain.diagnosis import (
     Symptom,
     TracedNode,
 )
-from harness.domain.releases import Conclusion, Ending, FirstBad, FirstBadCheck, ReleaseAnswer, ReleaseResult
+from harness.domain.releases import Conclusion, Ending, FirstBad
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Status
 from harness.domain.report import Explained
@@ -129,38 +129,20 @@ def test_a_search_that_found_nothing_says_why() -> None:
     assert refused.lines == (("refused", "aten::gone"),)
 
 
-def first_bad(ending: Ending, over: str = "releases", **more: object) -> str:
+def first_bad(ending: Ending, **more: object) -> str:
     conclusion = Conclusion(ending=ending, last_good="g", first_bad="b", one_of=("a", "b"))
-    found = FirstBad(model="m", releases=("g", "b"), source="", asked=(), conclusion=conclusion, over=over, **more)  # type: ignore[arg-type]
+    found = FirstBad(model="m", releases=("g", "b"), source="", asked=(), conclusion=replace(conclusion, **more))  # type: ignore[arg-type]
     ((label, text),) = by_first_bad(CELL, found, path="p").lines
     assert label == "since"
     return text
 
 
-def test_since_when_is_reported_in_the_words_of_what_was_searched_over() -> None:
+def test_since_when_is_reported_with_what_speaks_against_it() -> None:
     assert first_bad(Ending.FOUND) == "torch b; torch g is good"
     assert first_bad(Ending.ONE_OF) == "one of torch a, b; torch g is good"
-    assert first_bad(Ending.FOUND, "dependencies") == "b; g is good"
-    assert first_bad(Ending.FOUND, "dependencies", rest_step="b") == "torch itself: b is bad as well; g is good"
-    assert first_bad(Ending.FOUND, "numpy", rest_step="b") == "not numpy: b is bad as well; g is good"
     assert first_bad(Ending.NOT_BAD) == "not found by a search over releases: not bad"
-
-
-def test_what_speaks_against_an_answer_is_reported_with_it() -> None:
-    def check(expected: ReleaseAnswer, said: ReleaseAnswer) -> FirstBadCheck:
-        asked = ReleaseResult(release="new with numpy 1", answer=said)
-        return FirstBadCheck(
-            what="new with numpy 1", expected=expected, asked=asked, otherwise="another change does it too"
-        )
-
-    good, bad = ReleaseAnswer.GOOD, ReleaseAnswer.BAD
-    found = "numpy"
-    assert first_bad(Ending.FOUND, found, checks=(check(good, good), check(bad, bad))) == "b; g is good"
-    assert first_bad(Ending.FOUND, found, checks=(check(good, bad),)) == (
-        "b; g is good; but new with numpy 1 is bad: another change does it too"
-    )
-    untested = first_bad(Ending.FOUND, found, checks=(check(good, ReleaseAnswer.UNTESTABLE),))
-    assert untested == "b; g is good; not checked: new with numpy 1 could not be tested"
+    twice = first_bad(Ending.FOUND, good_again=(("a", "g"),))
+    assert twice == "torch b; torch g is good; but a is bad and g after it good again"
 
 
 def test_a_search_that_was_ended_does_not_call_its_nodes_all_needed_and_names_the_archive() -> None:

@@ -138,14 +138,6 @@ def test_folder_name_is_readable_and_differs_by_what_is_installed(bench: Bench) 
     )
 
 
-def test_an_exact_list_is_an_environment_of_its_own_and_leaves_the_others_their_names(bench: Bench) -> None:
-    def slot(*exact: str) -> EnvironmentSlot:
-        return EnvironmentSlot(root=bench.root, release="2.6.0", python="3.11", exact=exact)
-
-    assert set(slot().identity) == {"schema", "release", "python", "extras", "index_args"}
-    assert slot("a==1", "torch==2.6.0").folder == slot("torch==2.6.0", "a==1").folder != slot().folder
-
-
 def test_short_and_long_spelling_of_a_release_are_the_same_environment(bench: Bench) -> None:
     first, second = bench.builder().build(spec("2.6")), bench.builder().build(spec("2.6.0"))
     assert first.interpreter == second.interpreter

@@ -17,7 +17,6 @@ def test_releases_that_do_not_bring_setuptools_get_it(release: str) -> None:
         EnvSpec(name="new", release="2.11.0"),
         EnvSpec(name="new", release="2.15.0+cpu"),
         EnvSpec(name="new", interpreter="/opt/torch/bin/python"),
-        EnvSpec(name="new", release="2.6.0", exact=("torch==2.6.0",)),
         EnvSpec(name="new", release="2.6.0", extras=("Setuptools>=70",)),
     ],
 )

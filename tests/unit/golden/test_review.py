@@ -150,7 +150,7 @@ def record(**changes: object) -> GoldenRecord:
         producer=Fingerprint(torch="2.1.2", git_revision="abc"),
         artifact=artifact,
         inputs=[],
-        calls=[],
+        answers=[],
         files={},
     )
     return replace(made, **changes)  # type: ignore[arg-type]

@@ -37,7 +37,6 @@ class Simulated:
     built_before: Collection[int] = ()
     ahead: bool = False
     limit: int | None = None
-    foremost: str = ""
     asked: list[str] = field(default_factory=list)
     built: set[str] = field(default_factory=set)
 
@@ -50,7 +49,7 @@ class Simulated:
         def line() -> Line:
             left = limit - len(self.built)
             built = ready | self.built
-            return Line(releases=names, answers=answers, ready=built, builds_left=left, foremost=self.foremost)
+            return Line(releases=names, answers=answers, ready=built, builds_left=left)
 
         while (name := next_question(line())) is not None:
             assert name not in answers
@@ -149,22 +148,6 @@ def line(n: int, *, ready: Collection[int] = (), builds_left: int = 99, **answer
         ready={"0", str(n - 1), *map(str, ready)},
         builds_left=builds_left,
     )
-
-
-def test_the_foremost_is_asked_right_after_the_ends_and_costs_one_build_at_most() -> None:
-    for n in range(4, 21):
-        for first_bad in range(1, n):
-            search = Simulated(n, first_bad, foremost="1", limit=most_builds(n - 1) + 1)
-            found = search.run()
-            assert (found.ending, found.first_bad) == (Ending.FOUND, str(first_bad))
-            assert search.asked[:3] == ["0", str(n - 1), "1"]
-            assert len(search.built) <= (1 if first_bad == 1 else most_builds(n - 1) + 1)
-
-
-def test_a_foremost_that_may_not_be_built_is_passed_over() -> None:
-    line = Line(releases=("0", "1", "2", "3"), answers={"0": GOOD, "3": BAD}, ready=("2",), builds_left=0, foremost="1")
-    assert next_question(line) == "2"
-    assert next_question(replace(line, builds_left=1)) == "1"
 
 
 def test_both_ends_come_first_and_a_wrong_end_ends_the_search() -> None:

@@ -113,21 +113,3 @@ def test_pip_without_an_index_is_an_error_too(tmp_path: Path, monkeypatch: pytes
     empty = ("--no-index", "--find-links", str(tmp_path))
     with pytest.raises(EnvironmentUnavailable, match="pip says"):
         index(tmp_path, None, *empty).releases("2.1.2", "2.6.0")
-
-
-def test_versions_of_another_package_are_asked_for_and_remembered_apart(tmp_path: Path) -> None:
-    path = Path(fake_uv(tmp_path, "2.0.0", "1.26.4"))
-    path.write_text(path.read_text().replace('"torch=="', '"numpy=="'))
-    numpy = replace(index(tmp_path, str(path)), package="numpy")
-    assert numpy.releases("1.26.0", "2.0.2").releases == ("1.26.0", "1.26.4", "2.0.0", "2.0.2")
-    assert len(list((tmp_path / "releases").glob("*.json"))) == 1
-    path.write_text(path.read_text().replace('"numpy=="', '"torch=="'))
-    assert index(tmp_path, str(path)).releases("1.26.0", "2.0.2").releases != ()
-    assert len(list((tmp_path / "releases").glob("*.json"))) == 2
-
-
-def test_an_index_that_does_not_answer_about_a_package_says_how_to_name_versions(tmp_path: Path) -> None:
-    asked = replace(index(tmp_path, fake_uv(tmp_path, broken=UNREACHABLE)), package="numpy")
-    with pytest.raises(EnvironmentUnavailable, match="which releases of numpy there are") as caught:
-        asked.releases("1.26.0", "2.0.2")
-    assert caught.value.hint == "name the versions: --releases OLD ... NEW"

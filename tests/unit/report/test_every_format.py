@@ -337,8 +337,8 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("migrate", "html"): Format(lambda: render_migration_html(hostile_migration()), _page),
     ("migrate", "markdown"): Format(lambda: render_migration_markdown(hostile_migration()), _markdown),
     ("migrate", "json"): Format(lambda: dump_migration(hostile_migration()), _json_texts, raw=True),
-    ("first-bad", "console"): Format(lambda: render_first_bad(search()), shown=()),
-    ("first-bad", "json"): Format(lambda: dump_first_bad(search()), _json_texts, raw=True),
+    ("bisect", "console"): Format(lambda: render_first_bad(search()), shown=()),
+    ("bisect", "json"): Format(lambda: dump_first_bad(search()), _json_texts, raw=True),
     ("fleet plan", "json"): Format(lambda: dump_fleet(fleet_plan(HOSTILE_NAMES)), _json_texts, raw=True),
     ("fleet plan", "text"): Format(lambda: render_plan(fleet_plan(HOSTILE_NAMES), (), command="run"), shown=()),
     ("fleet report", "csv"): Format(lambda: render_owners_csv(fleet_answer(HOSTILE_NAMES)), _csv),
@@ -354,7 +354,7 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("golden status", "json"): Format(lambda: dump_status(hostile_status()), _json_texts, raw=True),
 }
 # What these offer is written by the renderers above.
-SAME_AS = {"bisect": "first-bad", "fleet merge": "fleet report", "gate": "report"}
+SAME_AS = {"fleet merge": "fleet report", "gate": "report"}
 IDS = [f"{verb}-{name}" for verb, name in FORMATS]
 
 

@@ -187,7 +187,7 @@ TEXTS: Mapping[str, Mapping[str, Text]] = {
         **{f"{name}, verbose": made for name, made in _of(_verbose, REPORTS).items()},
     },
     "render_curing": _of(_curing),
-    "render_first_bad": _of(_first_bad, ("numpy 1.26.4 -> 2.0.2", *HOSTILE_NAMES)),
+    "render_first_bad": _of(_first_bad, ("2.6.0+cu124.post1", *HOSTILE_NAMES)),
     "render_migration": {
         "mixed": lambda: render_migration(migrations.MIXED, width=WIDTH, directory=_paths("matrix")),
         "cured": lambda: render_migration(migrations.CURED, width=WIDTH, directory=_paths("matrix")),

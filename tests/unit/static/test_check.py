@@ -1,6 +1,5 @@
 """The static check of artifacts, golden bundles too, before anything is loaded; later compared with what happened."""
 
-import gzip
 from dataclasses import replace
 from pathlib import Path
 from harness.domain.archive import ArchiveFormat
@@ -10,7 +9,7 @@ from harness.models.bundles import write_bundle
 from harness.models.files import find_files
 from harness.report.text.inspection import render_static
 from harness.static.check import inspect_file
-from tests.unit.builders.archives import GOLDEN
+from tests.unit.builders.archives import golden
 from tests.unit.builders.requests import write_artifact
 from tests.unit.builders.bundles import REMEMBERED, described, members_of, write_members
 from tests.unit.builders.stages import artifact, continued, effects, known, planned, probed, result
@@ -30,7 +29,7 @@ def real_bundle(folder: Path) -> tuple[Path, Path]:
     """Return a bundle with an artifact that torch wrote, and that artifact."""
     artifact = write_artifact(folder / "made-of")
     plain = Path(artifact.path)
-    plain.write_bytes(gzip.decompress((GOLDEN / "din" / "artifact.pt.gz").read_bytes()))
+    plain.write_bytes(golden("din"))
     return write_bundle(folder, described(), artifact, REMEMBERED), plain
 
 

@@ -194,7 +194,7 @@ def test_a_search_of_its_own_knows_which_cell_it_is_about(tmp_path: Path) -> Non
         assert read_selected_cell(own, trusted=False) == asked
 
 
-@pytest.mark.parametrize("verb", ["bisect", "first-bad", "compat"])
+@pytest.mark.parametrize("verb", ["bisect", "compat"])
 def test_one_artifact_is_one_word_and_may_be_given_again(verb: str) -> None:
     parsed = parser().parse_args([verb, "--artifact", "a.pt", "--artifact=b.pt", "--old", "2.1.2"])
     assert parsed.artifacts == ["a.pt", "b.pt"]
@@ -202,21 +202,14 @@ def test_one_artifact_is_one_word_and_may_be_given_again(verb: str) -> None:
     assert parser().parse_args([verb]).artifacts == []
 
 
-def test_first_bad_is_bisect_over_releases() -> None:
-    words = ["--model", "m", "--releases", "2.1.2", "2.6.0", "--builds", "2"]
-    alias, plain = (parser().parse_args([verb, *words]) for verb in ("first-bad", "bisect"))
-    assert (alias.over, plain.over) == ("releases", None)
-    assert {**vars(alias), "verb": "", "over": ""} == {**vars(plain), "verb": "", "over": ""}
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--builds", "3"), "--releases and --builds belong to --over"),
-        (("--over", "numpy", "--resume", "last"), "repeat the same command"),
+        (("--over", "releases", "--resume", "last"), "repeat the same command"),
         (("--over", "releases", "--new-profile", "fast"), "a search has one profile"),
-        (("--over", "numpy", "--latency", "quick"), "only slower is not searched for"),
-        (("--over", "dependencies", "--old", "2.6.0", "--new", "2.6.0", "--model", "dlrm"), "both ends are 2.6.0"),
+        (("--over", "releases", "--latency", "quick"), "only slower is not searched for"),
+        (("--over", "releases", "--old", "2.6.0", "--new", "2.6.0", "--model", "dlrm"), "both ends are 2.6.0"),
     ],
 )
 def test_what_does_not_go_together_is_reported_with_what_to_type(

@@ -1,9 +1,11 @@
 """``golden`` from a project's folder: proposals, diffs, decisions, the state of all records, and what is left over."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,19 +17,18 @@ from harness.run import plan as planning
 from harness.run.golden import commands as golden
 from harness.run.options import Options
 from harness.domain.comparison import OutputComparison
-from harness.domain.golden import RecordChange
+from harness.domain.golden import RECORD, VALUES, RecordChange
 from harness.domain.models import Artifact
 from harness.domain.plan import Plan
 from harness.domain.report import ModelReport, SideReport
 from harness.errors import GoldenError
-from harness.golden.files import PROPOSED, RECORD, RECORDS, VALUES
-from harness.golden.journal import INDEX, JOURNAL
+from harness.golden.index import INDEX, PROPOSED, RECORDS
 from harness.golden.store import GoldenStore
 from harness.store.run_folder import RunDir, StoredBaseline
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
-from tests.unit.builders.golden_records import AT, accept, cut_off, propose, three
+from tests.unit.builders.golden_records import accept, propose, three
 
 MODELS = """
 from fixtures.declare import model
@@ -54,6 +55,11 @@ def run_golden(capsys: pytest.CaptureFixture[str], project: Path, *words: str, c
     said = capsys.readouterr()
     assert "Traceback" not in said.err
     return said.err if code == 2 and words[0] != "status" else said.out
+
+
+def record_of(project: Path, model: str) -> Path:
+    """Return the folder of an accepted record."""
+    return GoldenStore(project / "golden").record_folder(model)
 
 
 def test_a_proposal_is_compared_with_the_accepted_record(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,15 +103,14 @@ def test_accept_keeps_who_why_and_what_it_changed(project: Path, capsys: pytest.
     propose(project, "b", float32(1, 2, 3.5), run="tried")
     said = run_golden(capsys, project, "accept", "b", "--reason", "agreed\nwith the ads team")
     assert said.startswith("accepted b (beyond tolerance: 1 of 1 tensor differs")
-    history = " ".join(run_golden(capsys, project, "status", "b").split())
-    assert "by Ann <ann@example.com>: agreed with the ads team" in history
-    assert "from tried, replaces" in history
-    assert "beyond tolerance: 1 of 1 tensor differs" in history
+    status = " ".join(run_golden(capsys, project, "status").split())
+    assert "by Ann <ann@example.com>: agreed with the ads team" in status
+    assert json.loads((project / "golden" / INDEX).read_text())["records"]["b"]["run"] == "tried"
     assert run_golden(capsys, project, "diff") == "nothing differs: accepted and proposed are the same\n"
 
 
 def test_a_damaged_record_is_mended_by_another_one(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "golden" / RECORDS / "b" / VALUES).write_bytes(b"x")
+    (record_of(project, "b") / VALUES).write_bytes(b"x")
     propose(project, "b", float32(1, 2, 3))
     said = " ".join(run_golden(capsys, project, "diff").split())
     assert "b differs, size unknown the accepted record cannot be compared: " in said
@@ -121,37 +126,19 @@ def test_accept_all_takes_every_proposal_once(project: Path, capsys: pytest.Capt
     assert run_golden(capsys, project, "accept", "b", "b", "--reason", "x").count("accepted ") == 1
 
 
-@pytest.mark.parametrize("action", ["accept", "reject"])
-def test_a_decision_needs_a_reason_and_a_proposal(
-    project: Path, capsys: pytest.CaptureFixture[str], action: str
-) -> None:
-    assert "no proposal is waiting" in run_golden(capsys, project, action, "all", "--reason", "x", code=2)
+def test_accepting_needs_a_reason_and_a_proposal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no proposal is waiting" in run_golden(capsys, project, "accept", "all", "--reason", "x", code=2)
     propose(project, "b", float32(5))
-    assert "--reason TEXT" in run_golden(capsys, project, action, "b", "--reason", " ", code=2)
-    assert "proposals waiting: b" in run_golden(capsys, project, action, "c", "--reason", "x", code=2)
-
-
-def test_a_rejected_proposal_says_so_when_it_comes_again(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    propose(project, "b", float32(5))
-    assert run_golden(capsys, project, "reject", "b", "--reason", "a real regression") == "rejected b\n"
-    assert "0 proposals waiting" in run_golden(capsys, project, "status")
-    propose(project, "b", float32(5), run="again")
-    for words in (["diff"], ["status"]):
-        assert "a real regression" in " ".join(run_golden(capsys, project, *words).split())
+    assert "--reason TEXT" in run_golden(capsys, project, "accept", "b", "--reason", " ", code=2)
+    assert "proposals waiting: b" in run_golden(capsys, project, "accept", "c", "--reason", "x", code=2)
 
 
 def test_status_verifies_and_lists_everything(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     propose(project, "b", float32(5))
     said = " ".join(run_golden(capsys, project, "status").split())
-    assert "3 records as accepted; 1 proposal waiting; journal of 4 ends in" in said
+    assert "3 records as accepted; 1 proposal waiting" in said
     answer = json.loads(run_golden(capsys, project, "status", "--format", "json"))
-    assert (answer["problems"], answer["head"]["entries"], len(answer["accepted"])) == ([], 4, 3)
-    assert "nothing was ever decided about a record of zz" in run_golden_error(capsys, project, "status", "zz")
-
-
-def run_golden_error(capsys: pytest.CaptureFixture[str], project: Path, *words: str) -> str:
-    assert main(["--project", str(project), "golden", *words]) == 2
-    return capsys.readouterr().err
+    assert (answer["problems"], len(answer["accepted"]), len(answer["waiting"])) == ([], 3, 1)
 
 
 def test_an_empty_folder_says_how_to_begin(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,8 +147,8 @@ def test_an_empty_folder_says_how_to_begin(project: Path, capsys: pytest.Capture
 
 
 def test_every_damaged_record_is_a_problem_with_a_way_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "golden" / RECORDS / "a" / VALUES).write_bytes(b"x")
-    (project / "golden" / RECORDS / "m" / RECORD).unlink()
+    (record_of(project, "a") / VALUES).write_bytes(b"x")
+    (record_of(project, "m") / RECORD).unlink()
     said = run_golden(capsys, project, "status", code=2)
     assert said.count("PROBLEM") == said.count("do this: ") == 2
     assert "git checkout" in said
@@ -169,28 +156,28 @@ def test_every_damaged_record_is_a_problem_with_a_way_out(project: Path, capsys:
     assert [problem["model"] for problem in answer["problems"]] == ["a", "m"]
 
 
-def test_a_damaged_chain_is_the_only_problem(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    journal = project / "golden" / JOURNAL
-    journal.write_text(journal.read_text().replace("the first two", "the first one"))
+def test_a_damaged_index_is_the_only_problem(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    index = project / "golden" / INDEX
+    index.write_text(index.read_text().replace("{", "", 1))
     answer = json.loads(run_golden(capsys, project, "status", "--format", "json", code=2))
     (problem,) = answer["problems"]
-    assert "line 1 (a accepted) was changed" in problem["message"]
+    assert "index.json is damaged" in problem["message"]
     assert answer["accepted"] == []
 
 
 @pytest.mark.parametrize(
     ("name", "old", "new", "said"),
     [
-        (JOURNAL, "checked by hand", "checked by Bob", "line 3 (m accepted) was changed"),
-        (INDEX, "checked by hand", "checked by Bob", "reason of m is not what the journal says"),
-        (f"{RECORDS}/a/{RECORD}", "aten::add", "aten::sub", "record.json was changed after it was accepted"),
-        (f"{RECORDS}/a/{VALUES}", "\x1f\x8b", "\x1f\x8c", "values.bin.gz was changed after it was accepted"),
+        (INDEX, '"release": "2.1.2+cu121"', '"release": "2.1.2"', "index.json says torch 2.1.2 and run"),
+        (INDEX, '"schema_version": 3', '"schema_version": 2', "is of schema 2, from an earlier version"),
+        (RECORD, "aten::add", "aten::sub", "record.json was changed after it was accepted"),
+        (VALUES, "\x00\x00", "\x00\x01", "values was changed after it was accepted"),
     ],
 )
 def test_a_run_by_records_that_somebody_edited_never_begins(
     project: Path, capsys: pytest.CaptureFixture[str], name: str, old: str, new: str, said: str
 ) -> None:
-    path = project / "golden" / name
+    path = (project / "golden" if name == INDEX else record_of(project, "a")) / name
     path.write_bytes(path.read_bytes().replace(old.encode("latin-1"), new.encode("latin-1"), 1))
     words = ["--project", str(project), "compat", "--golden", "--device", "cpu", "--out", str(project / "runs")]
     assert main(words) == 2
@@ -223,34 +210,19 @@ def test_a_name_with_a_record_accepts_that_record_only(project: Path, capsys: py
     seen = shown.record[:12]
     assert f"record {seen}" in run_golden(capsys, project, "diff")
     propose(project, "b", float32(1, 2, 9))
-    for action in ("accept", "reject"):
-        said = run_golden(capsys, project, action, f"b@{seen}", "--reason", "looked at", code=2)
-        assert f", not {seen}" in said and "golden diff b" in said
+    said = run_golden(capsys, project, "accept", f"b@{seen}", "--reason", "looked at", code=2)
+    assert f", not {seen}" in said and "golden diff b" in said
     assert "3 records as accepted; 1 proposal waiting" in " ".join(run_golden(capsys, project, "status").split())
     propose(project, "b", float32(1, 2, 3.5))
     assert run_golden(capsys, project, "accept", f"b@{seen}", "--reason", "looked at").startswith("accepted b (")
 
 
-def test_a_cut_off_decision_is_finished_by_status_and_said_by_a_run(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    propose(project, "b", float32(1, 2, 3.5))
-    cut_off(GoldenStore(project / "golden"), "b")
-    words = ["--project", str(project), "compat", "--golden", "--device", "cpu", "--out", str(project / "runs")]
-    assert main(words) == 2
-    assert "was cut off" in capsys.readouterr().err
-    said = " ".join(run_golden(capsys, project, "status").split())
-    assert "3 records as accepted; 0 proposals waiting; journal of 5" in said
-
-
 def test_since_an_earlier_commit(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a pull request changed, in numbers, and that its journal goes on from the main branch's."""
+    """What a pull request changed, in numbers."""
     before = tmp_path / "before"
     shutil.copytree(project / "golden", before)
     propose(project, "b", float32(1, 2, 3.5))
     accept(propose(project, "c"), "b", "c", reason="agreed")
-    shutil.rmtree(tmp_path / "golden" / RECORDS / "nothing", ignore_errors=True)
-    assert "as accepted" in run_golden(capsys, project, "status", "--since", str(before))
     said = run_golden(capsys, project, "diff", "--since", str(before))
     assert "2 models: 1 beyond tolerance, 1 new" in said
     assert "; new: accepted now" in " ".join(said.split())
@@ -262,66 +234,45 @@ def test_since_an_earlier_commit(project: Path, tmp_path: Path, capsys: pytest.C
         golden.diff(Options(project=project), (), str(tmp_path / "absent"))
 
 
-def test_a_journal_written_anew_is_a_problem_since_the_earlier_one(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = tmp_path / "before"
-    shutil.copytree(project / "golden", before)
-    for name in (INDEX, JOURNAL):
-        (project / "golden" / name).unlink()
-    golden.accept(Options(project=project), ["all"], "anew", in_place=True)
-    assert "3 records as accepted" in run_golden(capsys, project, "status")
-    said = " ".join(run_golden(capsys, project, "status", "--since", str(before), code=2).split())
-    assert "the journal does not go on" in said and "entry 1 is another one" in said
-
-
-def test_records_in_place_are_accepted_by_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in (INDEX, JOURNAL):
-        (project / "golden" / name).unlink()
-    said = run_golden(capsys, project, "accept", "all", "--in-place", "--reason", "merged")
-    assert said == "accepted a\naccepted b\naccepted m\n"
-    assert "in place" in run_golden(capsys, project, "status", "a")
-
-
 def test_gc_names_everything_and_removes_nothing_without_yes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = project / "golden"
     propose(project, "gone", float32(1))
     accept(propose(project, "gone", float32(2)), "gone")
     propose(project, "stranger")
     propose(project, "b", float32(5))
-    shutil.copytree(folder / RECORDS / "a", folder / PROPOSED / "a")  # what was accepted on another machine
+    shutil.copytree(record_of(project, "a"), folder / PROPOSED / "a")  # what was accepted on another machine
     (folder / PROPOSED / "torn").mkdir()
     (folder / RECORDS / ".a.replaced").mkdir()
-    (folder / RECORDS / "m" / "notes.txt").write_text("x")
+    (record_of(project, "m") / "notes.txt").write_text("x")
+    shutil.copytree(record_of(project, "a"), folder / RECORDS / "b" / "0123456789ab")  # of an accept that was killed
     before = sorted(folder.rglob("*"))
     said = " ".join(run_golden(capsys, project, "gc").split())
     for path, why in (
         ("records/gone", "an accepted record, and no model is called so any more"),
-        ("records/.a.replaced", "the journal knows of no such record"),
-        ("records/m/notes.txt", "the record does not name it"),
+        ("records/.a.replaced", "the index does not name it"),
+        ("records/b/0123456789ab", "the index does not name it"),
+        (f"records/m/{record_of(project, 'm').name}/notes.txt", "the record does not name it"),
         ("proposed/a", "the accepted record says the same"),
         ("proposed/stranger", "a proposal, and no model is called so any more"),
         ("proposed/torn", "no whole proposal"),
     ):
         assert f"would remove golden/{path}" in said and why in said
-    assert said.count("would remove") == 6
+    assert said.count("would remove") == 7
     assert sorted(folder.rglob("*")) == before
-    assert "golden gc would remove 6 things" in " ".join(run_golden(capsys, project, "status").split())
+    assert "golden gc would remove 7 things" in " ".join(run_golden(capsys, project, "status").split())
 
 
 def test_gc_removes_what_it_named_and_keeps_the_rest(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     accept(propose(project, "gone", float32(2)), "gone")
-    (project / "golden" / RECORDS / "m" / "notes.txt").write_text("x")
+    (record_of(project, "m") / "notes.txt").write_text("x")
     assert run_golden(capsys, project, "gc", "--yes").count("removed  ") == 2
     said = " ".join(run_golden(capsys, project, "status").split())
     assert "3 records as accepted" in said and "gc would" not in said
-    history = run_golden(capsys, project, "status", "gone")
-    assert "removed" in history and "Ann" in history
     assert run_golden(capsys, project, "gc", "--yes") == "nothing is left over\n"
 
 
 def test_gc_drops_what_another_branch_removed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The merge kept the journal of the one branch, and the files that both have."""
+    """The merge kept the index of the one branch, and the files that both have."""
     accept(propose(project, "gone", float32(2)), "gone")
     shutil.rmtree(project / "golden" / RECORDS / "gone")
     assert "cannot be read" in run_golden(capsys, project, "status", code=2)
@@ -335,7 +286,21 @@ def test_gc_never_takes_the_copy_of_a_record_whose_folder_is_gone(
     folder = project / "golden" / RECORDS
     (folder / "a").rename(folder / ".a.replaced")
     assert "cannot be read" in run_golden(capsys, project, "gc", "--yes", code=2)
-    assert (folder / ".a.replaced" / RECORD).exists()
+    assert list((folder / ".a.replaced").glob(f"*/{RECORD}"))
+
+
+def test_gc_never_takes_what_was_accepted_since_it_looked(project: Path) -> None:
+    """As by an accept that has laid out a record, and has not written the index yet."""
+    options = Options(project=project)
+    store = propose(project, "b", float32(5))
+    new = hashlib.sha256((project / "golden" / PROPOSED / "b" / RECORD).read_bytes()).hexdigest()
+    place = shutil.copytree(project / "golden" / PROPOSED / "b", store.folder / RECORDS / "b" / new[:12])
+    found = golden.left_over(options)
+    assert [Path(item.path).name for item in found] == [place.name]
+    accept(store, "b")
+    golden.collect(options, found)
+    assert store.record_folder("b") == place
+    store.record("b")
 
 
 def test_gc_keeps_records_where_no_model_is_known(project: Path) -> None:
@@ -355,7 +320,7 @@ def test_without_any_model_records_are_verified_and_kept(project: Path, capsys: 
 def test_gc_takes_nothing_from_a_folder_that_was_tampered_with(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (project / "golden" / RECORDS / "a" / RECORD).write_text("{}")
+    (record_of(project, "a") / RECORD).write_text("{}")
     assert "was changed after it was accepted" in run_golden(capsys, project, "gc", "--yes", code=2)
 
 
@@ -382,7 +347,7 @@ class Finished:
 @pytest.fixture
 def stored(project: Path, monkeypatch: pytest.MonkeyPatch) -> Finished:
     """A stored run of ``a`` and ``b``; ``m`` did not answer in the old release."""
-    with RunDir.create(project / "reports", "2.1.2-to-2.6.0", AT) as run:
+    with RunDir.create(project / "reports", "2.1.2-to-2.6.0", datetime(2026, 11, 22, 8, 30, tzinfo=UTC)) as run:
         finished = Finished(run.probes, ["a", "b"])
         run.save_plan(finished.plan(project))
         run.save_old_answers(
@@ -453,7 +418,7 @@ def test_no_other_file_than_the_runs_own_becomes_a_proposal(
     assert name == "b" and f"{secret if what != 'a link' else run}" in why and f"lies outside of {run}" in why
 
 
-@pytest.mark.parametrize("model", ["../../home", "", ".deciding", "a/b"])
+@pytest.mark.parametrize("model", ["../../home", "", ".part", "a/b"])
 def test_a_model_of_another_name_becomes_no_proposal_and_nothing_is_removed(
     project: Path, stored: Finished, model: str
 ) -> None:

@@ -8,17 +8,16 @@ import pytest
 from harness.cli import main
 from harness.cli.parser import parser
 from harness.errors import ConfigError, SelectionError
-from harness.run.options import Options, builder_for, known_models, settings_of, started_by
-from harness.run.releases.first_bad import _line, bisect_command, one_model, specs_of, with_ends
+from harness.run.options import Options, known_models, settings_of, started_by
+from harness.run.releases.first_bad import _line, bisect_command, one_model, specs_of, subject_of, with_ends
 from harness.system.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[4]
 
 
 def line(options: Options, *releases: str) -> tuple[tuple[str, ...], str]:
-    table, settings = settings_of(with_ends(options, releases))
-    builder = builder_for(options, Progress(enabled=False))
-    names, source, notes = _line(releases, options, table, settings, builder)
+    subject = subject_of(options, Progress(enabled=False), model="dlrm", selected=None, ends=releases)
+    names, source, notes = _line(releases, subject)
     assert notes == ()
     return names, source
 
@@ -68,7 +67,20 @@ def test_one_model_is_searched_for() -> None:
 
 
 def test_the_command_between_the_neighbours_says_which_model_and_how_it_is_run() -> None:
-    words = ("first-bad", "--model", "m", "--fixtures", "my zoo", "--set=jobs=1", "--builds", "3", "--out", "d")
+    words = (
+        "bisect",
+        "--over",
+        "releases",
+        "--model",
+        "m",
+        "--fixtures",
+        "my zoo",
+        "--set=jobs=1",
+        "--builds",
+        "3",
+        "--out",
+        "d",
+    )
     interpreters = ("--env", "a=/a/python", "--env=b=/b/python", "--env", "c=/c/python")
     told = bisect_command("m", "a", "b", options(arguments=(*words, *interpreters)))
     end = "--model m --old a --new b --fixtures 'my zoo' --set=jobs=1 --env a=/a/python --env=b=/b/python"
@@ -76,7 +88,20 @@ def test_the_command_between_the_neighbours_says_which_model_and_how_it_is_run()
 
 
 def test_the_command_between_the_neighbours_can_be_typed() -> None:
-    words = ("--project", "/p q", "first-bad", "--artifacts", "a.pt", "b.pt", "--deadline", "5", "--profile", "fast")
+    words = (
+        "--project",
+        "/p q",
+        "bisect",
+        "--over",
+        "releases",
+        "--artifacts",
+        "a.pt",
+        "b.pt",
+        "--deadline",
+        "5",
+        "--profile",
+        "fast",
+    )
     libraries = ("--library", "c=x.so", "--library", "a=y.so", "--library", "torchvision")
     told = bisect_command("m", "a", "b", options(arguments=(*words, *libraries)), releases=("a", "b", "c"))
     parsed = parser().parse_args(shlex.split(told)[len(started_by()) :])
@@ -101,7 +126,7 @@ def test_mistakes_are_one_line_and_exit_code_2(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     store = ("--out", str(tmp_path / "store"))
-    assert main(["--project", str(PROJECT), "first-bad", "--model", "dlrm", *arguments, *store]) == 2
+    assert main(["--project", str(PROJECT), "bisect", "--over", "releases", "--model", "dlrm", *arguments, *store]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith("error: ") and said in error
     assert not (tmp_path / "store").exists()
