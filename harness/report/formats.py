@@ -142,7 +142,6 @@ RUN: Formats[ShownRun] = Formats(
         "ctrf.json",
     ),
     Format("openmetrics", lambda run, _: _of("ci.openmetrics").render_openmetrics(run.report), "metrics.prom"),
-    Format("badge", lambda run, _: _of("ci.badge").render_badge(run.report), "badge.json"),
     Format("trace", lambda run, _: _of("trace").render_trace(run.trace()), "trace.json"),
     Format("comment", lambda run, shown: _of("ci.comment").render_comment(run.report, directory=shown.directory)),
     Format("csv", lambda run, _: _of("ci.spreadsheet").render_csv(run.report)),
