@@ -300,7 +300,7 @@ def _differences(before: RunReport, now: RunReport) -> Iterator[str]:
         **{f"limit of {name}": pair for name, pair in _limits(before.limits, now.limits).items()},
     }
     yield from (f"{name}: {was} before, {is_} now" for name, (was, is_) in pairs.items() if was != is_)
-    if before.policy is not None and now.policy is not None and before.policy.settings != now.policy.settings:
+    if before.policy.settings != now.policy.settings:
         yield "the policy is another one"
     if before.run == now.run:
         yield "it is the same run"

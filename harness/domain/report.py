@@ -98,7 +98,7 @@ class Explained:
     seconds: float = 0.0
 
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,13 +212,13 @@ class RunReport:
         time_shares_s: where the wall time went, by category; sums to ``wall_s``.
         notes: things a reader must know, e.g. that loading was not concurrent (Python holds the GIL).
         program: what every command about this run begins with, as a shell takes it, on the machine that made or shows
-            it; ``folder``: of the run, as a command names it. Both are empty in reports of older harnesses.
+            it; ``folder``: of the run, as a command names it. ``folder`` is empty in a report that lies nowhere.
         rerun: cell id -> command that repeats just that cell.
         numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
             values, of different models, are joined by commas; empty where nobody knows.
         limits: quantity of the benchmark -> ratio new/old from which it is told; ``steady`` -> from which it fails.
         durations_s: cell -> what its probes took, in both releases: a model that shared a process counts for its own
-            phases; nothing in reports of older harnesses.
+            phases.
         causes: what the cells that need a reader have in common, the worst first; each of them belongs to one.
         common: what the release costs all timed models; None where there were too few to tell.
         rollback: whether one can roll back; None where nobody asked.
@@ -226,7 +226,7 @@ class RunReport:
         explained: what searches have found about its red cells.
         timelines: who did what and when, per initialization and server group; one process of each side.
         baseline: what has changed since another run; None where nobody asked.
-        policy: the policy that decided it, and what it made of it; None in reports of older harnesses.
+        policy: the policy that decided it, and what it made of it.
         waivers: what each waiver did, in the order of the file.
         trust: why the golden records that stood in for the old release are trusted, one per model; else empty.
         during_run: what happened to the machine while it ran; None where nobody looked.
@@ -245,10 +245,11 @@ class RunReport:
     environment_differences: Mapping[str, tuple[str, str]]
     judgement: Judgement
     models: tuple[ModelReport, ...]
+    policy: PolicyReport
+    program: str
     scenarios: tuple[ScenarioReport, ...] = ()
     time_shares_s: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    program: str = ""
     folder: str = ""
     rerun: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
@@ -260,7 +261,6 @@ class RunReport:
     timelines: tuple[Timeline, ...] = ()
     baseline: BaselineReport | None = None
     during_run: MachineDuringRun | None = None
-    policy: PolicyReport | None = None
     waivers: tuple[WaiverUse, ...] = ()
     trust: tuple[Trust, ...] = ()
     causes: tuple[Cause, ...] = ()

@@ -85,7 +85,7 @@ def _views(
         "calibration": calibration_lines(own("calibration.json")),
         "baseline": baseline_view(report.baseline) if report.baseline is not None else None,
         "waivers": waivers_view(report),
-        "policy": policy_view(report, report.policy) if report.policy is not None else None,
+        "policy": policy_view(report, report.policy),
         "matrix": matrix_view(matrix) if matrix is not None else None,
         "folder": folder,
         "files": files,

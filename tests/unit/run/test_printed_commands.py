@@ -204,9 +204,8 @@ def test_one_function_makes_every_command() -> None:
         for path in (CHECKOUT / "harness").rglob("*.py")
         if re.search(r"-m harness|\"-m\", \"harness\"", path.read_text(encoding="utf-8"))
     }
-    # One older reports need, one says what arguments follow on, one starts the gate itself, two do so on other machines.
+    # One says what arguments follow on, one starts the gate itself, two do so on other machines.
     rest = {
-        "decision/commands.py",
         "domain/report.py",
         "run/gpu_record/record.py",
         "run/options.py",

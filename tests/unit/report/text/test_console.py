@@ -8,6 +8,7 @@ import pytest
 
 from harness.decision.causes import with_causes
 from harness.decision.decide import decide
+from harness.decision.counting import counts_of, exceeded
 from harness.domain.migration import RunMigration
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport, SideReport
@@ -46,7 +47,8 @@ def undecided() -> RunReport:
         ),
     )
     rows = (replace(row, cells=cells), *report.judgement.rows[1:])
-    return replace(report, judgement=replace(report.judgement, rows=rows))
+    over = tuple(item.words for item in exceeded(rows))
+    return replace(report, judgement=replace(report.judgement, rows=rows, counts=counts_of(rows), exceeded=over))
 
 
 @pytest.mark.parametrize("name", REPORTS)
