@@ -246,9 +246,9 @@ def _steady(model: ModelReport | None) -> RatioEstimate | None:
     return model.latency.shown if model is not None and model.latency is not None else None
 
 
-def _place(cell: CellVerdict) -> tuple[str, str, str]:
+def _place(cell: CellVerdict) -> tuple[str, str]:
     """Return what two ids share where direction, device or profile is another one."""
-    return cell.model, cell.scenario, cell.cell.rpartition("/")[2]
+    return cell.model, cell.scenario
 
 
 def _only_here(seen: Seen, before: RunReport) -> tuple[CellTrend, str]:
