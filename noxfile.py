@@ -181,7 +181,7 @@ def gpu(session: nox.Session) -> None:
     sides = {side: os.environ.get(f"GATE_{side.upper()}_PYTHON") for side in ("old", "new")}
     given = [word for side, python in sides.items() if python for word in ("--env", f"{side}={python}")]
     # What came of the models is in the record; the tests run whatever that was.
-    session.run("python", "-m", "harness", "gpu-record", *given, *session.posargs, success_codes=[0, 1, 4])
+    session.run("python", "-m", "tests.gpu.record", *given, *session.posargs, success_codes=[0, 1, 4])
     session.run("pytest", "-p", "no:xdist", "-m", "gpu", "tests/gpu")
 
 

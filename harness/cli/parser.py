@@ -30,7 +30,6 @@ COMMANDS = {
     "first-bad": "find the first torch release that breaks a model",
     "fleet": "plan, run and merge a whole store of artifacts, on one machine or many",
     "golden": "propose, accept and list golden records",
-    "gpu-record": "run everything on this machine's GPU, and write down what came of it",
     "completion": "write what a shell needs to complete torchscript-gate",
 }
 """What each command is for, in the order of ``--help``; its module has its name."""

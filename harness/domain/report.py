@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from harness.devices import TABLE
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import Trust
-from harness.domain.machine import MachineCheck, MachineDuringRun
+from harness.domain.machine import MachineDuringRun
 from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
 from harness.domain.migration import RunMigration
 from harness.domain.models import ArtifactKind
@@ -287,80 +286,3 @@ class RunOutline:
     undecided: int
     others: int
     change: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecordedPart:
-    """One part of a GPU record: a run of ``compat``, or the rest of one.
-
-    Attributes:
-        arguments: what repeats it, after ``python -m harness``.
-        run: folder of its run, relative to that of the record; empty: it left none.
-        exit_code: of its end; None while it has none.
-        why: why it has none, or what it said as it failed; else empty.
-        wall_s: in all sessions.
-        decision: of its report, as everything below; None: it has none, and only processes are known.
-        models: status -> how many models.
-        cells: scenario -> status -> how many cells.
-        red: model, status and reason of every model that did not pass.
-        planted: how many planted defects and twins came out as they should; ``missed``: names and notes of the others.
-        timed: quantity of the benchmark -> of how many models it was measured.
-        processes: outcome -> how many probes and processes of the benchmark that worked on models.
-        contexts: how many of the device these have made, where that is dear.
-        time_shares_s: see ``RunReport``.
-    """
-
-    name: str
-    arguments: tuple[str, ...]
-    run: str = ""
-    exit_code: int | None = None
-    why: str = ""
-    wall_s: float = 0.0
-    decision: Decision | None = None
-    models: Mapping[str, int] = field(default_factory=dict)
-    cells: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    red: tuple[tuple[str, str, str], ...] = ()
-    planted: int = 0
-    missed: tuple[tuple[str, str], ...] = ()
-    timed: Mapping[str, int] = field(default_factory=dict)
-    processes: Mapping[str, int] = field(default_factory=dict)
-    contexts: int = 0
-    time_shares_s: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GpuRecord:
-    """What one machine made of everything that the gate does on a device.
-
-    Attributes:
-        name: of its files: ``"RECORD-2026-11-23"``.
-        device: torch's name of the device that was asked for.
-        arguments: what every part was given: sides, models, device.
-        minutes: limit of the last session.
-        old, new: None as long as no part has asked them.
-        checks: of the machine, before anything ran.
-    """
-
-    name: str
-    started_at: str
-    device: str
-    arguments: tuple[str, ...]
-    minutes: float = 0.0
-    wall_s: float = 0.0
-    old: SideReport | None = None
-    new: SideReport | None = None
-    checks: tuple[MachineCheck, ...] = ()
-    parts: tuple[RecordedPart, ...] = ()
-
-    @property
-    def gpu(self) -> str:
-        """The GPU that the new side saw; empty on another device, and as long as nobody knows."""
-        found = self.new.fingerprint if self.new is not None else None
-        row = TABLE.get(self.device)  # a device outside of torch never counts
-        return "" if found is None or row is None or not row.gpu else found.gpu or ""
-
-    @property
-    def same_torch(self) -> bool:
-        """Whether both sides are known to be one torch."""
-        found = [side.fingerprint.identity for side in (self.old, self.new) if side is not None and side.fingerprint]
-        return len(found) == 2 and found[0] == found[1]

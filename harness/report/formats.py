@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.domain.migration import Migration
     from harness.domain.prediction import Inspection
     from harness.domain.releases import FirstBad, Matrix
-    from harness.domain.report import GpuRecord, RunOutline, RunReport
+    from harness.domain.report import RunOutline, RunReport
     from harness.domain.timeline import RunTrace
 
 Result = TypeVar("Result")
@@ -217,10 +217,6 @@ INSPECTION: Formats["Inspection"] = Formats(
 CHECKUP: Formats["Checkup"] = Formats(
     Format("console", lambda checkup, shown: _of("text.doctor").render_checkup(checkup, colour=shown.colour)),
     Format("json", lambda checkup, _: _of("json.results").dump_checkup(checkup)),
-)
-GPU_RECORD: Formats["GpuRecord"] = Formats(
-    Format("json", lambda record, _: _of("json.results").dump_gpu_record(record)),
-    Format("markdown", lambda record, _: _of("markdown.gpu_record").render_gpu_record(record)),
 )
 REVIEW: Formats["Review"] = Formats(
     Format("console", lambda review, shown: _of("text.golden").render_review(review, every_row=shown.every_row)),

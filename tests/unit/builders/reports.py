@@ -587,7 +587,7 @@ def _load_error() -> tuple[RowVerdict, ModelReport]:
 
 def explained() -> tuple[Explained, ...]:
     """Return what searches found about two red cells: an operator with its rewrite, and a first bad release."""
-    place = "explained/recommender_v2__backward__alone__cpu__default__all"
+    place = "explained/recommender_v2__backward__alone__cpu__default"
     values = Explained(
         cell=cell_id("recommender_v2", "alone"),
         model="recommender_v2",
@@ -608,7 +608,7 @@ def explained() -> tuple[Explained, ...]:
         answer="torch 2.3.0; torch 2.2.2 is good",
         lines=(("since", "torch 2.3.0; torch 2.2.2 is good"),),
         paths=(
-            "explained/legacy_lstm__backward__alone__cpu__default__all/first-bad.json",
+            "explained/legacy_lstm__backward__alone__cpu__default/first-bad.json",
             "../20250114-1-bisect/bisect.json",
         ),
         seconds=61.0,

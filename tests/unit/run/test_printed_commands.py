@@ -207,7 +207,6 @@ def test_one_function_makes_every_command() -> None:
     # One says what arguments follow on, one starts the gate itself, two do so on other machines.
     rest = {
         "domain/report.py",
-        "run/gpu_record/record.py",
         "run/options.py",
         "fleet/engines/jobs.py",
         "fleet/engines/node.py",
