@@ -44,7 +44,7 @@ class Way(NamedTuple):
 
 
 LEFT_OUT = {
-    r"(nox|python3 noxfile\.py) -s (tests|full|lint|pythons)": "a session of this suite itself, which CI runs",
+    r"(nox|python3 noxfile\.py) -s (quick|tests|full|lint|pythons)": "a session of this suite itself, which CI runs",
     r"nox -s docs": "builds the site: tests/docs/test_site.py does",
     r"nox -s gpu( .*)?": "needs an NVIDIA GPU",
     r"nox -s (bench|calibrate|corpus|evidence)( .*)?": "measures for minutes to hours on a quiet machine; its record is committed",
