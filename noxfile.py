@@ -51,6 +51,12 @@ nox.options.sessions = ["tests", "lint"]
 nox.options.error_on_missing_interpreters = True
 
 RELEASES = PYPROJECT["tool"]["compat"]["releases"]
+# Rooms whose tests start no process that they wait for.
+ROOMS = (
+    *("archive", "config", "correctness", "decision", "domain", "doctor", "models", "report", "search", "settings"),
+    *("startup", "static", "store", "tensors"),
+)
+QUICK = ("tests/architecture", *(f"tests/unit/{room}" for room in ROOMS))
 PARALLEL = ("pytest", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")  # in the order of tests/conftest.py
 
 
@@ -137,6 +143,14 @@ def mitigate(session: nox.Session) -> None:
 def env(session: nox.Session, torch: str) -> None:
     """Build the environment of one torch release: nox -s "env(torch='2.6.0')"."""
     _harness(session, "env", torch)
+
+
+@nox.session
+def quick(session: nox.Session) -> None:
+    """Run the tests of what only computes, within 2 minutes: no torch, no browser, no process that is waited for."""
+    _prepare(session, "test")
+    chosen = "not integration and not gpu and not slow and not browser"
+    session.run(*PARALLEL, "-m", chosen, *QUICK, *session.posargs)
 
 
 @nox.session

@@ -98,7 +98,7 @@ def test_two_cells_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
     folder = run(tmp_path)
     with pytest.raises(ConfigError, match="two cells"):
         ask(tmp_path, run=folder.name, cell=CELL, key=CELL.replace("dlrm", "din"))
-    with pytest.raises(SelectionError, match="expected 6 parts"):
+    with pytest.raises(SelectionError, match="expected 5 parts"):
         ask(tmp_path, key="dlrm")
 
 
