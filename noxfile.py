@@ -51,6 +51,12 @@ nox.options.sessions = ["tests", "lint"]
 nox.options.error_on_missing_interpreters = True
 
 RELEASES = PYPROJECT["tool"]["compat"]["releases"]
+# Rooms whose tests start no process that they wait for.
+ROOMS = (
+    *("archive", "config", "correctness", "decision", "domain", "doctor", "models", "report", "search", "settings"),
+    *("startup", "static", "store", "tensors"),
+)
+QUICK = ("tests/architecture", *(f"tests/unit/{room}" for room in ROOMS))
 PARALLEL = ("pytest", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")  # in the order of tests/conftest.py
 
 
@@ -134,6 +140,14 @@ def env(session: nox.Session, torch: str) -> None:
 
 
 @nox.session
+def quick(session: nox.Session) -> None:
+    """Run the tests of what only computes, within 2 minutes: no torch, no browser, no process that is waited for."""
+    _prepare(session, "test")
+    chosen = "not integration and not gpu and not slow and not browser"
+    session.run(*PARALLEL, "-m", chosen, *QUICK, *session.posargs)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests: pure and process tests, then those on two real releases, then those that time something."""
     _prepare(session, "test")
@@ -175,7 +189,7 @@ def gpu(session: nox.Session) -> None:
     sides = {side: os.environ.get(f"GATE_{side.upper()}_PYTHON") for side in ("old", "new")}
     given = [word for side, python in sides.items() if python for word in ("--env", f"{side}={python}")]
     # What came of the models is in the record; the tests run whatever that was.
-    session.run("python", "-m", "harness", "gpu-record", *given, *session.posargs, success_codes=[0, 1, 4])
+    session.run("python", "-m", "tests.gpu.record", *given, *session.posargs, success_codes=[0, 1, 4])
     session.run("pytest", "-p", "no:xdist", "-m", "gpu", "tests/gpu")
 
 

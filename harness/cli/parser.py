@@ -29,7 +29,6 @@ COMMANDS = {
     "migrate": "say which artifacts can leave TorchScript, and what stands in the way",
     "fleet": "plan, run and merge a whole store of artifacts, on one machine or many",
     "golden": "propose, accept and list golden records",
-    "gpu-record": "run everything on this machine's GPU, and write down what came of it",
     "completion": "write what a shell needs to complete torchscript-gate",
 }
 """What each command is for, in the order of ``--help``; its module has its name."""

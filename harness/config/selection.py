@@ -37,7 +37,7 @@ LIST_HINT: Final = "list the models with compat --list"
 MOST_LISTED: Final = 6
 # Words of Python that are ordinary words here; in capitals they are for Python too, and case does not count.
 KEYWORD: Final = re.compile(rf"\b(?:{'|'.join(set(keyword.kwlist) - {'and', 'or', 'not'})})\b")
-CELL_PARTS: Final = ("model", "direction", "scenario", "device", "profile", "inputs")
+CELL_PARTS: Final = ("model", "direction", "scenario", "device", "profile")
 CELL_VALUES: Final[dict[str, tuple[str, ...]]] = {
     "direction": ("backward", "forward"),
     "scenario": CELL_SCENARIOS,
@@ -108,13 +108,13 @@ def listed(models: Sequence[ModelDeclaration]) -> str:
 
 
 def parse_cell_id(text: str) -> Cell:
-    """Return the cell whose ``id`` is ``text``: ``model/direction/scenario/device/profile/inputs``.
+    """Return the cell whose ``id`` is ``text``: ``model/direction/scenario/device/profile``.
 
     Raises:
         SelectionError: a part is missing, superfluous, empty or not one of its known values. Whether the model
             exists is for ``find_model`` to say.
     """
-    hint = "write " + "/".join(CELL_PARTS) + ", for example dlrm/backward/alone/cpu/default/all"
+    hint = "write " + "/".join(CELL_PARTS) + ", for example dlrm/backward/alone/cpu/default"
     values = text.split("/")
     if len(values) != len(CELL_PARTS):
         raise SelectionError(f'cell "{text}": expected {len(CELL_PARTS)} parts, got {len(values)}', hint)

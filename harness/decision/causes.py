@@ -187,7 +187,7 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
 
 def fails_the_run(found: Finding, report: RunReport) -> bool:
     """Whether a finding that is of no single cell blocks the run."""
-    severity = report.policy.settings.severity if report.policy is not None else {}
+    severity = report.policy.settings.severity
     return found.kind == "common_slowdown" and severity.get(found.kind, Severity.FAIL) == Severity.FAIL
 
 
@@ -252,7 +252,7 @@ def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, re
         limit = finding.limit or report.limits.get(_quantity(finding).partition(":")[0])
         return (finding.size - 1) / (limit - 1) if limit is not None and limit > 1 else None
     if finding.kind == "error_limit":
-        limit = report.policy.settings.limits.get(ERROR) if report.policy is not None else None
+        limit = report.policy.settings.limits.get(ERROR)
         return finding.size / limit if limit and finding.size is not None else None
     if measure != "error" or facts is None:
         return None
@@ -270,11 +270,8 @@ def _measured(finding: Finding) -> str:
 
 
 def _quantity(finding: Finding) -> str:
-    """Return the name under which a limit of the benchmark stands; an older report has it in the text alone."""
-    named = finding.detail.get("quantity", INITIALIZATION if finding.kind == "initialization_time" else "")
-    words = prose(finding.message)
-    longest_first = sorted(QUANTITIES, key=lambda name: -len(QUANTITIES[name].words))
-    return named or next((name for name in longest_first if words.startswith(QUANTITIES[name].words)), STEADY)
+    """Return the name under which a limit of the benchmark stands."""
+    return finding.detail.get("quantity", INITIALIZATION if finding.kind == "initialization_time" else STEADY)
 
 
 def _key(item: _Red, finding: Finding, report: RunReport) -> Key:

@@ -20,8 +20,6 @@ FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
 
 # Enough for a dozen models of served size to have a few looks more.
 MORE = "10min"
-OLDER = ("python", "-m", "harness")
-"""What commands begin with in reports of older harnesses, which do not say how they were started."""
 
 
 def is_red(cell: CellVerdict) -> bool:
@@ -47,7 +45,7 @@ def more_command(report: RunReport) -> str:
     """
     open_ = (cell for cell in report.judgement.cells if any(item.kind == "latency_undecided" for item in cell.findings))
     cell = next(open_, None)
-    regated = report.policy is not None and report.policy.regated is not None
+    regated = report.policy.regated is not None
     if cell is None or regated or report.arguments[:1] == ("rerun",):
         return ""
     program, run, _ = _rerun_words(report, cell.cell)
@@ -81,9 +79,10 @@ def _made(report: RunReport, cell: str) -> list[str]:
 
 def program_of(report: RunReport) -> list[str]:
     """Return the words that commands about a run begin with."""
-    with contextlib.suppress(ValueError):  # a report may hold any text
-        return shlex.split(report.program) or [*OLDER]
-    return [*OLDER]
+    try:
+        return shlex.split(report.program)
+    except ValueError:  # a report may hold any text
+        return [report.program]
 
 
 def report_command(report: RunReport, directory: str, *options: str) -> str:

@@ -141,15 +141,9 @@ def settled(
 
 
 def without_policy(cell: CellVerdict) -> CellVerdict:
-    """Return a cell of a report as it was judged from what happened, before policy and waivers.
-
-    Reports of older harnesses keep no ``judged``: there, XFAIL was a failure with a waiver.
-    """
-    before = {Status.XFAIL: Status.FAIL, Status.XPASS: Status.PASS}.get(cell.status, cell.status)
-    if cell.judged is None and cell.status is Status.XFAIL:  # and its note was the waiver's alone
-        cell = replace(cell, note="")
+    """Return a cell of a report as it was judged from what happened, before policy and waivers."""
     decides = cell.decides or (cell.status is Status.UNSUPPORTED and cell.judged is not None)
-    cell = without_waivers(replace(cell, judged=cell.judged or before))
+    cell = without_waivers(cell)
     findings = [finding for finding in cell.findings if finding.kind != "error_limit"]
     if cell.ruled:  # which had put first what is heaviest under it
         findings.sort(key=lambda finding: WEIGHTS.index(SEVERITY.get(finding.kind, Severity.FAIL)))

@@ -4,7 +4,6 @@ What was found is not found again: the report keeps findings, comparisons and me
 before policy and waivers.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -19,18 +18,10 @@ from harness.domain.policy import ModelPolicy, PolicyReport, Regated, RegatedCel
 from harness.domain.report import ModelReport, RunReport, ScenarioReport
 from harness.domain.text import counted, joined
 from harness.domain.verdict import CellVerdict, Judgement, Mitigation, RowVerdict
-from harness.errors import ExitCode
 from harness.latency.judging import judge_common, may_be_taken_off, was_not_asked
 from harness.quantities import INITIALIZATION, STEADY
 from harness.scenarios import INITIALIZATIONS
 from harness.startup.judging import slow_start
-
-OLDER = (
-    "the report is of an older harness: it keeps no tags and no sizes, so rules by tag match nothing, and waivers with "
-    "a bound cover nothing"
-)
-
-REPEATED = "one cell was repeated, without planted defects"
 
 
 def regate(
@@ -54,7 +45,7 @@ def regate(
     rows = [
         judge_row(row.model, cells[row.model], _still_cured(row, cells[row.model])) for row in report.judgement.rows
     ]
-    asked = () if _is_of_cell(report) else demands(settings, rows, policies, untimed=_untimed(report))
+    asked = () if report.judgement.of_cell else demands(settings, rows, policies, untimed=_untimed(report))
     rollback = report.rollback
     if rollback is not None:
         rollback = replace(rollback, gates=settings.rollback == "fail")
@@ -62,15 +53,15 @@ def regate(
     policy_report = PolicyReport(
         source=source,
         settings=settings,
-        steady=_steady(report),
-        undecided=_undecided(report),
+        steady=report.policy.steady,
+        undecided=report.policy.undecided,
         floor_s=_budget(report).floor_s,
         common=1 + _budget(report).common_limit,
         demands=asked,
-        notes=(*notes, *_notes(report)),
+        notes=tuple(notes),
         regated=_changed(report, judgement, unmet(asked)),
     )
-    steady = settings.limits.get(STEADY, _steady(report))
+    steady = settings.limits.get(STEADY, report.policy.steady)
     every = [cell for own in cells.values() for cell in own]
     uses = waiver_uses(every, context.waivers, context.pair, context.today)
     said = waiver_notes(report.waivers)
@@ -174,7 +165,7 @@ def _start_again(cell: CellVerdict, timed: ScenarioReport | None, policy: ModelP
 
 def _was_reported(was: CellVerdict, report: RunReport) -> bool:
     """Whether the benchmark ended since it could tell its own limit; otherwise it would have gone on."""
-    regated = report.policy is not None and report.policy.regated is not None
+    regated = report.policy.regated is not None
     return was.status is not Status.INCONCLUSIVE or (regated and was.decides)
 
 
@@ -201,9 +192,9 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
     return decide(
         rows,
         before.planted_defects,
-        vacuous=before.vacuous or _unexplained(report),
+        vacuous=before.vacuous,
         left_out=before.left_out,
-        planted_defects_required=not _is_of_cell(report),
+        planted_defects_required=not report.judgement.of_cell,
         accepted=applied,
         rollback=report.rollback,
         unmet=missing,
@@ -212,53 +203,15 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
     )
 
 
-def _is_of_cell(report: RunReport) -> bool:
-    """Whether a run repeated one cell; older harnesses said so in a note alone."""
-    return report.judgement.of_cell or any(note.startswith(REPEATED) for note in report.notes)
-
-
-def _unexplained(report: RunReport) -> str:
-    """Return why a run of an older harness was not green where nothing that its report keeps says why; else nothing.
-
-    Such reports do not say whether a run was vacuous, so whatever they give as their reason stays one.
-    """
-    before = report.judgement
-    if report.policy is not None or before.exit_code == ExitCode.COMPATIBLE:
-        return ""
-    again = decide(
-        before.rows,
-        before.planted_defects,
-        planted_defects_required=not _is_of_cell(report),
-        accepted=before.accepted_mitigations,
-        rollback=report.rollback,
-    )
-    return before.reason if again.exit_code == ExitCode.COMPATIBLE else ""
-
-
-def _steady(report: RunReport) -> float:
-    """Return the ratio from which a steady call fails where the policy says nothing: the run's configuration's."""
-    return report.policy.steady if report.policy is not None else report.limits.get(STEADY, 1 + LatencyBudget().limit)
-
-
 def _budget(report: RunReport) -> LatencyBudget:
-    """Return the limits that hold where the policy says nothing; an older harness had no floor and no common part."""
+    """Return the limits that hold where the policy says nothing: those of the run's configuration."""
     policy = report.policy
     return LatencyBudget(
-        limit=round(_steady(report) - 1, 12),
-        undecided_limit=_undecided(report),
-        floor_s=policy.floor_s if policy is not None else 0.0,
-        common_limit=round(policy.common - 1, 12) if policy is not None else math.inf,
+        limit=round(policy.steady - 1, 12),
+        undecided_limit=policy.undecided,
+        floor_s=policy.floor_s,
+        common_limit=round(policy.common - 1, 12),
     )
-
-
-def _undecided(report: RunReport) -> float:
-    return report.policy.undecided if report.policy is not None else LatencyBudget().undecided_limit
-
-
-def _notes(report: RunReport) -> list[str]:
-    if report.policy is not None:
-        return []
-    return [OLDER]
 
 
 def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:

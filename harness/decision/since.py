@@ -246,9 +246,9 @@ def _steady(model: ModelReport | None) -> RatioEstimate | None:
     return model.latency.shown if model is not None and model.latency is not None else None
 
 
-def _place(cell: CellVerdict) -> tuple[str, str, str]:
+def _place(cell: CellVerdict) -> tuple[str, str]:
     """Return what two ids share where direction, device or profile is another one."""
-    return cell.model, cell.scenario, cell.cell.rpartition("/")[2]
+    return cell.model, cell.scenario
 
 
 def _only_here(seen: Seen, before: RunReport) -> tuple[CellTrend, str]:
@@ -300,7 +300,7 @@ def _differences(before: RunReport, now: RunReport) -> Iterator[str]:
         **{f"limit of {name}": pair for name, pair in _limits(before.limits, now.limits).items()},
     }
     yield from (f"{name}: {was} before, {is_} now" for name, (was, is_) in pairs.items() if was != is_)
-    if before.policy is not None and now.policy is not None and before.policy.settings != now.policy.settings:
+    if before.policy.settings != now.policy.settings:
         yield "the policy is another one"
     if before.run == now.run:
         yield "it is the same run"

@@ -1,20 +1,19 @@
 """The doctor's checks, as a table: what is read for each, which problem that is, and what to do about it. Pure.
 
-A reader gets the facts and what it looks at (an environment, a GPU, or the machine), and returns nothing where its
+A reader gets the facts and what it looks at (an environment, or the machine), and returns nothing where its
 question does not come up there.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from harness.doctor.cuda_support import LINK_THEM, gpu_trouble, is_older, minimal_driver, runs_on
 from harness.domain.environment import ENVIRONMENT_BYTES
-from harness.domain.machine import Candidate, CheckStatus, Checkup, Disk, GpuCard, Host, MachineCheck, Tools
-from harness.domain.text import counted
+from harness.domain.machine import Candidate, CheckStatus, Checkup, Disk, Host, MachineCheck, Tools
 from harness.errors import ExitCode
-from harness.latency.machine import HARMLESS, STOLEN_LIMIT
+from harness.latency.machine import STOLEN_LIMIT
 
 GB = 1e9
 # A worker with torch and a small model held 0.4 GB; two zygotes and the controller come on top.
@@ -22,17 +21,9 @@ JOB_BYTES = 0.5e9
 # Tens of threads per worker: its pools, its callers, the libraries that it loads. A rough bound, not a measurement.
 JOB_TASKS = 64
 OPEN_FILES = 1024
-# What Docker gives by default.
-SHARED_BYTES = 64 << 20
-# Two readings 0.2 s apart count ticks of 10 ms: a look, not a measurement. The benchmark measures for itself.
-BUSY_LIMIT = 0.25
-STEADY = frozenset({"performance"})
-# A process that is listed takes memory; what the driver itself holds is below that.
-TENANT_MIB = 1024
 PROHIBITED = "Prohibited"
 # How runtimes name groups: systemd's end in .scope or lie in a .slice.
 SYSTEMD = re.compile(r"\.(scope|slice)\b")
-FILTER = 2  # of seccomp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +156,9 @@ def _architecture(facts: Facts, one: Candidate) -> Reading | None:
 
 
 def _index(facts: Facts, one: Candidate) -> Reading | None:
-    if one.trouble or one.index is None or not facts.tools.installer:
+    if one.name in facts.to_build and not facts.tools.installer:
+        return Reading("neither uv nor pip", "no installer", (one.name,))
+    if one.trouble or one.index is None:
         return None
     answer = one.index
     if answer.found:
@@ -192,15 +185,6 @@ def _disk(facts: Facts, _host: Host) -> Reading:
     return Reading(shown)
 
 
-def _cache(facts: Facts, _host: Host) -> Reading | None:
-    place = facts.disk
-    if not facts.to_build or not place.cache or place.same_filesystem is None:
-        return None
-    if place.same_filesystem:
-        return Reading(f"{place.cache}, on the same filesystem: linked, not copied")
-    return Reading(f"{place.cache} is on another filesystem than {place.folder}", "copies")
-
-
 def _memory(facts: Facts, host: Host) -> Reading | None:
     usable, available = host.memory.usable, host.memory.available
     if usable is None:
@@ -211,24 +195,6 @@ def _memory(facts: Facts, host: Host) -> Reading | None:
     words = {"jobs": facts.jobs, "needed": f"{needed / GB:.1f}"}
     problem = "" if left >= needed else "little"
     return Reading(f"{usable / GB:.1f} GB{said}, for {facts.jobs} jobs", problem, words=words)
-
-
-def _shared_memory(_facts: Facts, host: Host) -> Reading:
-    shared = host.memory.shared
-    if shared is None:
-        return Reading("there is no /dev/shm", "none")
-    if shared <= SHARED_BYTES:
-        return Reading(f"{shared / GB:.2f} GB in /dev/shm", "little")
-    return Reading(f"{shared / GB:.1f} GB in /dev/shm")
-
-
-def _installer(facts: Facts, _host: Host) -> Reading:
-    found, missing = facts.tools.installer, facts.to_build
-    if not found:
-        return Reading("neither uv nor pip", "none", missing)
-    if found.startswith("uv") or not missing:
-        return Reading(found)
-    return Reading(f"{found}, no uv", "slow")
 
 
 def _compiler(facts: Facts, _host: Host) -> Reading:
@@ -260,43 +226,14 @@ def _gpu(facts: Facts, host: Host) -> Reading | None:
 
 
 def _nvidia_smi(facts: Facts, host: Host) -> Reading | None:
-    text = host.gpus.trouble
+    text, cards = host.gpus.trouble, host.gpus.cards
+    if host.gpus.nodes and not text and cards and all(card.compute_mode == PROHIBITED for card in cards):
+        return Reading(f"compute mode {PROHIBITED}", "prohibited", facts.wanting_gpu)
     if not host.gpus.nodes or not text:
         return None
     known = gpu_trouble(text)
     so_what, do_this = known or ("The GPU's clocks and tenants cannot be seen.", "Run nvidia-smi.")
     return Reading(text, "trouble", facts.wanting_gpu if known else (), {"so_what": so_what, "do_this": do_this})
-
-
-def _compute_mode(facts: Facts, card: GpuCard) -> Reading | None:
-    if card.compute_mode == PROHIBITED:
-        every = all(one.compute_mode == PROHIBITED for one in facts.host.gpus.cards)
-        return Reading(card.compute_mode, "prohibited", facts.wanting_gpu if every else ())
-    return Reading(card.compute_mode, "exclusive") if card.compute_mode.startswith("Exclusive") else None
-
-
-def _tenants(_facts: Facts, card: GpuCard) -> Reading:
-    count, used = card.machine_state.other_processes, card.memory_used_mib or 0
-    taken = f", {used} of {card.memory_mib} MiB taken" if card.memory_mib else ""
-    mig = ", cut into MIG instances" if card.mig else ""
-    shown = f"{counted(count, 'other process', 'other processes')} on it{taken}{mig}"
-    return Reading(shown, "others" if count or used > TENANT_MIB else "")
-
-
-def _clocks(_facts: Facts, card: GpuCard) -> Reading:
-    state = card.machine_state
-    seen = state.sm_clock_mhz is not None and state.max_sm_clock_mhz is not None
-    shown = f"{state.sm_clock_mhz} of {state.max_sm_clock_mhz} MHz" if seen else "clocks not shown"
-    heat = f", {state.temperature_c} C" if state.temperature_c is not None else ""
-    why = f" ({', '.join(state.throttle_reasons)})" if state.throttle_reasons else ""
-    return Reading(f"{shown}{heat}{why}", "held down" if set(state.throttle_reasons) - set(HARMLESS) else "")
-
-
-def _ecc(_facts: Facts, card: GpuCard) -> Reading | None:
-    if card.ecc_errors is None:
-        return None
-    shown = f"{counted(card.ecc_errors, 'uncorrected error')} since the driver was loaded"
-    return Reading(shown, "uncorrected" if card.ecc_errors else "")
 
 
 def _device_links(_facts: Facts, host: Host) -> Reading | None:
@@ -325,75 +262,10 @@ def _cores(_facts: Facts, host: Host) -> Reading:
 
 
 def _steal_time(_facts: Facts, host: Host) -> Reading | None:
-    return _share(host.cores.stolen, STOLEN_LIMIT)
-
-
-def _other_load(_facts: Facts, host: Host) -> Reading | None:
-    return _share(host.cores.busy, BUSY_LIMIT)
-
-
-def _governor(_facts: Facts, host: Host) -> Reading:
-    found = host.cores.governors
-    if not found:
-        return Reading("not shown, as in most virtual machines", "unknown", is_certain=False)
-    return Reading(", ".join(found), "" if set(found) <= STEADY else "rising")
-
-
-def _turbo(_facts: Facts, host: Host) -> Reading | None:
-    if host.cores.turbo is None:
-        return None
-    shown = "on: clocks follow load and heat" if host.cores.turbo else "off"
-    return Reading(f"{shown}; the benchmark alternates, so both releases see the same")
-
-
-def _smt(_facts: Facts, host: Host) -> Reading | None:
-    threads = host.cores.threads_per_core
-    if threads is None:
-        return None
-    if threads == 1:
-        return Reading("one thread per core")
-    return Reading(f"{threads} threads per core; benchmarks take one thread of each core first")
-
-
-def _core_dumps(_facts: Facts, host: Host) -> Reading | None:
-    pattern, limit = host.forensics.core_pattern, host.limits.core_bytes
-    if not pattern:
-        return None
-    if not pattern.startswith("|"):
-        ulimit = "unlimited" if limit is None else f"{limit}"
-        return Reading(f"to files ({pattern}), ulimit -c {ulimit}; workers write none")
-    # A limit of 0 holds for files only: the kernel ignores it for pipes (fs/coredump.c; core(5)).
-    program = pattern[1:].split(maxsplit=1)[0].rpartition("/")[2] if pattern[1:].split() else pattern
-    return Reading(f"piped to {program}, which no limit of a worker prevents", "piped")
-
-
-def _ptrace(_facts: Facts, host: Host) -> Reading:
-    scope, may = host.forensics.ptrace_scope, host.forensics.may_ptrace
-    filtered = host.forensics.seccomp == FILTER
-    shown = "no yama" if scope is None else f"yama scope {scope}"
-    shown += {None: "", True: ", CAP_SYS_PTRACE", False: ", no CAP_SYS_PTRACE"}[may]
-    shown += ", seccomp filter" * filtered
-    # Workers allow it themselves (PR_SET_PTRACER) where yama's scope is 1; from 2 on only the capability counts.
-    if scope == 3 or (scope == 2 and not may):
-        return Reading(shown, "forbidden")
-    return Reading(shown, "filtered" if host.container.kind and filtered and not may else "", is_certain=False)
-
-
-def _debuggers(_facts: Facts, host: Host) -> Reading:
-    found = host.forensics.debuggers
-    return Reading(", ".join(found)) if found else Reading("none of pystack, py-spy, eu-stack, gdb", "none")
-
-
-def _container(_facts: Facts, host: Host) -> Reading:
-    version = host.container.cgroup_version
-    groups = f"cgroup v{version}" if version else "no control groups seen"
-    return Reading(f"{host.container.kind or 'none seen'}, {groups}")
-
-
-def _share(share: float | None, limit: float) -> Reading | None:
+    share = host.cores.stolen
     if share is None:
         return None
-    return Reading(f"{100 * share:.0f} % of the cores' time, in 0.2 s", "much" if share > limit else "")
+    return Reading(f"{100 * share:.0f} % of the cores' time, in 0.2 s", "much" if share > STOLEN_LIMIT else "")
 
 
 def _sentence(text: str) -> str:
@@ -410,224 +282,292 @@ class Problem(NamedTuple):
     do_this: str
 
 
-Readings = Mapping[str, Callable[[Facts, Any], Reading | None]]
+class Check(NamedTuple):
+    """One row of the table.
+
+    Attributes:
+        area: under which heading it is shown; of ``ENVIRONMENTS`` each environment is asked, else the machine.
+        read: answers it; nothing where its question does not come up.
+        source: what it reads; ``limit``: what must hold. As the guide has them.
+        problems: what can be wrong, by the name that the reading gives it.
+        noted: whether a run's notes tell it.
+    """
+
+    name: str
+    area: str
+    read: Callable[[Facts, Any], Reading | None]
+    source: str
+    limit: str
+    problems: Mapping[str, Problem] = {}
+    noted: bool = False
+
+
 NO_KERNEL = 'On {cards} every call would end with "no kernel image is available".'
 CHOOSE_A_GPU = "Choose a GPU with CUDA_VISIBLE_DEVICES that the wheel has kernels for."
 OLD_DRIVER = "torch sees no GPU with an older driver, so a run ends before it begins."
-# The problems of each check, as its reading names them.
-PROBLEMS = {
-    "Python: missing": Problem(
-        "{name} cannot be provisioned here.",
-        "{hint}",
+ENVIRONMENTS, RESOURCES, GPU, TIMING = "environments", "resources", "GPU", "timing"
+# In the order in which they are shown. Each has stopped somebody, or made the answer of a run worth nothing.
+CHECKS = (
+    Check(
+        "Python",
+        ENVIRONMENTS,
+        _python,
+        source="the installed Pythons, the wheels of each release",
+        limit="one that suits all releases; an --env runs and has torch",
+        problems={
+            "missing": Problem(
+                "{name} cannot be provisioned here.",
+                "{hint}",
+            ),
+            "unsuited": Problem(
+                "Only an index with wheels of your own can have one for this Python.",
+                "Name another Python in [tool.compat.environments], or none.",
+            ),
+        },
     ),
-    "Python: unsuited": Problem(
-        "Only an index with wheels of your own can have one for this Python.",
-        "Name another Python in [tool.compat.environments], or none.",
+    Check(
+        "wheel",
+        ENVIRONMENTS,
+        _wheel,
+        source="the environment's own files, else harness/doctor/wheels.py",
+        limit="known",
+        problems={
+            "unknown": Problem(
+                "Whether the driver, the GPU and glibc suit it shows only once it is built.",
+                "Build it and ask again: env RELEASE.",
+            ),
+        },
     ),
-    "wheel: unknown": Problem(
-        "Whether the driver, the GPU and glibc suit it shows only once it is built.",
-        "Build it and ask again: env RELEASE.",
+    Check(
+        "glibc",
+        ENVIRONMENTS,
+        _glibc,
+        source="the C library, the wheel's tag",
+        limit="what the wheel asks for",
+        problems={
+            "too old": Problem(
+                "The installer takes no wheel, or torch cannot be imported.",
+                "Use a newer system or container image: Debian 10, Ubuntu 20.04, RHEL 8 or later have 2.28.",
+            ),
+        },
     ),
-    "glibc: too old": Problem(
-        "The installer takes no wheel, or torch cannot be imported.",
-        "Use a newer system or container image: Debian 10, Ubuntu 20.04, RHEL 8 or later have 2.28.",
+    Check(
+        "CUDA",
+        ENVIRONMENTS,
+        _cuda,
+        source="the wheel",
+        limit="built for CUDA, where the machine has a GPU",
+        problems={
+            "none": Problem(
+                "This machine has a GPU and this build cannot use it, so a run ends before it begins.",
+                f"Name a build with CUDA, {ON_THE_CPU}.",
+            ),
+        },
     ),
-    "CUDA: none": Problem(
-        "This machine has a GPU and this build cannot use it, so a run ends before it begins.",
-        f"Name a build with CUDA, {ON_THE_CPU}.",
+    Check(
+        "GPU driver",
+        ENVIRONMENTS,
+        _driver,
+        source="/proc/driver/nvidia/version, the wheel's CUDA, harness/doctor/cuda_support.py",
+        limit="what that CUDA needs",
+        problems={
+            "too old": Problem(
+                OLD_DRIVER,
+                f"Update the driver to {{least}} or later, name a +cuXYZ build for an older CUDA, {ON_THE_CPU}.",
+            ),
+            "not in the table": Problem(
+                OLD_DRIVER,
+                "Compare them with the table of NVIDIA's CUDA release notes.",
+            ),
+        },
     ),
-    "GPU driver: too old": Problem(
-        OLD_DRIVER,
-        f"Update the driver to {{least}} or later, name a +cuXYZ build for an older CUDA, {ON_THE_CPU}.",
+    Check(
+        "GPU architecture",
+        ENVIRONMENTS,
+        _architecture,
+        source="nvidia-smi, the list of architectures in libtorch_python.so",
+        limit="kernels for a GPU that is here",
+        problems={
+            "no GPU": Problem(
+                NO_KERNEL,
+                f"Name a release or a +cuXYZ build with that architecture, {ON_THE_CPU}.",
+            ),
+            "not every GPU": Problem(
+                NO_KERNEL,
+                CHOOSE_A_GPU,
+            ),
+        },
     ),
-    "GPU driver: not in the table": Problem(
-        OLD_DRIVER,
-        "Compare them with the table of NVIDIA's CUDA release notes.",
+    Check(
+        "index",
+        ENVIRONMENTS,
+        _index,
+        source="uv or pip, 3 s at most",
+        limit="the release is there, or the cache has all of it",
+        problems={
+            "cache only": Problem(
+                "uv asks the index even for what its cache has, so a build fails until it answers.",
+                "Set UV_OFFLINE=1, and build from the cache.",
+            ),
+            "away": Problem(
+                "{name} is not built yet, and cannot be as long as this is so.",
+                "{hint}",
+            ),
+            "no installer": Problem(
+                "No environment can be built here.",
+                "Run pip install uv, or give ready-made interpreters with --env NAME=PYTHON.",
+            ),
+        },
     ),
-    "GPU architecture: no GPU": Problem(
-        NO_KERNEL,
-        f"Name a release or a +cuXYZ build with that architecture, {ON_THE_CPU}.",
+    Check(
+        "disk",
+        RESOURCES,
+        _disk,
+        source="the folder of the environments",
+        limit="5.3 GB for each that is to be built, and writable",
+        problems={
+            "read-only": Problem(
+                "The folder of the environments may not be written.",
+                "Free some space, or set TORCHSCRIPT_GATE_ENVS to a folder on a larger disk.",
+            ),
+            "full": Problem(
+                "The folder of the environments is full before all of them are built.",
+                "Free some space, or set TORCHSCRIPT_GATE_ENVS to a folder on a larger disk.",
+            ),
+        },
     ),
-    "GPU architecture: not every GPU": Problem(
-        NO_KERNEL,
-        CHOOSE_A_GPU,
+    Check(
+        "memory",
+        RESOURCES,
+        _memory,
+        source="/proc/meminfo, control groups of both versions",
+        limit="0.5 GB for each job and three more",
+        problems={
+            "little": Problem(
+                "{jobs} probes at once need about {needed} GB before any model: the kernel may end workers.",
+                "Lower --jobs, stop other programs, or raise the container's limit.",
+            ),
+        },
+        noted=True,
     ),
-    "index: cache only": Problem(
-        "uv asks the index even for what its cache has, so a build fails until it answers.",
-        "Set UV_OFFLINE=1, and build from the cache.",
+    Check(
+        "C++ compiler",
+        RESOURCES,
+        _compiler,
+        source="g++",
+        limit="one for C++20, where --runtime libtorch asks for it",
+        problems={
+            "none": Problem(
+                "Models are brought up by Python threads, which the GIL lets load only one after the other.",
+                "{cure}",
+            ),
+            "wanted": Problem(
+                'The C++ worker was asked for (runtime = "libtorch" or "both"), so a run ends before it begins.',
+                "{cure}",
+            ),
+        },
     ),
-    "index: away": Problem(
-        "{name} is not built yet, and cannot be as long as this is so.",
-        "{hint}",
+    Check(
+        "limits",
+        RESOURCES,
+        _limits,
+        source="/proc/self/limits, pids.max of the control group",
+        limit="64 threads for each job and three more, 1024 open files",
+        problems={
+            "low": Problem(
+                "Threads or files cannot be made in the midst of a run, which looks like a fault of the release.",
+                "Lower --jobs, or raise ulimit -u, ulimit -n and the container's --pids-limit.",
+            ),
+        },
+        noted=True,
     ),
-    "disk: read-only": Problem(
-        "The folder of the environments may not be written.",
-        "Free some space, or set TORCHSCRIPT_GATE_ENVS to a folder on a larger disk.",
+    Check(
+        "GPU",
+        GPU,
+        _gpu,
+        source="device files",
+        limit="one, where --device cuda asks for it",
+        problems={
+            "none": Problem(
+                "A run ends before it begins.",
+                "Run with --device cpu, or give the container its GPU (docker run --gpus all).",
+            ),
+        },
     ),
-    "disk: full": Problem(
-        "The folder of the environments is full before all of them are built.",
-        "Free some space, or set TORCHSCRIPT_GATE_ENVS to a folder on a larger disk.",
+    Check(
+        "nvidia-smi",
+        GPU,
+        _nvidia_smi,
+        source="nvidia-smi, 5 s at most",
+        limit="NVML begins, no GPU is lost or has to be reset, and not all are prohibited",
+        problems={
+            "trouble": Problem(
+                "{so_what}",
+                "{do_this}",
+            ),
+            "prohibited": Problem(
+                "No program may compute on this GPU.",
+                "Run nvidia-smi --compute-mode=DEFAULT on the host.",
+            ),
+        },
     ),
-    "uv's cache: copies": Problem(
-        "Every environment is copied out of the cache: 5 GB more on disk each, and minutes instead of seconds.",
-        "Set UV_CACHE_DIR or TORCHSCRIPT_GATE_ENVS so that both are on one filesystem.",
+    Check(
+        "device links",
+        GPU,
+        _device_links,
+        source="/dev/char, the control group",
+        limit="there, where systemd makes the group",
+        problems={
+            "missing": Problem(
+                'A container may lose its GPU in the midst of a run ("Failed to initialize NVML: Unknown Error") '
+                "when systemd reloads.",
+                LINK_THEM,
+            ),
+        },
     ),
-    "memory: little": Problem(
-        "{jobs} probes at once need about {needed} GB before any model: the kernel may end workers.",
-        "Lower --jobs, stop other programs, or raise the container's limit.",
+    Check(
+        "profilers",
+        GPU,
+        _profilers,
+        source="the names of running programs: DCGM, Nsight, nvprof",
+        limit="none",
+        problems={
+            "running": Problem(
+                "Monitoring of counters slows kernels a little and now and then, and a second profiler gets none.",
+                "Run dcgmi profile --pause before the run and --resume after it; end other profilers.",
+            ),
+        },
+        noted=True,
     ),
-    "shared memory: none": Problem(
-        "Models and libraries that pass tensors between processes fail.",
-        "Mount a tmpfs there, or start the container with --shm-size=1g.",
+    Check(
+        "cores",
+        TIMING,
+        _cores,
+        source="allowed cores, the CPU quota of the control group",
+        limit="a quota of all that are allowed",
+        problems={
+            "quota": Problem(
+                "The kernel stops all threads together once the quota is used up, which looks like slowness or a hang.",
+                "Raise the quota, give whole cores (docker run --cpuset-cpus), or run with --jobs {jobs}.",
+            ),
+        },
+        noted=True,
     ),
-    "shared memory: little": Problem(
-        "Models and libraries that pass tensors between processes die there with a bus error.",
-        "Start the container with --shm-size=1g or --ipc=host.",
+    Check(
+        "steal time",
+        TIMING,
+        _steal_time,
+        source="/proc/stat, twice within 0.2 s",
+        limit="5 % of the cores' time",
+        problems={
+            "much": Problem(
+                "The hypervisor gives these cores to others: intervals get wide and latency stays undecided.",
+                "Use a machine with cores of its own, or --latency thorough.",
+            ),
+        },
+        noted=True,
     ),
-    "installer: slow": Problem(
-        "pip takes minutes for an environment where uv takes 20 s, and links nothing from its cache.",
-        "Run pip install uv.",
-    ),
-    "installer: none": Problem(
-        "No environment can be built here.",
-        "Run pip install uv, or give ready-made interpreters with --env NAME=PYTHON.",
-    ),
-    "C++ compiler: none": Problem(
-        "Models are brought up by Python threads, which the GIL lets load only one after the other.",
-        "{cure}",
-    ),
-    "C++ compiler: wanted": Problem(
-        'The C++ worker was asked for (runtime = "libtorch" or "both"), so a run ends before it begins.',
-        "{cure}",
-    ),
-    "limits: low": Problem(
-        "Threads or files cannot be made in the midst of a run, which looks like a fault of the release.",
-        "Lower --jobs, or raise ulimit -u, ulimit -n and the container's --pids-limit.",
-    ),
-    "GPU: none": Problem(
-        "A run ends before it begins.",
-        "Run with --device cpu, or give the container its GPU (docker run --gpus all).",
-    ),
-    "nvidia-smi: trouble": Problem(
-        "{so_what}",
-        "{do_this}",
-    ),
-    "compute mode: prohibited": Problem(
-        "No program may compute on this GPU.",
-        "Run nvidia-smi --compute-mode=DEFAULT on the host.",
-    ),
-    "compute mode: exclusive": Problem(
-        "One process at a time: the benchmark keeps two alive, and the second is refused.",
-        "Run nvidia-smi --compute-mode=DEFAULT on the host for the time of the run.",
-    ),
-    "tenants: others": Problem(
-        "They take turns with the benchmark on the same units, so times are noisy, and memory may run out.",
-        "Choose another GPU with CUDA_VISIBLE_DEVICES, or wait for them.",
-    ),
-    "clocks: held down": Problem(
-        "The clock is held down before the run has begun, and moves while it is timed.",
-        "See to cooling and power, then lock it with nvidia-smi --lock-gpu-clocks.",
-    ),
-    "ECC: uncorrected": Problem(
-        "Memory of this GPU has lost values: the driver ends what reads them, and a reset has to replace those rows.",
-        "Reset it (nvidia-smi --gpu-reset), or choose another GPU with CUDA_VISIBLE_DEVICES.",
-    ),
-    "device links: missing": Problem(
-        'A container may lose its GPU in the midst of a run ("Failed to initialize NVML: Unknown Error") '
-        "when systemd reloads.",
-        LINK_THEM,
-    ),
-    "profilers: running": Problem(
-        "Monitoring of counters slows kernels a little and now and then, and a second profiler gets none.",
-        "Run dcgmi profile --pause before the run and --resume after it; end other profilers.",
-    ),
-    "cores: quota": Problem(
-        "The kernel stops all threads together once the quota is used up, which looks like slowness or a hang.",
-        "Raise the quota, give whole cores (docker run --cpuset-cpus), or run with --jobs {jobs}.",
-    ),
-    "steal time: much": Problem(
-        "The hypervisor gives these cores to others: intervals get wide and latency stays undecided.",
-        "Use a machine with cores of its own, or --latency thorough.",
-    ),
-    "other load: much": Problem(
-        "Other programs run on these cores: times are noisy, and a deadline may end what only waited.",
-        "Wait for them, or leave latency out with --latency off.",
-    ),
-    "CPU governor: unknown": Problem(
-        "Changes of the clock cannot be seen from here; the benchmark alternates, so both releases get them.",
-        "Nothing; on a machine of your own, load its cpufreq driver.",
-    ),
-    "CPU governor: rising": Problem(
-        "The clock rises only while a block runs, so short blocks are timed at a clock of their own.",
-        "Run cpupower frequency-set -g performance on the host for the time of the run.",
-    ),
-    "core dumps: piped": Problem(
-        "A crashed worker lives on until its gigabytes are piped away: a crash may look like a hang.",
-        "On the host, for the time of the run: sysctl -w kernel.core_pattern=core.",
-    ),
-    "ptrace: forbidden": Problem(
-        "No debugger may look into a hung worker: its own stacks are all that a report will have.",
-        "On the host: sysctl -w kernel.yama.ptrace_scope=1.",
-    ),
-    "ptrace: filtered": Problem(
-        "The container's filter may forbid it (Docker's before Linux 4.8): hangs then lack a debugger.",
-        "Start the container with --cap-add SYS_PTRACE where hangs lack C++ names.",
-    ),
-    "debuggers: none": Problem(
-        "A hang is shown by the process's own stacks only, with few names inside C++.",
-        "Run pip install pystack py-spy, or apt-get install elfutils.",
-    ),
-}
-# Each check by the reading that answers it, in the order in which they are shown.
-ENVIRONMENT: Readings = {
-    "Python": _python,
-    "wheel": _wheel,
-    "glibc": _glibc,
-    "CUDA": _cuda,
-    "GPU driver": _driver,
-    "GPU architecture": _architecture,
-    "index": _index,
-}
-RESOURCES: Readings = {
-    "disk": _disk,
-    "uv's cache": _cache,
-    "memory": _memory,
-    "shared memory": _shared_memory,
-    "installer": _installer,
-    "C++ compiler": _compiler,
-    "limits": _limits,
-}
-GPU: Readings = {
-    "GPU": _gpu,
-    "nvidia-smi": _nvidia_smi,
-}
-CARD: Readings = {
-    "compute mode": _compute_mode,
-    "tenants": _tenants,
-    "clocks": _clocks,
-    "ECC": _ecc,
-}
-GPU_AND_OTHERS: Readings = {
-    "device links": _device_links,
-    "profilers": _profilers,
-}
-TIMING: Readings = {
-    "cores": _cores,
-    "steal time": _steal_time,
-    "other load": _other_load,
-    "CPU governor": _governor,
-    "turbo": _turbo,
-    "SMT": _smt,
-}
-EVIDENCE: Readings = {
-    "core dumps": _core_dumps,
-    "ptrace": _ptrace,
-    "debuggers": _debuggers,
-    "container": _container,
-}
-# What a run's notes tell, in their order: what can be read without waiting, but not what lacks for stacks: a report
-# without them says so itself.
-NOTED = ("memory", "shared memory", "limits", "cores", "steal time", "other load", "CPU governor", "core dumps")
+)
 
 
 def examined(
@@ -641,16 +581,11 @@ def examined(
     facts = Facts(
         host=host, device=device, jobs=jobs, candidates=tuple(candidates), disk=disk, tools=tools, runtime=runtime
     )
-    cards = host.gpus.cards if host.gpus.nodes and not host.gpus.trouble else ()
-    return (
-        *(check for one in candidates for check in _answers("environments", ENVIRONMENT, facts, one, one.name)),
-        *_answers("resources", RESOURCES, facts, host),
-        *_answers("GPU", GPU, facts, host),
-        *(check for card in cards for check in _answers("GPU", CARD, facts, card, card.machine_state.name)),
-        *_answers("GPU", GPU_AND_OTHERS, facts, host),
-        *_answers("timing", TIMING, facts, host),
-        *_answers("evidence", EVIDENCE, facts, host),
-    )
+    of_environments = [check for check in CHECKS if check.area == ENVIRONMENTS]
+    of_machine = [check for check in CHECKS if check.area != ENVIRONMENTS]
+    answers = [_answer(check, facts, one, one.name) for one in candidates for check in of_environments]
+    answers += [_answer(check, facts, host) for check in of_machine]
+    return tuple(answer for answer in answers if answer is not None)
 
 
 def exit_code(checkup: Checkup) -> ExitCode:
@@ -658,34 +593,35 @@ def exit_code(checkup: Checkup) -> ExitCode:
     return ExitCode.ENVIRONMENT if checkup.blocked else ExitCode.COMPATIBLE
 
 
-def run_notes(host: Host, *, jobs: int, device: str, times: bool) -> tuple[str, ...]:
+def run_notes(host: Host, *, jobs: int, device: str) -> tuple[str, ...]:
     """Return what is wrong with this machine for the notes of a run: of what can be read without waiting.
 
     Args:
         jobs, device: as in ``Settings``.
-        times: whether the run measures latency.
     """
-    seen = host if times else replace(host, cores=replace(host.cores, governors=()))
-    facts = Facts(host=seen, device=device, jobs=jobs)
-    readers = {**RESOURCES, **TIMING, **EVIDENCE, **GPU_AND_OTHERS}
-    noted = {name: readers[name] for name in (*NOTED, *(["profilers"] if facts.uses_gpu else []))}
-    wrong = (one for one in _answers("", noted, facts, seen) if one.status in (CheckStatus.WARN, CheckStatus.FAIL))
-    return tuple(f"{one.name}: {one.read}. {one.so_what} {one.do_this}" for one in wrong)
+    facts = Facts(host=host, device=device, jobs=jobs)
+    noted = [check for check in CHECKS if check.noted and (check.area != GPU or facts.uses_gpu)]
+    answers = [_answer(check, facts, host) for check in noted]
+    return tuple(
+        f"{one.name}: {one.read}. {one.so_what} {one.do_this}"
+        for one in answers
+        if one is not None and one.status in (CheckStatus.WARN, CheckStatus.FAIL)
+    )
 
 
-def _answers(area: str, checks: Readings, facts: Facts, subject: object, about: str = "") -> Iterator[MachineCheck]:
-    for name, read in checks.items():
-        found = read(facts, subject)
-        if found is None:
-            continue
-        answer = MachineCheck(name=name, area=area, read=found.shown, about=about)
-        if found.problem:
-            problem = PROBLEMS[f"{name}: {found.problem}"]
-            answer = replace(
-                answer,
-                status=found.status,
-                so_what=problem.so_what.format_map(found.words),
-                do_this=problem.do_this.format_map(found.words),
-                blocks=found.blocks,
-            )
-        yield answer
+def _answer(check: Check, facts: Facts, subject: object, about: str = "") -> MachineCheck | None:
+    """Return the answer of one check about an environment or the machine; None where its question does not come up."""
+    found = check.read(facts, subject)
+    if found is None:
+        return None
+    answer = MachineCheck(name=check.name, area=check.area, read=found.shown, about=about)
+    if not found.problem:
+        return answer
+    problem = check.problems[found.problem]
+    return replace(
+        answer,
+        status=found.status,
+        so_what=problem.so_what.format_map(found.words),
+        do_this=problem.do_this.format_map(found.words),
+        blocks=found.blocks,
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness.doctor.checks import GB, TENANT_MIB
+from harness.doctor.checks import GB
 from harness.doctor.cuda_support import gpu_trouble
 from harness.domain.machine import (
     ENDS,
@@ -19,6 +19,8 @@ from harness.domain.text import counted
 from harness.domain.verdict import CellVerdict
 from harness.latency.machine import HARMLESS, OTHERS_LIMIT, STOLEN_LIMIT
 
+# A process that is listed takes memory; what the driver itself holds is below that.
+TENANT_MIB = 1024
 # Ticks of 10 ms: below a second of cores' time a share is a guess.
 LEAST_S = 1.0
 STOPPED_SHARE, STOPPED_S = 0.01, 0.1

@@ -1,51 +1,28 @@
-"""Reads this machine and its container: disk, memory, limits, crash dumps, and the counters before and after a run."""
+"""Reads this machine and its container: disk, memory, limits, and the counters before and after a run."""
 
 import os
 import re
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.domain.machine import Container, CounterReading, Disk, Forensics, Gpus, Limits, Memory
-from harness.hang import debuggers
+from harness.domain.machine import Container, CounterReading, Disk, Gpus, Limits, Memory
 from harness.system import control_groups, memory
 from harness.system.cores import governors
 from harness.system.files import text_of
 from harness.system.load import CoreTime, core_times_in, quota
 
 
-def look_at_disk(folder: Path, cache: Path | None) -> Disk:
-    """Return what is known of the disk below ``folder``, which need not be there yet.
-
-    Args:
-        cache: of uv; None where it does not build.
-    """
+def look_at_disk(folder: Path) -> Disk:
+    """Return what is known of the disk below ``folder``, which need not be there yet."""
     there = _nearest(folder)
     try:
         free = shutil.disk_usage(there).free
     except OSError:
         free = None
-    return Disk(
-        folder=str(there),
-        writable=os.access(there, os.W_OK),
-        free=free,
-        cache=str(cache) if cache is not None else "",
-        same_filesystem=_device(there) == _device(_nearest(cache)) if cache is not None else None,
-    )
-
-
-def uv_cache(environ: Mapping[str, str]) -> Path:
-    """Return where uv keeps its cache, from ``environ``: UV_CACHE_DIR, else the user's cache folder.
-
-    https://docs.astral.sh/uv/concepts/cache/#cache-directory
-    """
-    named = environ.get("UV_CACHE_DIR")
-    if named:
-        return Path(named).expanduser()
-    home = Path(environ.get("HOME") or "~").expanduser()
-    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "uv"
+    return Disk(folder=str(there), writable=os.access(there, os.W_OK), free=free)
 
 
 def _nearest(folder: Path) -> Path:
@@ -53,17 +30,9 @@ def _nearest(folder: Path) -> Path:
     return next((path for path in (folder, *folder.parents) if path.exists()), Path("/"))
 
 
-def _device(path: Path) -> int | None:
-    try:
-        return path.stat().st_dev
-    except OSError:
-        return None
-
-
 PROC: Final = Path("/proc")
 SYS: Final = Path("/sys")
 ROOT: Final = Path("/")
-CAP_SYS_PTRACE: Final = 19  # linux/capability.h
 
 _KINDS: Final = (
     (r"kubepods|kubelet", "kubernetes"),
@@ -73,13 +42,11 @@ _KINDS: Final = (
 )
 
 
-def look_at_memory(proc: Path = PROC, sys: Path = SYS, shared: Path = Path("/dev/shm")) -> Memory:  # noqa: S108
+def look_at_memory(proc: Path = PROC, sys: Path = SYS) -> Memory:
     """Return the memory that this process and those that it starts may use."""
-    room = _statvfs(shared)
     return Memory(
         usable=memory.usable_bytes(proc / "meminfo", *_groups(proc, sys)),
         available=memory.bytes_in(text_of(proc / "meminfo"), "MemAvailable"),
-        shared=room.f_blocks * room.f_frsize if room is not None else None,
     )
 
 
@@ -96,27 +63,10 @@ def look_at_limits(proc: Path = PROC, sys: Path = SYS) -> Limits:
     return Limits(
         tasks=min(tasks, default=None),
         open_files=_number(own.get("Max open files", "")),
-        core_bytes=_number(own.get("Max core file size", "")),
     )
 
 
-def look_at_forensics(proc: Path = PROC) -> Forensics:
-    """Return what a crash or a hang would leave here."""
-    status = text_of(proc / "self" / "status")
-    scope = text_of(proc / "sys" / "kernel" / "yama" / "ptrace_scope").strip()
-    seccomp = re.search(r"^Seccomp:\s*(\d+)", status, re.MULTILINE)
-    effective = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
-    known = (debuggers.PYSTACK, debuggers.PY_SPY, debuggers.EU_STACK, debuggers.GDB)
-    return Forensics(
-        core_pattern=text_of(proc / "sys" / "kernel" / "core_pattern").strip(),
-        ptrace_scope=int(scope) if scope.isdigit() else None,
-        seccomp=int(seccomp[1]) if seccomp else None,
-        may_ptrace=bool(int(effective[1], 16) >> CAP_SYS_PTRACE & 1) if effective else None,
-        debuggers=tuple(item.name for item in known if debuggers.find(item.name)),
-    )
-
-
-def look_at_container(proc: Path = PROC, sys: Path = SYS, root: Path = ROOT) -> Container:
+def look_at_container(proc: Path = PROC, root: Path = ROOT) -> Container:
     """Return the container around this process, from the files that the usual engines leave."""
     memberships = text_of(proc / "self" / "cgroup")
     signs = memberships + text_of(proc / "1" / "cgroup") + _overlay(text_of(proc / "self" / "mountinfo"))
@@ -127,9 +77,7 @@ def look_at_container(proc: Path = PROC, sys: Path = SYS, root: Path = ROOT) -> 
         kind = "podman"
     elif not kind and (root / ".dockerenv").exists():
         kind = "docker"
-    groups = sys / "fs" / "cgroup"
-    version = 2 if (groups / "cgroup.controllers").exists() else 1 if memberships else None
-    return Container(kind=kind, cgroup_version=version, group=_longest_group(memberships))
+    return Container(kind=kind, group=_longest_group(memberships))
 
 
 def _number(text: str) -> int | None:
@@ -233,13 +181,9 @@ def _hot(cpus: Path, cores: Collection[int]) -> int | None:
     return sum(counts) if counts else None
 
 
-def _statvfs(folder: Path) -> os.statvfs_result | None:
+def _free(folder: Path) -> int | None:
     try:
-        return os.statvfs(folder)
+        room = os.statvfs(folder)
     except OSError:
         return None
-
-
-def _free(folder: Path) -> int | None:
-    room = _statvfs(folder)
-    return room.f_bavail * room.f_frsize if room is not None else None
+    return room.f_bavail * room.f_frsize

@@ -44,7 +44,7 @@ def examine(specs: Sequence[EnvSpec], settings: Settings, builder: EnvironmentBu
     checks = examined(
         found.result(),
         _host(cores, gpus.result()),
-        host.look_at_disk(builder.root, host.uv_cache(os.environ) if uv is not None else None),
+        host.look_at_disk(builder.root),
         tools.result(),
         device=_checked(settings.device, settings),
         jobs=settings.jobs,
@@ -58,9 +58,7 @@ def machine_notes(plan: Plan) -> tuple[str, ...]:
     """Return what is wrong with this machine, for the notes of a run; a few files are read, nothing is waited for."""
     host = _host(look_at_cores(look_s=0), gpu.without_asking())
     settings = plan.settings
-    return run_notes(
-        host, jobs=settings.jobs, device=_checked(plan.device, settings), times=settings.latency.budget != "off"
-    )
+    return run_notes(host, jobs=settings.jobs, device=_checked(plan.device, settings))
 
 
 def _checked(device: str, settings: Settings) -> str:
@@ -108,7 +106,6 @@ def _host(cores: Cores, gpus: Gpus) -> Host:
         cores=cores,
         memory=host.look_at_memory(),
         limits=host.look_at_limits(),
-        forensics=host.look_at_forensics(),
         container=host.look_at_container(),
         gpus=gpus,
         glibc=platform.libc_ver()[1],

@@ -53,29 +53,21 @@ class Cores:
     Attributes:
         visible: how many the machine has; ``allowed``: how many this process may use.
         quota: cores' worth of time that the container may use; None: no quota.
-        stolen, busy: shares of the allowed cores' time just now, 0 to 1; None where nobody looked.
-        governors: the frequency governors of the allowed cores, each once.
-        turbo: whether clocks may go above the nominal one.
-        threads_per_core: 2 with SMT.
+        stolen: share of the allowed cores' time that the hypervisor took just now, 0 to 1; None where nobody looked.
     """
 
     visible: int
     allowed: int
     quota: float | None = None
     stolen: float | None = None
-    busy: float | None = None
-    governors: tuple[str, ...] = ()
-    turbo: bool | None = None
-    threads_per_core: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """Memory in bytes: ``usable`` is the smaller of the machine's and the container's, ``shared`` that of /dev/shm."""
+    """Memory in bytes: ``usable`` is the smaller of the machine's and the container's."""
 
     usable: int | None = None
     available: int | None = None
-    shared: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,15 +78,11 @@ class Disk:
         folder: where environments go, or the nearest folder above that is there.
         writable: whether this user may write there.
         free: bytes that this user may still write; None where nobody can tell.
-        cache: the cache of uv; empty where uv does not build.
-        same_filesystem: whether it can be linked from there.
     """
 
     folder: str
     writable: bool = True
     free: int | None = None
-    cache: str = ""
-    same_filesystem: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,31 +92,10 @@ class Limits:
     Attributes:
         tasks: processes and threads together: the smaller of the user's and the control group's.
         open_files: of one process.
-        core_bytes: of a crash dump that goes to a file.
     """
 
     tasks: int | None = None
     open_files: int | None = None
-    core_bytes: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Forensics:
-    """What a crashed or hung process leaves, and who may look into it.
-
-    Attributes:
-        core_pattern: as in ``/proc/sys/kernel/core_pattern``.
-        ptrace_scope: of yama; None where the kernel has no yama.
-        seccomp: 0 none, 1 strict, 2 a filter.
-        may_ptrace: whether this process has CAP_SYS_PTRACE.
-        debuggers: the known ones that are installed.
-    """
-
-    core_pattern: str = ""
-    ptrace_scope: int | None = None
-    seccomp: int | None = None
-    may_ptrace: bool | None = None
-    debuggers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,12 +104,10 @@ class Container:
 
     Attributes:
         kind: ``"docker"``, ``"podman"``, ``"kubernetes"`` or ``"container"``; empty: none was seen.
-        cgroup_version: 1 or 2.
         group: the control group of this process, as far as it can see it.
     """
 
     kind: str = ""
-    cgroup_version: int | None = None
     group: str = ""
 
 
@@ -165,7 +130,6 @@ class GpuCard:
     compute_mode: str = ""
     mig: bool = False
     memory_used_mib: int | None = None
-    memory_mib: int | None = None
     ecc_errors: int | None = None
     trouble: str = ""
 
@@ -267,7 +231,6 @@ class Host:
     cores: Cores
     memory: Memory = field(default_factory=Memory)
     limits: Limits = field(default_factory=Limits)
-    forensics: Forensics = field(default_factory=Forensics)
     container: Container = field(default_factory=Container)
     gpus: Gpus = field(default_factory=Gpus)
     glibc: str = ""

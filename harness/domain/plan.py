@@ -228,12 +228,11 @@ class Cell:
     scenario: str
     device: str
     profile: str
-    inputs: str = "all"
 
     @property
     def id(self) -> str:
-        """``model/direction/scenario/device/profile/inputs``."""
-        return f"{self.model}/{self.direction}/{self.scenario}/{self.device}/{self.profile}/{self.inputs}"
+        """``model/direction/scenario/device/profile``."""
+        return f"{self.model}/{self.direction}/{self.scenario}/{self.device}/{self.profile}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

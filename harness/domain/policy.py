@@ -66,7 +66,7 @@ class PolicyReport:
         settings: what it says.
         steady: ratio from which the steady call fails where the policy names none; ``undecided``: ratio from which the
             upper bound of an undecided one leaves the run undecided.
-        floor_s: a call that is slower by less is no finding, where the policy names none; 0 in older reports.
+        floor_s: a call that is slower by less is no finding, where the policy names none.
         common: ratio from which the slowdown that all models share fails the run.
         demands: what it asks of the whole run.
         notes: what a reader must know of it, e.g. a rule that matches no model.

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from harness.devices import TABLE
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import Trust
-from harness.domain.machine import MachineCheck, MachineDuringRun
+from harness.domain.machine import MachineDuringRun
 from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
 from harness.domain.migration import RunMigration
 from harness.domain.models import ArtifactKind
@@ -98,7 +97,7 @@ class Explained:
     seconds: float = 0.0
 
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,13 +211,13 @@ class RunReport:
         time_shares_s: where the wall time went, by category; sums to ``wall_s``.
         notes: things a reader must know, e.g. that loading was not concurrent (Python holds the GIL).
         program: what every command about this run begins with, as a shell takes it, on the machine that made or shows
-            it; ``folder``: of the run, as a command names it. Both are empty in reports of older harnesses.
+            it; ``folder``: of the run, as a command names it. ``folder`` is empty in a report that lies nowhere.
         rerun: cell id -> command that repeats just that cell.
         numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
             values, of different models, are joined by commas; empty where nobody knows.
         limits: quantity of the benchmark -> ratio new/old from which it is told; ``steady`` -> from which it fails.
         durations_s: cell -> what its probes took, in both releases: a model that shared a process counts for its own
-            phases; nothing in reports of older harnesses.
+            phases.
         causes: what the cells that need a reader have in common, the worst first; each of them belongs to one.
         common: what the release costs all timed models; None where there were too few to tell.
         rollback: whether one can roll back; None where nobody asked.
@@ -226,7 +225,7 @@ class RunReport:
         explained: what searches have found about its red cells.
         timelines: who did what and when, per initialization and server group; one process of each side.
         baseline: what has changed since another run; None where nobody asked.
-        policy: the policy that decided it, and what it made of it; None in reports of older harnesses.
+        policy: the policy that decided it, and what it made of it.
         waivers: what each waiver did, in the order of the file.
         trust: why the golden records that stood in for the old release are trusted, one per model; else empty.
         during_run: what happened to the machine while it ran; None where nobody looked.
@@ -245,10 +244,11 @@ class RunReport:
     environment_differences: Mapping[str, tuple[str, str]]
     judgement: Judgement
     models: tuple[ModelReport, ...]
+    policy: PolicyReport
+    program: str
     scenarios: tuple[ScenarioReport, ...] = ()
     time_shares_s: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    program: str = ""
     folder: str = ""
     rerun: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
@@ -260,7 +260,6 @@ class RunReport:
     timelines: tuple[Timeline, ...] = ()
     baseline: BaselineReport | None = None
     during_run: MachineDuringRun | None = None
-    policy: PolicyReport | None = None
     waivers: tuple[WaiverUse, ...] = ()
     trust: tuple[Trust, ...] = ()
     causes: tuple[Cause, ...] = ()
@@ -287,80 +286,3 @@ class RunOutline:
     undecided: int
     others: int
     change: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecordedPart:
-    """One part of a GPU record: a run of ``compat``, or the rest of one.
-
-    Attributes:
-        arguments: what repeats it, after ``python -m harness``.
-        run: folder of its run, relative to that of the record; empty: it left none.
-        exit_code: of its end; None while it has none.
-        why: why it has none, or what it said as it failed; else empty.
-        wall_s: in all sessions.
-        decision: of its report, as everything below; None: it has none, and only processes are known.
-        models: status -> how many models.
-        cells: scenario -> status -> how many cells.
-        red: model, status and reason of every model that did not pass.
-        planted: how many planted defects and twins came out as they should; ``missed``: names and notes of the others.
-        timed: quantity of the benchmark -> of how many models it was measured.
-        processes: outcome -> how many probes and processes of the benchmark that worked on models.
-        contexts: how many of the device these have made, where that is dear.
-        time_shares_s: see ``RunReport``.
-    """
-
-    name: str
-    arguments: tuple[str, ...]
-    run: str = ""
-    exit_code: int | None = None
-    why: str = ""
-    wall_s: float = 0.0
-    decision: Decision | None = None
-    models: Mapping[str, int] = field(default_factory=dict)
-    cells: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    red: tuple[tuple[str, str, str], ...] = ()
-    planted: int = 0
-    missed: tuple[tuple[str, str], ...] = ()
-    timed: Mapping[str, int] = field(default_factory=dict)
-    processes: Mapping[str, int] = field(default_factory=dict)
-    contexts: int = 0
-    time_shares_s: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GpuRecord:
-    """What one machine made of everything that the gate does on a device.
-
-    Attributes:
-        name: of its files: ``"RECORD-2026-11-23"``.
-        device: torch's name of the device that was asked for.
-        arguments: what every part was given: sides, models, device.
-        minutes: limit of the last session.
-        old, new: None as long as no part has asked them.
-        checks: of the machine, before anything ran.
-    """
-
-    name: str
-    started_at: str
-    device: str
-    arguments: tuple[str, ...]
-    minutes: float = 0.0
-    wall_s: float = 0.0
-    old: SideReport | None = None
-    new: SideReport | None = None
-    checks: tuple[MachineCheck, ...] = ()
-    parts: tuple[RecordedPart, ...] = ()
-
-    @property
-    def gpu(self) -> str:
-        """The GPU that the new side saw; empty on another device, and as long as nobody knows."""
-        found = self.new.fingerprint if self.new is not None else None
-        row = TABLE.get(self.device)  # a device outside of torch never counts
-        return "" if found is None or row is None or not row.gpu else found.gpu or ""
-
-    @property
-    def same_torch(self) -> bool:
-        """Whether both sides are known to be one torch."""
-        found = [side.fingerprint.identity for side in (self.old, self.new) if side is not None and side.fingerprint]
-        return len(found) == 2 and found[0] == found[1]

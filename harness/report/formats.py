@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.domain.migration import Migration
     from harness.domain.prediction import Inspection
     from harness.domain.releases import FirstBad, Matrix
-    from harness.domain.report import GpuRecord, RunOutline, RunReport
+    from harness.domain.report import RunOutline, RunReport
     from harness.domain.timeline import RunTrace
 
 Result = TypeVar("Result")
@@ -142,7 +142,6 @@ RUN: Formats[ShownRun] = Formats(
         "ctrf.json",
     ),
     Format("openmetrics", lambda run, _: _of("ci.openmetrics").render_openmetrics(run.report), "metrics.prom"),
-    Format("badge", lambda run, _: _of("ci.badge").render_badge(run.report), "badge.json"),
     Format("trace", lambda run, _: _of("trace").render_trace(run.trace()), "trace.json"),
     Format("comment", lambda run, shown: _of("ci.comment").render_comment(run.report, directory=shown.directory)),
     Format("csv", lambda run, _: _of("ci.spreadsheet").render_csv(run.report)),
@@ -218,10 +217,6 @@ INSPECTION: Formats["Inspection"] = Formats(
 CHECKUP: Formats["Checkup"] = Formats(
     Format("console", lambda checkup, shown: _of("text.doctor").render_checkup(checkup, colour=shown.colour)),
     Format("json", lambda checkup, _: _of("json.results").dump_checkup(checkup)),
-)
-GPU_RECORD: Formats["GpuRecord"] = Formats(
-    Format("json", lambda record, _: _of("json.results").dump_gpu_record(record)),
-    Format("markdown", lambda record, _: _of("markdown.gpu_record").render_gpu_record(record)),
 )
 REVIEW: Formats["Review"] = Formats(
     Format("console", lambda review, shown: _of("text.golden").render_review(review, every_row=shown.every_row)),

@@ -25,7 +25,6 @@ from harness.run.options import (
 )
 from harness.run.pipeline import run
 from harness.run.plan import ending_at, make_plan
-from harness.store import probe_files
 from harness.store.run_folder import REPORT, RunDir
 from harness.system import clock
 from harness.system.progress import Progress
@@ -116,9 +115,6 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
     finished = Finished(report=report, folder=run_dir.path, project=options.project)
     for note in write_reports(finished, run_dir):
         progress.note(note)
-    found = [finding.evidence for cell in report.judgement.cells for finding in cell.findings]
-    found += [model.evidence for model in report.migration.models] if report.migration is not None else []
-    probe_files.gather(run_dir.probes, {run_dir.path / path for path in found if path})
     return finished
 
 

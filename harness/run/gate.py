@@ -92,7 +92,7 @@ def _refuse_if_another_began(reports: Path, found: Path) -> None:
 
 def _with_reruns(report: RunReport, folder: Path, options: Options) -> RunReport:
     """Return the report with commands that repeat its cells under this policy, and what is to be timed again for it."""
-    regated = report.policy.regated if report.policy is not None else None
+    regated = report.policy.regated
     changed = [change for change in regated.changes if change.now in RED] if regated is not None else []
     policy = f" --policy {shlex.quote(str(Path(options.policy).absolute()))}" if options.policy is not None else ""
     policy += "".join(f" --set {shlex.quote(text.removeprefix('policy.'))}" for text in options.assignments)

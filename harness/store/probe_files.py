@@ -1,13 +1,11 @@
-"""The files of a probe: each by itself while it runs, then all in one zip file; once the run has ended, one for all."""
+"""The files of a probe: each by itself while it runs, then all in one zip file beside what later workers read."""
 
 import contextlib
 import errno
-import functools
 import io
 import os
 import stat
 import zipfile
-from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,8 +16,6 @@ from harness.worker import wire
 RESULT = "result.json"
 REST = "rest"  # names the probe of the requests that this one's process did not live to be asked
 PACKED = "probe.zip"
-GATHERED = "probes.zip"
-COMMENT = b"the probes of a run"
 # What else lies in the folder is read by later workers, or was made by the model; it stays.
 NAMES = (
     *(wire.REQUEST, wire.EVENTS, wire.STDOUT, wire.STDERR, RESULT, REST),
@@ -44,8 +40,6 @@ def compact(folder: Path, *, failed: bool = False) -> None:
     with contextlib.suppress(OSError):
         loose = [path for path in _loose(folder) if _can_move(path)]
         if not (folder / PACKED).exists():
-            if not (folder / wire.REQUEST).exists():  # the run's zip file has it
-                return
             _write(folder, loose)
         for path in loose:
             if not (failed and _says_something(path)):
@@ -53,30 +47,6 @@ def compact(folder: Path, *, failed: bool = False) -> None:
         for emptied in (wire.OUTPUTS, wire.WORK):
             with contextlib.suppress(OSError):  # it never was, or something stays in it
                 (folder / emptied).rmdir()
-
-
-def gather(probes: Path, linked: Collection[Path]) -> None:
-    """Put the zip files of the probes of a run into one, ``probes.zip``, and remove the folders that this empties.
-
-    A kill or a full disk loses nothing, as above.
-
-    Args:
-        probes: the folder of the probes' folders.
-        linked: folders of probes, and files in them, that a report leads to: they are there afterwards.
-    """
-    with contextlib.suppress(OSError, RunDirError):
-        for path in linked:
-            _restore(path, probes)
-        folders = [path for path in sorted(probes.iterdir()) if path not in linked and _can_move(path / PACKED)]
-        if not folders:
-            return
-        _write_gathered(probes, folders)
-        for folder in folders:
-            for path in (*_loose(folder), folder / PACKED):
-                if path not in linked and _can_move(path):
-                    path.unlink()
-            with contextlib.suppress(OSError):  # something stays in it
-                folder.rmdir()
 
 
 def remove_foreign(folder: Path) -> None:
@@ -127,12 +97,8 @@ def read_result(path: Path) -> bytes:
 
 
 def folders(probes: Path) -> list[Path]:
-    """Return the folders of all probes of a run, in order, those too whose files are in the run's zip file alone."""
-    try:
-        gathered = _names(_gathered(probes))
-    except (OSError, RunDirError):
-        gathered = set()
-    return sorted({path for path in probes.glob("*") if path.is_dir()} | {probes / name for name in gathered})
+    """Return the folders of all probes of a run, in order."""
+    return sorted(path for path in probes.glob("*") if path.is_dir())
 
 
 def has_stacks(folder: Path, name: str = wire.STACKS) -> bool:
@@ -153,36 +119,11 @@ def _says_something(path: Path) -> bool:
 
 def _unzipped(folder: Path, name: str) -> bytes:
     path = folder / PACKED
-    # In a folder with a request the probe was made again since the run's zip file was written.
-    alone = path.exists() or (folder / wire.REQUEST).exists()
-    source = path if alone else io.BytesIO(_packed(folder))
-    with _damage_named(path if alone else folder.parent / GATHERED), zipfile.ZipFile(source) as archive:
-        return _member(archive, name)
-
-
-def _packed(folder: Path) -> bytes:
-    """Return the zip file of a probe, as the run's zip file has it."""
-    archive = _gathered(folder.parent)
-    with _damage_named(folder.parent / GATHERED):
-        return _member(archive, f"{folder.name}.zip")
-
-
-def _gathered(probes: Path) -> zipfile.ZipFile:
-    status = (probes / GATHERED).stat()
-    with _damage_named(probes / GATHERED):
-        return _opened(probes / GATHERED, (status.st_ino, status.st_size, status.st_mtime_ns))
-
-
-@functools.lru_cache(maxsize=1)
-def _opened(path: Path, _state: tuple[int, ...]) -> zipfile.ZipFile:
-    archive = zipfile.ZipFile(path)  # its directory is long, and read for every file of every probe
-    if archive.comment != COMMENT:  # torn: what was found is the end of a zip file within
-        raise zipfile.BadZipFile("its end is missing")
-    return archive
-
-
-def _names(archive: zipfile.ZipFile) -> set[str]:
-    return {name.removesuffix(".zip") for name in archive.namelist()}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _member(archive, name)
+    except files.ZIP_DAMAGE as error:
+        raise RunDirError(f"{path} is damaged: {error}", "remove its folder: the probe is then made again") from error
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -192,15 +133,6 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
         return archive.read(name)
     except KeyError:
         raise FileNotFoundError(errno.ENOENT, f"it has no {name}", str(archive.filename)) from None
-
-
-@contextlib.contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except files.ZIP_DAMAGE as error:
-        hint = f"remove {'it' if path.name == GATHERED else 'its folder'}: the probe is then made again"
-        raise RunDirError(f"{path} is damaged: {error}", hint) from error
 
 
 def _loose(folder: Path) -> list[Path]:
@@ -217,47 +149,14 @@ def _can_move(path: Path) -> bool:
 
 
 def _write(folder: Path, loose: list[Path]) -> None:
-    with _new_archive(folder / PACKED) as archive:
-        for path in loose:
-            how = zipfile.ZIP_STORED if path.name == wire.TENSORS_BIN else None  # numbers hardly get smaller
-            archive.write(path, str(path.relative_to(folder)), how)
-
-
-def _write_gathered(probes: Path, moved: list[Path]) -> None:
-    """Write the run's zip file anew, with what it had."""
-    try:
-        before = _gathered(probes)
-        kept = _names(before) - {folder.name for folder in moved}
-    except FileNotFoundError:
-        kept = set()
-    contents: dict[str, Callable[[], bytes]] = {name: functools.partial(_packed, probes / name) for name in kept}
-    contents |= {folder.name: (folder / PACKED).read_bytes for folder in moved}
-    with _new_archive(probes / GATHERED) as archive:
-        archive.comment = COMMENT
-        for name in sorted(contents):
-            archive.writestr(zipfile.ZipInfo(f"{name}.zip"), contents[name]())  # as it is: it is compressed
-
-
-@contextlib.contextmanager
-def _new_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Give a zip file to be filled, which is under its name once it is whole."""
-    part = path.with_name(f".{path.name}.part")
+    """Write the zip file, which is under its name once it is whole."""
+    part = folder / f".{PACKED}.part"
     part.unlink(missing_ok=True)
     try:
         with files.new_zip(part, zipfile.ZIP_DEFLATED) as archive:
-            yield archive
-        part.replace(path)
+            for path in loose:
+                how = zipfile.ZIP_STORED if path.name == wire.TENSORS_BIN else None  # numbers hardly get smaller
+                archive.write(path, str(path.relative_to(folder)), how)
+        part.replace(folder / PACKED)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _restore(path: Path, probes: Path) -> None:
-    """Make a folder or file again that a report leads to, where the run's zip file alone has it."""
-    if path.exists() or probes not in path.parents:
-        return
-    if path.parent == probes:
-        path, content = path / PACKED, _packed(path)
-    else:
-        content = read(path.parent, path.name)
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(content)

@@ -123,11 +123,9 @@ HIDDEN: Final = "CUDA_VISIBLE_DEVICES hides every GPU"
 
 _NODE: Final = re.compile(r"nvidia\d+")
 _CONTROL: Final = ("nvidiactl", "nvidia-uvm")
-_CARD: Final = (
-    "uuid,{capability},compute_mode,mig.mode.current,memory.used,memory.total,ecc.errors.uncorrected.volatile.total"
-)
+_CARD: Final = "uuid,{capability},compute_mode,mig.mode.current,memory.used,ecc.errors.uncorrected.volatile.total"
 _STATE: Final = "name,clocks.sm,clocks.max.sm,{reasons},temperature.gpu"
-_CARD_FIELDS: Final = 7
+_CARD_FIELDS: Final = 6
 # In place of a value of a GPU that nothing can use; what a GPU does not have is "[N/A]" or "[Not Supported]".
 _BROKEN: Final = re.compile(r"\[(GPU is lost|GPU requires \w+)\]")
 # Cut to 15 characters, as the kernel keeps names: DCGM's engine, tools and exporter, Nsight and its old kin.
@@ -218,7 +216,7 @@ def _is_named(card: GpuCard, word: str) -> bool:
 def _card(row: Sequence[str], processes: str) -> GpuCard | None:
     if len(row) <= _CARD_FIELDS:
         return None
-    uuid, capability, mode, mig, used, total, ecc_errors = row[:_CARD_FIELDS]
+    uuid, capability, mode, mig, used, ecc_errors = row[:_CARD_FIELDS]
     machine_state = state_in(", ".join(row[_CARD_FIELDS:]), pids_in(processes, uuid), ())
     if machine_state is None:
         return None
@@ -230,7 +228,6 @@ def _card(row: Sequence[str], processes: str) -> GpuCard | None:
         compute_mode=mode,
         mig=mig == "Enabled",
         memory_used_mib=_number(used),
-        memory_mib=_number(total),
         ecc_errors=_number(ecc_errors),
         trouble=f"{machine_state.name}: {broken[1]}" if broken else "",
     )

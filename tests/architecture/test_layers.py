@@ -63,7 +63,6 @@ PURE_MODULES = (
     "decision.demands",
     "decision.enforce",
     "decision.decide",
-    "decision.gpu_record",
     "decision.inputs",
     "decision.regate",
     "decision.since",

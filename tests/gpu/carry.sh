@@ -7,6 +7,8 @@
 #   tests/gpu/carry.sh unpack FOLDER     there: the wheels in FOLDER/site, for PYTHONPATH; once all parts of the torch
 #                                        have come, in one transfer or in several, FOLDER/torch/bin/python
 #
+# Then, there, in the root of the repository: PYTHONPATH=FOLDER/site python3 -m tests.gpu.record --help
+#
 # CARRY_PYTHON is the Python there (3.12), CARRY_PART_BYTES the size of a part. NumPy is not carried: the Python that
 # runs the gate there has it, as the one that has torch. The second torch takes all else from there, CUDA's libraries too.
 set -euo pipefail

@@ -27,9 +27,9 @@ def concerns(waiver: Waiver, cell: CellVerdict) -> bool:
 
 
 def place_of(cell: CellVerdict) -> tuple[str, str]:
-    """Return device and serving profile, as the id of a cell has them: ``model/direction/scenario/device/...``."""
-    parts = cell.cell.rsplit("/", 3)
-    return (parts[1], parts[2]) if len(parts) == 4 else ("", "")
+    """Return device and serving profile, as the id of a cell has them: ``model/direction/scenario/device/profile``."""
+    parts = cell.cell.rsplit("/", 2)
+    return (parts[1], parts[2]) if len(parts) == 3 else ("", "")
 
 
 def is_for(waiver: Waiver, pair: Pair) -> bool:

@@ -161,7 +161,7 @@ def _expects(waiver: Waiver, cell: CellVerdict) -> bool:
 def _unexpected(cell: CellVerdict, waiver: Waiver) -> CellVerdict:
     message = f"the waiver of {waiver.owner} for {waiver.kind} is needed no more: remove it (waivers prune)"
     found = Finding(kind="waiver_unused", message=message)
-    judged = cell.judged or (Status.FAIL if cell.status is Status.XFAIL else Status.PASS)
+    judged = cell.judged or cell.status
     return replace(cell, status=Status.XPASS, findings=(found, *cell.findings), judged=judged, decides=True)
 
 

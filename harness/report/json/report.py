@@ -52,12 +52,9 @@ def load_report(data: bytes, *, file: str) -> RunReport:
     if not isinstance(plain, dict) or "schema_version" not in plain:
         raise RunDirError(f"{file} is not a report: `$.schema_version` is missing", "name the report.json of a run")
     version = plain["schema_version"]
-    if version in (2, 3) and not isinstance(version, bool):
-        plain = _from_version_3(_from_version_2(plain) if version == 2 else plain)
-        version = SCHEMA_VERSION
     if version != SCHEMA_VERSION or isinstance(version, bool):
         message = (
-            f"{file} has schema version {version!r} at `$.schema_version`; this harness reads 2 to {SCHEMA_VERSION}"
+            f"{file} has schema version {version!r} at `$.schema_version`; this harness reads only {SCHEMA_VERSION}"
         )
         raise RunDirError(message, "read it with the harness that wrote it (`$.harness_version`), or run again")
     try:
@@ -71,19 +68,14 @@ class _Named(msgspec.Struct):
     name: str
 
 
-class _Cell(msgspec.Struct):
-    status: Status
-
-
 class _Row(msgspec.Struct):
     status: Status
-    cells: list[_Cell]
 
 
 class _Judgement(msgspec.Struct):
     decision: Decision
     rows: list[_Row]
-    counts: dict[str, int] = {}
+    counts: dict[str, int]
 
 
 class _Ratio(msgspec.Struct):
@@ -101,6 +93,7 @@ class _Model(msgspec.Struct):
 class _Outlined(msgspec.Struct):
     """The few fields of a report that its outline needs: the rest of a large file is skipped."""
 
+    schema_version: int
     run: str
     started_at: str
     old: _Named
@@ -110,22 +103,19 @@ class _Outlined(msgspec.Struct):
 
 
 def read_outline(data: bytes) -> RunOutline | None:
-    """Return the outline of the report in ``data``, of any version; None where it is no report."""
+    """Return the outline of the report in ``data``, None where it is no report of this version."""
     try:
-        return outline(from_json(data, _Outlined))
+        found = from_json(data, _Outlined)
     except JsonError:
         return None
+    return outline(found) if found.schema_version == SCHEMA_VERSION else None
 
 
 def outline(report: RunReport | _Outlined) -> RunOutline:
     """Return what a trend over runs shows of this one."""
     rows, counts = report.judgement.rows, report.judgement.counts
     red = sum(row.status in (Status.FAIL, Status.XPASS) for row in rows)
-    if counts:
-        undecided = sum(counts.get(word, 0) for word in (Status.INCONCLUSIVE.value, UNDECIDED))
-    else:  # of an older harness
-        green = (row for row in rows if row.status not in (Status.FAIL, Status.XPASS))
-        undecided = sum(any(cell.status is Status.INCONCLUSIVE for cell in row.cells) for row in green)
+    undecided = sum(counts.get(word, 0) for word in (Status.INCONCLUSIVE.value, UNDECIDED))
     timed = [model.latency.steady.ratio for model in report.models if model.latency and model.latency.steady]
     changes = [ratio for ratio in timed if isinstance(ratio, float)]
     return RunOutline(
@@ -139,49 +129,6 @@ def outline(report: RunReport | _Outlined) -> RunOutline:
         others=len(rows) - red - undecided,
         change=statistics.median(changes) if changes else None,
     )
-
-
-# What version 2 called these fields, and one kind of finding.
-_SINCE_3 = {"course": "during_run", "canaries": "planted_defects", "foretold": "predicted"}
-_KINDS_SINCE_3 = {"unstable_baseline": "unstable_old_release"}
-
-
-def _from_version_2(plain: dict[str, Any]) -> dict[str, Any]:
-    """Return a report of version 2 as one of version 3, which renamed fields and changed nothing else.
-
-    What has not the shape of a report is left as it is: the conversion that follows names its place.
-    """
-
-    def renamed(value: Any, *names: str) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {_SINCE_3.get(key, key) if key in names else key: item for key, item in value.items()}
-
-    plain = renamed(plain, "course")
-    plain["judgement"] = renamed(plain.get("judgement"), "canaries")
-    rollback = plain.get("rollback")
-    if isinstance(rollback, dict) and isinstance(rollback.get("models"), list):
-        plain["rollback"] = {**rollback, "models": [renamed(model, "foretold") for model in rollback["models"]]}
-    return dict(_with_kinds(plain))
-
-
-def _from_version_3(plain: dict[str, Any]) -> dict[str, Any]:
-    """Return a report of version 3 as one of version 4, which only counts the tensors that are bit equal."""
-
-    def without_equal(call: Any) -> Any:
-        if not isinstance(call, dict) or not isinstance(call.get("tensors"), list):
-            return call
-        kept = [tensor for tensor in call["tensors"] if not _is_equal(tensor)]
-        return {**call, "tensors": kept, "equal": len(call["tensors"]) - len(kept)}
-
-    return {**_at_calls(plain, without_equal), "schema_version": SCHEMA_VERSION}
-
-
-def _is_equal(tensor: Any) -> bool:
-    return isinstance(tensor, dict) and tensor.get("bit_equal") is True and not any(map(tensor.get, KEPT))
-
-
-KEPT = ("sampled", "moved_rows")  # of a bit equal tensor this is still to be told
 
 
 def _at_calls(plain: dict[str, Any], changed: Callable[[Any], Any]) -> dict[str, Any]:
@@ -210,18 +157,6 @@ def _sparse(value: Any, kind: type[Any]) -> Any:
 def _sparse_call(call: dict[str, Any]) -> dict[str, Any]:
     tensors = [_sparse(tensor, TensorMetrics) for tensor in call["tensors"]]
     return dict(_sparse({**call, "tensors": tensors}, CallComparison))
-
-
-def _with_kinds(value: Any) -> Any:
-    match value:
-        case {"kind": str(kind), **rest} if kind in _KINDS_SINCE_3:
-            return {"kind": _KINDS_SINCE_3[kind], **{key: _with_kinds(item) for key, item in rest.items()}}
-        case dict():
-            return {key: _with_kinds(item) for key, item in value.items()}
-        case list():
-            return [_with_kinds(item) for item in value]
-        case _:
-            return value
 
 
 def report_schema() -> dict[str, Any]:

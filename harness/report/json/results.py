@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness import __version__
-from harness.decision.gpu_record import exit_code as exit_code_of_record
-from harness.decision.gpu_record import reservations
 from harness.doctor.checks import exit_code as exit_code_of_checks
 from harness.domain.fleet import FleetPlan, FleetReport
 from harness.domain.golden import GoldenStatus, Review
@@ -17,7 +15,6 @@ from harness.domain.machine import Checkup
 from harness.domain.migration import Migration
 from harness.domain.prediction import Inspection
 from harness.domain.releases import Matrix
-from harness.domain.report import GpuRecord
 from harness.errors import RunDirError
 from harness.releases.matrix_judging import MatrixVerdict
 from harness.report.json.text import json_text
@@ -44,24 +41,6 @@ def dump_checkup(checkup: Checkup) -> str:
         blocked=list(checkup.blocked),
         checkup=msgspec.to_builtins(checkup),
     )
-
-
-def dump_gpu_record(record: GpuRecord) -> str:
-    """Return a GPU record, what it does not show, and its exit code."""
-    return _dump(
-        exit_code=int(exit_code_of_record(record)),
-        reservations=list(reservations(record)),
-        **msgspec.to_builtins(record),
-    )
-
-
-def load_gpu_record(data: bytes, *, file: str) -> GpuRecord:
-    """Return the GPU record in ``data``; what it does not show is found anew. ``file`` is its name for messages.
-
-    Raises:
-        RunDirError: no JSON, of another version, or not the shape of a record.
-    """
-    return _loaded(data, GpuRecord, file=file, what="GPU record", again="make one with: gpu-record")
 
 
 def dump_review(review: Review) -> str:

@@ -108,5 +108,3 @@ def _times(latency: LatencyMeasurement, limits: Mapping[str, float]) -> Iterator
             ("limit", f"limit {limit_words(limit)}"),
         ),
     )
-    yield Figure(title="Load and first calls", svg=time_charts.start_chart(latency))
-    yield Figure(title="Memory of load and first calls", svg=time_charts.memory_chart(latency))

@@ -1,4 +1,4 @@
-"""Charts over all models: intervals beside the limit, how changes spread, old against new, slow starts, and runs."""
+"""Charts over all models: intervals beside the limit, old against new, and the last runs."""
 
 import math
 import statistics
@@ -7,33 +7,24 @@ from collections.abc import Iterator, Sequence
 
 from harness.domain.measurement import signed_percent
 from harness.domain.outcome import Status
-from harness.domain.report import RunOutline, ScenarioReport
-from harness.domain.text import counted, visible
+from harness.domain.report import RunOutline
+from harness.domain.text import counted
 from harness.report.excess import Steady
 from harness.report.page.figures import Figure
 from harness.report.page.parts import BAD, GOOD, OPEN, QUIET
 from harness.report.page.svg import NARROW, Scale, box, drawing, element, hint, line, lines, short, text, ticks
-from harness.report.words.phrases import percent, scenario_words, seconds, seconds_pair, shorten
+from harness.report.words.phrases import percent, seconds, seconds_pair
 
 WIDE = 900
 KINDS = {BAD: "beyond the limit", OPEN: "undecided", QUIET: "within the limit", GOOD: "clearly faster"}
 """Tone -> what a steady call came to."""
-GROUPS_SHOWN = 24
 _LEFT, _RIGHT = 52, 10
-_BINS = 24
 _LIMITS_SHOWN = 8
 """The axis reaches to so many times the limit, unless one model in ten lies beyond; what does is drawn at its end."""
 
 
-def fleet_figures(
-    timed: Sequence[Steady], scenarios: Sequence[ScenarioReport], slow: Sequence[ScenarioReport]
-) -> Iterator[Figure]:
-    """Yield the charts that there are numbers for.
-
-    Args:
-        timed: every timed model, the slowest first.
-        slow: of the scenarios those that get ready more slowly than their limit.
-    """
+def fleet_figures(timed: Sequence[Steady]) -> Iterator[Figure]:
+    """Yield the charts that there are numbers for; ``timed``: every timed model, the slowest first."""
     if len(timed) > 1:
         spread = Counter(tone_of(item) for item in timed)
         legend = tuple((tone, f"{spread[tone]} {words}") for tone, words in KINDS.items() if spread[tone])
@@ -44,24 +35,11 @@ def fleet_figures(
             legend=(*legend, *limit),
             wide=True,
         )
-        yield Figure(title="How many models change by how much", svg=change_histogram(timed), legend=legend)
         yield Figure(
             title="Time of a call, old against new",
             svg=old_new_chart(timed),
             note="Logarithmic axes. On the line nothing changed; a constant overhead lifts the short calls off it.",
             legend=legend,
-        )
-    with_times = [
-        item for item in scenarios if item.old is not None and item.old.init_s and item.new.init_s is not None
-    ]
-    if with_times:
-        rest = len(with_times) - GROUPS_SHOWN
-        yield Figure(
-            title="Time until a server group is ready",
-            svg=initialization_chart(with_times, slow),
-            note=f"{counted(rest, 'more group')} changed less." if rest > 0 else "",
-            wide=True,
-            legend=(("old", "old"), ("new", "new"), *((("bad", "new, beyond the limit"),) if slow else ())),
         )
 
 
@@ -145,38 +123,6 @@ def _label(timed: Sequence[Steady]) -> str:
     )
 
 
-def change_histogram(timed: Sequence[Steady]) -> str:
-    """Return how many models change by how much; the models of a bar are coloured by their verdicts."""
-    height, base = 190, 150
-    low, high = _axis(timed)
-    across = Scale(low, high, 8, NARROW - 8)
-    bins = [Counter[str]() for _ in range(_BINS)]
-    for item in timed:
-        share = (_log(item.ratio.ratio) - low) / (high - low)
-        bins[min(_BINS - 1, max(0, int(share * _BINS)))][tone_of(item)] += 1
-    tall = Scale(0, max(found.total() for found in bins), 0, base - 26)
-    width = (NARROW - 16) / _BINS
-    parts = [line(8, base, NARROW - 8, base, "axis")]
-    for number, found in enumerate(bins):
-        y = float(base)
-        for tone, words in KINDS.items():
-            if found[tone]:
-                tall_here = tall(found[tone])
-                y -= tall_here
-                said = hint(f"{counted(found[tone], 'model')} {words}")
-                parts.append(
-                    element("path", said, d=box(8 + number * width, y, width - 1, tall_here), class_=f"dot {tone}")
-                )
-        if found:
-            parts.append(text(str(found.total()), 8 + (number + 0.5) * width, y - 4, "middle"))
-    marks = [mark for index, mark in enumerate(_changes(low, high)) if len(_changes(low, high)) < 8 or index % 2 == 0]
-    parts += [text(words, min(across(value), NARROW - 22), base + 14, "middle") for value, words in marks]
-    x = across(math.log(timed[0].limit))
-    parts += [line(across(0), 16, across(0), base, "axis"), line(x, 10, x, base, "limit")]
-    parts.append(text("change of the steady call", NARROW / 2, height - 8, "middle", "soft"))
-    return drawing(f"histogram: {_label(timed)}", NARROW, height, *parts)
-
-
 def old_new_chart(timed: Sequence[Steady]) -> str:
     """Return the time of a call in both releases on logarithmic axes; empty where none was measured."""
     points = [(item, *item.p50_s) for item in timed if item.p50_s is not None]
@@ -208,40 +154,6 @@ def old_new_chart(timed: Sequence[Steady]) -> str:
     longest = max(points, key=lambda point: point[1])
     label = f"time of a call, old against new, of {counted(len(points), 'model')}, up to {seconds(longest[1])}"
     return drawing(label, NARROW, height, *parts)
-
-
-def initialization_chart(scenarios: Sequence[ScenarioReport], slow: Sequence[ScenarioReport]) -> str:
-    """Return what each server group takes to get ready, old above new; the one that grew most is the first."""
-
-    def times(item: ScenarioReport) -> tuple[float, float]:
-        assert item.old is not None
-        return item.old.init_s or 0.0, item.new.init_s or 0.0
-
-    def rank(item: ScenarioReport) -> tuple[bool, float]:
-        old_s, new_s = times(item)
-        return item not in slow, old_s / max(1e-9, new_s)
-
-    shown = sorted(scenarios, key=rank)[:GROUPS_SHOWN]
-    left, row = 214, 26
-    most = max(max(times(item)) for item in shown)
-    across = Scale(0, most, left, WIDE - 190)
-    parts = []
-    for number, item in enumerate(shown):
-        y = 4 + row * number
-        name = f"{scenario_words(item.scenario)}, {item.group}"
-        parts.append(text(shorten(visible(name), 38), left - 8, y + 14, "end"))
-        old_s, new_s = times(item)
-        for at, (value, class_) in enumerate(((old_s, "old"), (new_s, "bad" if item in slow else "new"))):
-            said = hint(f"{name}: {class_.replace('bad', 'new')} {seconds(value)}")
-            parts.append(
-                element(
-                    "rect", said, x=left, y=y + 10 * at, width=max(1.0, across(value) - left), height=9, class_=class_
-                )
-            )
-        words = f"{seconds_pair(old_s, new_s)} ({percent(new_s / old_s)})"
-        parts.append(text(words, across(max(old_s, new_s)) + 8, y + 14, "start", "strong" if item in slow else ""))
-    label = f"time until {counted(len(shown), 'server group')} is ready, old and new; {len(slow)} beyond the limit"
-    return drawing(label, WIDE, 8 + row * len(shown), *parts, class_="timeline")
 
 
 def trend_figures(runs: Sequence[RunOutline]) -> Iterator[Figure]:

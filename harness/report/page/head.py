@@ -139,8 +139,6 @@ def _since(report: RunReport) -> Iterator[Glance]:
 def _policy(report: RunReport) -> Iterator[Glance]:
     """Yield what another policy than the default made of the run; nothing where it changed nothing."""
     policy = report.policy
-    if policy is None:
-        return
     unmet = [item.what for item in policy.demands if not item.met]
     ruled = sum(len(cell.ruled) for cell in report.judgement.cells)
     said = [f"NOT MET: {', '.join(unmet)}"] if unmet else []

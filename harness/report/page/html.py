@@ -7,7 +7,7 @@ from typing import Any
 from harness.domain.releases import Matrix
 from harness.domain.report import RunOutline, RunReport
 from harness.domain.text import visible
-from harness.report.excess import by_excess, slow_starts, steady_calls
+from harness.report.excess import by_excess, steady_calls
 from harness.report.json.report import outline
 from harness.report.page.causes import cause_views
 from harness.report.page.engine import digest, own, page_of
@@ -70,7 +70,7 @@ def _views(
         "head": head_view(report, models, found, causes),
         "causes": causes,
         "fleet": (
-            *fleet_figures(steady_calls(report, models), report.scenarios, [item for item, _ in slow_starts(report)]),
+            *fleet_figures(steady_calls(report, models)),
             *trend_figures([*earlier, outline(report)] if earlier else []),
         ),
         "columns": columns(rows),
@@ -85,7 +85,7 @@ def _views(
         "calibration": calibration_lines(own("calibration.json")),
         "baseline": baseline_view(report.baseline) if report.baseline is not None else None,
         "waivers": waivers_view(report),
-        "policy": policy_view(report, report.policy) if report.policy is not None else None,
+        "policy": policy_view(report, report.policy),
         "matrix": matrix_view(matrix) if matrix is not None else None,
         "folder": folder,
         "files": files,

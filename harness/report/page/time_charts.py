@@ -1,18 +1,16 @@
-"""Charts about time and memory of one model: old against new, pair by pair, and what starting costs."""
+"""The chart of the steady latency of one model: new over old, pair by pair."""
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample, RatioEstimate, signed_percent
 from harness.latency.statistics import against, log_ratio, logarithm
-from harness.report.page.svg import NARROW, Scale, box, drawing, element, hint, line, lines, text, ticks
-from harness.report.words.phrases import seconds, size
+from harness.report.page.svg import NARROW, Scale, drawing, element, hint, line, lines, text, ticks
 
 _LEFT, _RIGHT = 64, 10
 _ROW = 16
 _ROUNDS_SHOWN = 12
-_FIRST_CALLS = 4
 _WIDEST = math.log(64)
 _RANGE = 0.06
 
@@ -102,54 +100,3 @@ def _estimate(name: str, estimate: RatioEstimate, across: Scale, y: float, class
 
 def _percent(log: float) -> str:
     return f"{signed_percent(math.exp(log))} %"
-
-
-def start_chart(latency: LatencyMeasurement) -> str:
-    """Return what load and the first calls take, median over processes, old above new; empty where not measured."""
-    bars = {arm: _start_s(latency.samples, arm) for arm in (OLD, NEW)}
-    most = max((sum(parts.values()) for parts in bars.values()), default=0.0)
-    if most <= 0 or not all(bars.values()):
-        return ""
-    across = Scale(0, most, 40, NARROW - 66)
-    parts = []
-    for row, (arm, spent) in enumerate(bars.items()):
-        y = 8 + 34 * row
-        parts.append(text(arm, 34, y + 17, "end", "strong"))
-        reached = 0.0
-        for number, (name, value_s) in enumerate(spent.items()):
-            x, end = across(reached), across(reached + value_s)
-            reached += value_s
-            said = hint(f"{arm}, {name}: {seconds(value_s)}")
-            parts.append(element("path", said, d=box(x, y, max(0.5, end - x), 26), class_=f"p{number}"))
-        parts.append(text(seconds(reached), across(reached) + 6, y + 17))
-    names = list(dict.fromkeys(name for spent in bars.values() for name in spent))
-    for number, name in enumerate(names):
-        x = 40 + 58 * number
-        parts.append(element("path", d=box(x, 82, 9, 9), class_=f"p{number}"))
-        parts.append(text(name, x + 13, 90.5))
-    return drawing(f"load and first calls of {latency.model}, old and new", NARROW, 98, *parts)
-
-
-def _start_s(samples: Sequence[PairSample], arm: str) -> Mapping[str, float]:
-    """Return load and the first calls of one arm in seconds, each the median over its processes."""
-    found = [sample.arms[arm] for sample in samples if arm in sample.arms]
-    if not found:
-        return {}
-    names = {"load": statistics.median(item.load_s for item in found)}
-    for call in range(min(_FIRST_CALLS, *(len(item.calls_s) for item in found))):
-        names[f"call {call}"] = statistics.median(item.calls_s[call] for item in found)
-    return names
-
-
-def memory_chart(latency: LatencyMeasurement) -> str:
-    """Return how far load and first calls raised the peak of memory, old above new; empty where not measured."""
-    found = latency.quantities.get("device_memory") or latency.quantities.get("peak_rss")
-    if found is None or max(found.old, found.new) <= 0:
-        return ""
-    across = Scale(0, max(found.old, found.new), 40, NARROW - 80)
-    parts = []
-    for row, (arm, value) in enumerate(((OLD, found.old), (NEW, found.new))):
-        y = 6 + 26 * row
-        bar = element("rect", x=40, y=y, width=max(0.5, across(max(0.0, value)) - 40), height=18, class_=arm)
-        parts += [text(arm, 34, y + 13, "end", "strong"), bar, text(size(max(0.0, value)), across(value) + 6, y + 13)]
-    return drawing(f"peak memory of load and first calls of {latency.model}", NARROW, 56, *parts)

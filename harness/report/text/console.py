@@ -157,7 +157,7 @@ ROOM_OF_CAUSES = 36
 def _what_is_needed(report: RunReport, width: int, directory: str, paint: Paint) -> list[list[str]]:
     """Return what a reader needs first, in at most ``MOST_LINES`` lines: the causes get the room that is left."""
     where = run_directory(report, directory)
-    again = report.policy is not None and report.policy.regated is not None  # by a policy that the run does not keep
+    again = report.policy.regated is not None  # by a policy that the run does not keep
     more = "the same command with --verbose" if again else report_command(report, where, "--verbose")
     places = [f"{'reports':<{_LABEL}}{visible(where)}/", f"{'more':<{_LABEL}}{visible(more)}"]
     places += [f"{label:<{_LABEL}}{visible(text)}" for label, text in side_lines(report) if label in _COMMANDS]

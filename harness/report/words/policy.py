@@ -27,7 +27,7 @@ def policy_lines(
         shown: ids of the cells of which the text says elsewhere what the policy made of them.
     """
     policy = report.policy
-    if policy is None or (policy.settings == PolicySettings() and policy.regated is None):
+    if policy.settings == PolicySettings() and policy.regated is None:
         return ()
     return (
         ("policy", _summary(policy)),

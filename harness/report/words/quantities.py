@@ -77,7 +77,7 @@ def limits_of(report: RunReport, model: ModelReport | None = None) -> dict[str, 
 
 
 def _ruled(report: RunReport, model: ModelReport | None) -> dict[str, float]:
-    if model is None or report.policy is None or not report.policy.settings.rules:
+    if model is None or not report.policy.settings.rules:
         return {}
     try:
         limits = policy_of(report.policy.settings, Tagged(model.model, model.tags)).settings.limits

@@ -1,8 +1,6 @@
 """What the report says outside its table, as plain facts: console and markdown only lay them out."""
 
-from dataclasses import replace
-
-from harness.decision.counting import counts_of, exceeded
+from harness.decision.counting import counts_of
 from harness.decision.decide import GREEN
 from harness.domain.fleet import FleetReport
 from harness.domain.outcome import Decision
@@ -130,9 +128,7 @@ def headline(report: RunReport) -> str:
 
 def but_words(report: RunReport) -> str:
     """Return what a green decision must not be read without: what is surely over its limit; empty where nothing is."""
-    judged = report.judgement
-    over = judged.exceeded or tuple(item.words for item in exceeded(judged.rows))  # of an older harness
-    return but_of(replace(judged, exceeded=over))
+    return but_of(report.judgement)
 
 
 def but_of(judged: Judgement | FleetReport) -> str:

@@ -113,8 +113,7 @@ def _foreign(model: str, found: StoredBaseline | None, run: Path) -> str:
     inputs, outputs = Path(found.artifact.inputs_dir), Path(found.directory)
     folders = (inputs, outputs / wire.OUTPUTS)
     recorded = [folder / name for folder in folders for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN)]
-    packed = (outputs / probe_files.PACKED, outputs.parent / probe_files.GATHERED)
-    for path in (Path(found.artifact.path), *recorded, *packed):
+    for path in (Path(found.artifact.path), *recorded, outputs / probe_files.PACKED):
         if not Path(os.path.realpath(path)).is_relative_to(run.resolve()):
             return f"{path} lies outside of {run}: a proposal is made of a run's own files"
     return ""

@@ -19,7 +19,7 @@ from tests.bench.faults import stored
 from tests.bench.faults._given import MODEL, make_given, run_given
 
 COUNT = 40
-CELL = f"{MODEL}/backward/alone/cpu/default/all"
+CELL = f"{MODEL}/backward/alone/cpu/default"
 GOLDEN: Sequence[Sequence[str]] = (
     ("golden", "status"),
     ("golden", "propose", "RUN"),

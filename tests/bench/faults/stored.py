@@ -20,7 +20,7 @@ from typing import Any
 
 from harness.cli import entry
 from harness.errors import ExitCode
-from harness.store.probe_files import GATHERED, PACKED
+from harness.store.probe_files import PACKED
 
 PROJECT = Path(__file__).resolve().parents[3]
 COUNT = 500
@@ -36,7 +36,7 @@ reason = "agreed"
 expires = 2027-01-01
 """
 RUN = "reports/*"
-CELL = "early_exit/backward/alone/cpu/default/all"
+CELL = "early_exit/backward/alone/cpu/default"
 # Which files, and the commands that read them. RUN stands for the folder of the run.
 READERS: Mapping[str, Sequence[Sequence[str]]] = {
     f"{RUN}/report.json": [
@@ -54,7 +54,6 @@ READERS: Mapping[str, Sequence[Sequence[str]]] = {
     f"{RUN}/probes/*/*.json*": [("report", "RUN", "--format", "trace"), ("golden", "propose", "RUN")],
     f"{RUN}/probes/*/*puts/*.json*": [("golden", "propose", "RUN")],
     f"{RUN}/probes/*/{PACKED}": [("report", "RUN", "--format", "trace"), ("golden", "propose", "RUN")],
-    f"{RUN}/probes/{GATHERED}": [("report", "RUN", "--format", "trace"), ("golden", "propose", "RUN")],
     "golden/records/*/*/record.json": [("golden", "status"), ("golden", "diff")],
     "golden/proposed/*/record.json": [("golden", "status"), ("golden", "diff")],
     "golden/index.json": [("golden", "status"), ("golden", "diff")],
@@ -89,7 +88,6 @@ def attack(count: int, seed: int) -> list[str]:
         resuming = {
             f"{RUN}/plan.json": [("compat", "--resume", "RUN"), ("rerun", "RUN", CELL)],
             f"{RUN}/probes/*/{PACKED}": [("compat", "--resume", "RUN")],
-            f"{RUN}/probes/{GATHERED}": [("compat", "--resume", "RUN")],
         }
         quick = wrong_endings(project, READERS, count - count // 10, seed)
         return quick + wrong_endings(project, resuming, count // 10, seed + 1)
@@ -125,7 +123,7 @@ def wrong_endings(project: Path, readers: Mapping[str, Sequence[Sequence[str]]],
         pattern = kinds[index % len(kinds)]
         path = chance.choice(files[pattern])
         before = path.read_bytes()
-        what, after = (edited_member if path.name in (PACKED, GATHERED) else edited)(before, chance)
+        what, after = (edited_member if path.name == PACKED else edited)(before, chance)
         with _kept(project, path):
             path.write_bytes(after)
             for words in readers[pattern]:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.decision.gpu_record import JUDGED
 from harness.devices import TABLE
 from harness.domain.probe import ServingProfile
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
@@ -20,6 +19,7 @@ from tests.accelerator import native_conditions
 from tests.accelerator.build import build
 from tests.accelerator.conditions import all_conditions, measured
 from tests.accelerator.native_conditions import Branches
+from tests.docs.running import JUDGED
 from tests.integration.gate import PROJECT
 from tests.integration.devices.test_device_faults import PROGRAM
 from tests.worker.transcripts import replay

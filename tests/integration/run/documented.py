@@ -19,7 +19,7 @@ from tests.unit.builders.matrices import mixed
 SCRATCH = PROJECT / "tests" / "docs" / "scratch"
 GIVEN = PROJECT / "tests" / "integration" / "models" / "given" / "program.py"
 HANGS = PROJECT / "tests" / "integration" / "startup" / "hangs"
-CELL = "enlarge_thumbnail/backward/alone/cpu/default/all"
+CELL = "enlarge_thumbnail/backward/alone/cpu/default"
 DEADLINE_S = 1500.0
 
 PROPOSE = ("golden", "propose", "last")

@@ -2,10 +2,8 @@
 
 from harness.domain.machine import (
     Candidate,
-    Container,
     Cores,
     Disk,
-    Forensics,
     GpuCard,
     GpuState,
     Gpus,
@@ -22,20 +20,11 @@ WHEEL = Wheel(
 )
 OLD = Candidate(name="torch 2.1.2", built=True, python="3.11", pythons="Python 3.8 to 3.11", wheel=WHEEL)
 NEW = Candidate(name="torch 2.6.0", built=True, python="3.11", pythons="Python 3.9 to 3.13", wheel=WHEEL)
-CORES = Cores(
-    visible=16,
-    allowed=16,
-    stolen=0.0,
-    busy=0.02,
-    governors=("performance",),
-    turbo=True,
-    threads_per_core=2,
-)
-MEMORY = Memory(usable=64 * GB, available=60 * GB, shared=32 * GB)
-DISK = Disk(folder="/work/.nox/torch", free=100 * GB, cache="/root/.cache/uv", same_filesystem=True)
+CORES = Cores(visible=16, allowed=16, stolen=0.0)
+MEMORY = Memory(usable=64 * GB, available=60 * GB)
+DISK = Disk(folder="/work/.nox/torch", free=100 * GB)
 TOOLS = Tools(installer="uv (/usr/bin/uv)", compiler="/usr/bin/g++, 12.2.0")
-LIMITS = Limits(tasks=98736, open_files=1048576, core_bytes=0)
-FORENSICS = Forensics(core_pattern="core", ptrace_scope=1, seccomp=0, may_ptrace=True, debuggers=("gdb",))
+LIMITS = Limits(tasks=98736, open_files=1048576)
 CARD = GpuCard(
     uuid="GPU-b6dfbd9a-2ba4-3b33-8d5a-0d3b4f5b8a11",
     capability="9.0",
@@ -44,7 +33,6 @@ CARD = GpuCard(
     ),
     compute_mode="Default",
     memory_used_mib=1,
-    memory_mib=143771,
     ecc_errors=0,
 )
 GPUS = Gpus(nodes=("/dev/nvidia0",), driver="550.54.14", cards=(CARD,))
@@ -52,8 +40,6 @@ HOST = Host(
     cores=CORES,
     memory=MEMORY,
     limits=LIMITS,
-    forensics=FORENSICS,
-    container=Container(cgroup_version=2),
     gpus=GPUS,
     glibc="2.36",
 )

@@ -5,6 +5,7 @@ import shlex
 from dataclasses import replace
 
 from harness.decision.causes import with_causes
+from harness.decision.counting import counts_of, exceeded
 from harness.decision.since import since
 from harness.doctor.during_run import during_run_notes
 from harness.domain.archive import CodePlace, Reach
@@ -14,6 +15,8 @@ from harness.domain.machine import MachineDuringRun, MachineEvent
 from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, PairSample, Quantity, RatioEstimate
 from harness.domain.migration import Migrated, MigrationOutcome, RunMigration
 from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.plan import PolicySettings
+from harness.domain.policy import PolicyReport
 from harness.domain.prediction import (
     ModelRollback,
     PredictedLoad,
@@ -56,7 +59,7 @@ HOSTILE_NAMES = (
 
 def cell_id(model: str, scenario: str) -> str:
     """Return the id that ``Plan.cell`` would give."""
-    return f"{model}/backward/{scenario}/cpu/default/all"
+    return f"{model}/backward/{scenario}/cpu/default"
 
 
 def ratio(value: float, half: float = 0.012, pairs: int = 3) -> RatioEstimate:
@@ -252,8 +255,14 @@ def build(
         old=SideReport(name="torch 2.1.2", fingerprint=fingerprint("2.1.2+cu121", "a8e7c98cb95ff97bb30a728c6", "12.1")),
         new=SideReport(name="torch 2.6.0", fingerprint=fingerprint("2.6.0+cu124", "2236df1770800ffea5697b119", "12.4")),
         environment_differences={"torch": ("2.1.2+cu121", "2.6.0+cu124"), "cuda": ("12.1", "12.4")},
-        judgement=judgement,
+        judgement=replace(
+            judgement,
+            counts=counts_of(judgement.rows),
+            exceeded=judgement.exceeded or tuple(item.words for item in exceeded(judgement.rows)),
+        ),
         models=models,
+        policy=PolicyReport(source="[tool.compat.policy]", settings=PolicySettings(), steady=1.03, undecided=1.25),
+        program="python -m harness",
         scenarios=scenarios,
         time_shares_s={
             "import": 7.9,
@@ -524,7 +533,11 @@ def slow() -> tuple[RowVerdict, ModelReport]:
             "the 3 pairs before them said +12.4 % [+11.2, +13.6]",
             rule="benchmark, confirmed by fresh pairs",
         ),
-        Finding(kind="tail", message="p90 of a call +37.2 % [+33.2, +41.2] (2.26 ms -> 3.1 ms), told from +10.0 %"),
+        Finding(
+            kind="tail",
+            message="p90 of a call +37.2 % [+33.2, +41.2] (2.26 ms -> 3.1 ms), told from +10.0 %",
+            detail={"quantity": "p90"},
+        ),
         Finding(kind="memory_growth", message="resident memory grows by 79.4 KiB per call, 12 bytes before"),
     )
     cells = (
@@ -574,7 +587,7 @@ def _load_error() -> tuple[RowVerdict, ModelReport]:
 
 def explained() -> tuple[Explained, ...]:
     """Return what searches found about two red cells: an operator with its rewrite, and a first bad release."""
-    place = "explained/recommender_v2__backward__alone__cpu__default__all"
+    place = "explained/recommender_v2__backward__alone__cpu__default"
     values = Explained(
         cell=cell_id("recommender_v2", "alone"),
         model="recommender_v2",
@@ -595,7 +608,7 @@ def explained() -> tuple[Explained, ...]:
         answer="torch 2.3.0; torch 2.2.2 is good",
         lines=(("since", "torch 2.3.0; torch 2.2.2 is good"),),
         paths=(
-            "explained/legacy_lstm__backward__alone__cpu__default__all/first-bad.json",
+            "explained/legacy_lstm__backward__alone__cpu__default/first-bad.json",
             "../20250114-1-bisect/bisect.json",
         ),
         seconds=61.0,

@@ -14,7 +14,7 @@ OLD, NEW = "torch 2.1.2", "torch 2.6.0"
 
 def cell_id(model: str = "m", scenario: str = "alone") -> str:
     """Return a cell's id."""
-    return f"{model}/backward/{scenario}/cpu/default/all"
+    return f"{model}/backward/{scenario}/cpu/default"
 
 
 def tensor(**changes: Any) -> TensorMetrics:

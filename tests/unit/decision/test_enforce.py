@@ -298,11 +298,6 @@ def test_what_failed_is_reported_first_again_once_a_policy_is_gone() -> None:
     assert without_policy(stricter) == red("values", "memory")
 
 
-def test_waived_cell_of_an_older_report_was_a_failure() -> None:
-    old = replace(red("values"), status=Status.XFAIL, note="waived until 2026-05-01 by ann: known")
-    assert judged(without_policy(old)) == red("values")
-
-
 def test_every_kind_can_be_given_every_severity() -> None:
     for kind in SEVERITY:
         for severity in ("fail", "inconclusive", "warn", "info"):

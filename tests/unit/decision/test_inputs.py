@@ -26,7 +26,7 @@ HANG = Finding(kind="hang", message="hangs in load")
 
 def verdict(status: Status = Status.PASS, *findings: Finding) -> CellVerdict:
     return CellVerdict(
-        cell="m/backward/alone/cpu/default/all", model="m", scenario="alone", status=status, findings=findings
+        cell="m/backward/alone/cpu/default", model="m", scenario="alone", status=status, findings=findings
     )
 
 

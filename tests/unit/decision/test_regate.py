@@ -28,20 +28,15 @@ EVERYTHING = {kind: "info" for kind in SEVERITY}
 CAUGHT = (planted_defect(),)
 
 
-def run(*cells: CellVerdict, latency: LatencyMeasurement | None = None, old: bool = False, **decided: Any) -> RunReport:
-    """Return the report of a run with these cells, each model's in the order of its name, judged by no policy.
-
-    Args:
-        old: whether an older harness wrote it, which knew of no policy and did not keep why a run was vacuous.
-    """
+def run(*cells: CellVerdict, latency: LatencyMeasurement | None = None, **decided: Any) -> RunReport:
+    """Return the report of a run with these cells, each model's in the order of its name, judged by no policy."""
     names = sorted({cell.model for cell in cells})
     mitigations = decided.pop("mitigations", ())
     rows = [judge_row(name, [cell for cell in cells if cell.model == name], mitigations) for name in names]
     judgement = decide(rows, decided.pop("planted_defects", CAUGHT), **decided)
     models = tuple(replace(healthy(name), latency=latency) for name in names)
     own = PolicyReport(source="own", settings=PolicySettings(), steady=1.03, undecided=1.25)
-    report = replace(build(judgement, models), policy=None if old else own, limits={"steady": 1.03})
-    return replace(report, judgement=replace(judgement, vacuous="")) if old else report
+    return replace(build(judgement, models), policy=own, limits={"steady": 1.03})
 
 
 def again(report: RunReport, context: WaiverContext = CONTEXT, **settings: Any) -> RunReport:
@@ -107,7 +102,6 @@ def test_stricter_policy_blocks_what_had_passed() -> None:
 # never greener than the facts
 
 
-@pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize(
     ("decided", "decision"),
     [
@@ -116,10 +110,8 @@ def test_stricter_policy_blocks_what_had_passed() -> None:
         ({"vacuous": "the same torch on both sides"}, Decision.INCONCLUSIVE),
     ],
 )
-def test_no_policy_makes_a_run_green_that_shows_nothing(
-    decided: dict[str, Any], decision: Decision, *, old: bool
-) -> None:
-    report = run(GREEN, old=old, **decided)
+def test_no_policy_makes_a_run_green_that_shows_nothing(decided: dict[str, Any], decision: Decision) -> None:
+    report = run(GREEN, **decided)
     found = again(report, severity=EVERYTHING)
     assert outcome(found) == (decision, 4)
     assert found.judgement.reason == report.judgement.reason
@@ -188,16 +180,6 @@ def test_run_must_have_what_the_policy_asks_for() -> None:
     assert outcome(again(report, minimum_models=3)) == (Decision.BLOCKED, 1)
 
 
-def test_older_report_of_a_repeated_cell_needs_no_planted_defects() -> None:
-    report = run(RED, old=True, planted_defects=(), planted_defects_required=False)
-    older = replace(report, judgement=replace(report.judgement, of_cell=False))
-    noted = replace(
-        older, notes=("one cell was repeated, without planted defects: this says nothing about the whole upgrade",)
-    )
-    assert outcome(again(older)) == (Decision.INCONCLUSIVE, 4)
-    assert outcome(again(noted)) == (Decision.BLOCKED, 1)
-
-
 # waivers
 
 
@@ -210,17 +192,6 @@ def test_waiver_that_ended_since_covers_no_more() -> None:
     assert outcome(found) == (Decision.BLOCKED, 1)
     assert "waiver_expired" in {item.kind for item in found.judgement.rows[0].cells[0].findings}
     assert outcome(again(waived)) == (Decision.BLOCKED, 1)  # and so does one that was removed
-
-
-def test_older_report_keeps_no_status_before_its_waivers() -> None:
-    old = replace(RED, status=Status.XFAIL, note="waived until 2026-05-01 by ann: known")
-    report = run(old, GREEN, old=True)
-    assert outcome(again(report)) == (Decision.BLOCKED, 1)
-    assert outcome(again(report, replace(CONTEXT, waivers=(WAIVER,)))) == (Decision.UPGRADE_OK, 0)
-    assert report.policy is None
-    found = again(report)
-    assert found.policy is not None
-    assert "older harness" in found.policy.notes[0]
 
 
 # latency

@@ -21,7 +21,7 @@ from tests.unit.builders.stages import effects as stub_effects
 def cell(model: str, kind: str, status: Status = Status.FAIL) -> CellVerdict:
     found = (Finding(kind=kind, message=kind),) if kind else ()
     return CellVerdict(
-        cell=f"{model}/backward/alone/cpu/default/all", model=model, scenario="alone", status=status, findings=found
+        cell=f"{model}/backward/alone/cpu/default", model=model, scenario="alone", status=status, findings=found
     )
 
 
@@ -82,7 +82,7 @@ def test_every_red_cell_is_explained_where_there_is_time(tmp_path: Path, searche
     assert unexplained_notes(facts) == ()
     assert searches.floor_s == {10.0}
     assert searches.times_s == [100, 60]
-    place = "explained/dead__backward__alone__cpu__default__all"
+    place = "explained/dead__backward__alone__cpu__default"
     assert facts.explained[0].paths == (f"{place}/bisect.json",)
     assert (tmp_path / place / "bisect.json").is_file() and (tmp_path / place / "reproducers").is_dir()
 

@@ -26,7 +26,7 @@ from harness.domain.outcome import Status
 from harness.domain.report import Explained
 from harness.domain.verdict import CellVerdict, Finding
 
-CELL = "m/backward/alone/cpu/default/all"
+CELL = "m/backward/alone/cpu/default"
 FOUND = Bisection(model="m", old="torch 2.1.2", new="torch 2.6.0", answer=BisectAnswer.UNDECIDED)
 
 

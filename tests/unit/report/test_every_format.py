@@ -34,7 +34,6 @@ from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
 from harness.domain.verdict import Waived
 from harness.releases.matrix_judging import judge_matrix
 from harness.report.ci.annotations import render_annotations
-from harness.report.ci.badge import render_badge
 from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
@@ -308,7 +307,6 @@ def _report_json() -> str:
 
 
 FORMATS: dict[tuple[str, str], Format] = {
-    ("report", "badge"): Format(lambda: render_badge(report()), _json_texts, ()),
     ("report", "comment"): Format(lambda: render_comment(report()), _markdown, ()),
     ("report", "csv"): Format(lambda: render_csv(report()), _csv),
     ("report", "sarif"): Format(lambda: render_run_sarif(report()), _sarif),

@@ -12,7 +12,6 @@ import pytest
 
 from harness.domain.report import RunReport
 from harness.report.ci.annotations import render_annotations
-from harness.report.ci.badge import render_badge
 from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
@@ -42,7 +41,6 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
     "github.txt": render_annotations,
     "ctrf.json": render_ctrf,
     "prom": render_openmetrics,
-    "badge.json": render_badge,
     "comment.md": render_comment,
     "csv": render_csv,
     "sarif": render_run_sarif,
@@ -60,7 +58,6 @@ ACCEPTED = {
     "github.txt": ("mitigated", "inconclusive", "hostile", "since"),
     "ctrf.json": ("nothing_tested", "hostile", "since"),
     "prom": ("inconclusive", "nothing_tested", "since"),
-    "badge.json": ("upgrade_ok", "nothing_tested"),
     "comment.md": ("causes", "upgrade_ok", "nothing_tested"),
     "csv": ("causes", "inconclusive"),
     "sarif": ("causes", "nothing_tested"),
@@ -136,7 +133,6 @@ def test_every_format_says_the_same_decision_and_names_the_same_models(name: str
         assert decision in said[suffix], suffix
         assert all(model in said[suffix] for model in models), suffix
     assert said["github.txt"].startswith(f"::{'error' if report.judgement.exit_code else 'notice'} title={decision}")
-    assert json.loads(said["badge.json"])["message"].startswith(decision.lower())
     cases = {case.name for suite in junitparser.JUnitXml.fromstring(said["xml"].encode()) for case in suite}
     tests = {test["name"] for test in json.loads(said["ctrf.json"])["results"]["tests"]}
     cells = {cell.cell for row in report.judgement.rows for cell in row.cells}

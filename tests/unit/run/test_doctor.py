@@ -21,7 +21,7 @@ from harness.store.run_folder import RunDir
 from harness.system import gpu
 from harness.system.progress import Progress
 from tests.programs.nvml.machine import H200, Machine
-from tests.unit.builders.machines import CORES, FORENSICS, LIMITS, MEMORY, WHEEL
+from tests.unit.builders.machines import CORES, LIMITS, MEMORY, WHEEL
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -33,7 +33,6 @@ def quiet_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "look_at_cores", lambda look_s=0.2: CORES)
     monkeypatch.setattr(host, "look_at_memory", lambda: MEMORY)
     monkeypatch.setattr(host, "look_at_limits", lambda: LIMITS)
-    monkeypatch.setattr(host, "look_at_forensics", lambda: FORENSICS)
     monkeypatch.setattr(gpu, "survey", lambda visible: Gpus())
     monkeypatch.setattr(candidates, "ask_index", lambda spec, **_: IndexAnswer(found=spec.release != "2.99.0"))
 
@@ -118,7 +117,7 @@ def test_a_run_gets_what_is_wrong_as_notes(monkeypatch: pytest.MonkeyPatch) -> N
 
     def look(look_s: float) -> Cores:
         looks.append(look_s)
-        return replace(CORES, quota=2.0, stolen=None, busy=None)
+        return replace(CORES, quota=2.0, stolen=None)
 
     monkeypatch.setattr(preflight, "look_at_cores", look)
     (note,) = preflight.machine_notes(plan)
@@ -127,7 +126,7 @@ def test_a_run_gets_what_is_wrong_as_notes(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_run_stores_them_in_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "look_at_memory", lambda: replace(MEMORY, shared=64 << 20))
+    monkeypatch.setattr(host, "look_at_memory", lambda: replace(MEMORY, available=10**9))
     seen: list[Plan] = []
 
     def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> None:
@@ -139,7 +138,7 @@ def test_a_run_stores_them_in_its_plan(tmp_path: Path, monkeypatch: pytest.Monke
     running.compat(options, Progress(enabled=False))
     first, stored = seen
     assert first.notes == stored.notes
-    assert first.notes[-1].startswith("shared memory: 0.07 GB in /dev/shm. ")
+    assert first.notes[-1].startswith("memory: 64.0 GB, 1.0 GB of it available, for ")
 
 
 def test_what_is_wrong_with_one_environment_stays_with_it(

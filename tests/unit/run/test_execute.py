@@ -60,7 +60,7 @@ def test_going_on_with_a_run_that_holds_links_is_refused(stored: Path, verb: str
     options = Options(project=PROJECT, out=str(stored.parent))
     with pytest.raises(RunDirError, match=r"probes is a link: .* add --trust"):
         if verb == "rerun":
-            rerun.rerun(options, stored.name, "din/backward/alone/cpu/default/all", Progress(enabled=False))
+            rerun.rerun(options, stored.name, "din/backward/alone/cpu/default", Progress(enabled=False))
         else:
             _resume(stored, "compat", "--resume", "last")
 
@@ -107,9 +107,9 @@ def test_computes_in_of_an_unknown_model_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "cell",
     [
-        "din/forward/alone/cpu/default/all",
-        "din/backward/alone/cuda/default/all",
-        "din/backward/alone/cpu/cpu_fusion/all",
+        "din/forward/alone/cpu/default",
+        "din/backward/alone/cuda/default",
+        "din/backward/alone/cpu/cpu_fusion",
     ],
 )
 def test_rerunning_a_cell_that_the_run_does_not_have_is_refused(stored: Path, cell: str) -> None:
@@ -152,7 +152,7 @@ def test_resuming_with_the_fixtures_of_the_plan_goes_on_with_it(stored: Path, ex
 def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *, changed: bool) -> None:
     source = _with_changed_source(stored, "din") if changed else ""
     options = Options(project=PROJECT, out=str(stored.parent))
-    cell = "din/backward/alone/" + planning.chosen_device(Settings(old="", new="")).name + "/default/all"
+    cell = "din/backward/alone/" + planning.chosen_device(Settings(old="", new="")).name + "/default"
     rerun.rerun(options, stored.name, cell, Progress(enabled=False))
     (plan,) = executed
     assert "says nothing about the whole upgrade" in plan.notes[0]
@@ -167,7 +167,7 @@ def test_latency_may_be_repeated_with_another_budget(
     run = RunDir.create(tmp_path, "t", NOW)
     run.save_plan(plan)
     run.close()
-    cell = "served_gru/backward/latency/" + planning.chosen_device(Settings(old="", new="")).name + "/default/all"
+    cell = "served_gru/backward/latency/" + planning.chosen_device(Settings(old="", new="")).name + "/default"
     options = Options(project=PROJECT, out=str(tmp_path), overrides={"latency": asked})
     rerun.rerun(options, "last", cell, Progress(enabled=False))
     latency = executed[0].settings.latency
@@ -252,7 +252,7 @@ def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: P
     plan = planning.make_plan(Options(project=PROJECT, overrides=asked, expression=ASKED[2], arguments=ASKED))
     with RunDir.create(tmp_path, "t", NOW) as run:
         run.save_plan(plan)
-    cell = "din/backward/latency/cpu/default/all"
+    cell = "din/backward/latency/cpu/default"
     with pytest.raises(SelectionError, match="has no cell"):
         rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
 

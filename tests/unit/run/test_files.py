@@ -82,14 +82,14 @@ def test_a_form_that_cannot_be_written_or_made_is_a_note_and_all_others_are_ther
 ) -> None:
     folder = tmp_path / "a-run"
     (folder / "ctrf.json").mkdir(parents=True)
-    (folder / "badge.json").write_text("of an earlier session")
+    (folder / "metrics.prom").write_text("of an earlier session")
     render = RUN.render
-    monkeypatch.setattr(RUN, "render", lambda form, *rest: 1 / 0 if form == "badge" else render(form, *rest))
+    monkeypatch.setattr(RUN, "render", lambda form, *rest: 1 / 0 if form == "openmetrics" else render(form, *rest))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     notes = write_reports(Finished(report=blocked(), folder=folder, project=tmp_path), RunDir(folder))
     assert stored_report(folder).judgement == blocked().judgement
-    assert {path.name for path in folder.iterdir()} == {*RUN.files.values()} - {"badge.json"}
-    assert [note.partition(" was not written: ")[0] for note in notes] == ["ctrf.json", "badge.json"]
+    assert {path.name for path in folder.iterdir()} == {*RUN.files.values()} - {"metrics.prom"}
+    assert [note.partition(" was not written: ")[0] for note in notes] == ["ctrf.json", "metrics.prom"]
     assert "cannot be written" in notes[0] and "--format ctrf" in notes[0]
     (traceback,) = tmp_path.glob("harness-bug-*.txt")
     assert "ZeroDivisionError" in traceback.read_text() and str(traceback) in notes[1]

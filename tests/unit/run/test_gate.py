@@ -175,7 +175,7 @@ def test_report_with_a_model_twice_is_refused(tmp_path: Path, downloaded: Path) 
         gate(options(tmp_path), str(downloaded))
 
 
-def test_a_report_of_an_older_harness_gets_its_causes_when_it_is_read_and_when_it_is_judged(tmp_path: Path) -> None:
+def test_causes_are_formed_again_when_a_report_is_read_and_when_it_is_judged(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "report.json").write_bytes(dump_report(replace(blocked(), causes=())))

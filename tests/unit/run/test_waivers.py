@@ -26,7 +26,7 @@ from tests.unit.builders.reports import HOSTILE_NAMES, upgrade_ok, verdict
 
 OFF = Finding(kind="values", message="off by 0.1", size=0.0998)
 RED, SLOW, GREEN, HANGS = (
-    f"{name}/backward/{where}/cpu/default/all"
+    f"{name}/backward/{where}/cpu/default"
     for name, where in (("ranker", "alone"), ("ranker", "latency"), ("fine", "alone"), ("stuck", "concurrent"))
 )
 WHY: dict[str, Any] = {"owner": "ann", "reason": "known"}
@@ -95,7 +95,7 @@ def test_what_people_wrote_in_the_file_stays(options: Options) -> None:
     [
         (GREEN, ConfigError, "passes: there is nothing to waive"),
         (SLOW, ConfigError, "was not decided"),
-        ("nobody/backward/alone/cpu/default/all", SelectionError, f"its red cells: {RED}, {HANGS}"),
+        ("nobody/backward/alone/cpu/default", SelectionError, f"its red cells: {RED}, {HANGS}"),
     ],
 )
 def test_what_is_not_red_is_refused_and_nothing_written(
@@ -158,7 +158,7 @@ def test_two_adds_at_once_lose_none(options: Options) -> None:
 def test_hostile_models_are_waived_as_they_are_named(tmp_path: Path, name: str) -> None:
     keep(tmp_path, of(verdict(name, "alone", Status.FAIL, replace(OFF, message=name))))
     written = name.replace("\udcff", "\\udcff")  # report.json holds no half character
-    cell = f"{written}/backward/alone/cpu/default/all"
+    cell = f"{written}/backward/alone/cpu/default"
     told = waivers.add(
         Options(project=tmp_path), "red", ToWaive(name=cell), owner=name.replace("\udcff", ""), reason="r"
     )

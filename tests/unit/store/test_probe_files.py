@@ -1,7 +1,6 @@
-"""The files of a probe lie in one zip file, those of a finished run in one for all, whole, whatever happens then."""
+"""The files of a probe lie in one zip file, whole, whatever happens then."""
 
 import os
-import shutil
 import signal
 import sys
 import zipfile
@@ -13,7 +12,7 @@ import pytest
 
 from harness.errors import RunDirError
 from harness.store import probe_files
-from harness.store.probe_files import GATHERED, PACKED, compact, folders, gather, opened, read, read_result
+from harness.store.probe_files import PACKED, compact, opened, read, read_result
 
 FILES = {
     "request.json": b'{"verb": "run"}',
@@ -92,81 +91,6 @@ def test_what_tells_why_a_probe_failed_stays_beside_the_zip_file_as_well(folder:
     assert left(folder) == {PACKED, "stderr", "stacks.txt.17", *STAY}
     with zipfile.ZipFile(folder / PACKED) as archive:
         assert set(archive.namelist()) == set(FILES)
-
-
-def without_what_stays(folder: Path) -> None:
-    (folder / "m.pt").unlink()
-    for name in ("inputs", "work"):
-        shutil.rmtree(folder / name)
-
-
-HANG = {"stacks.txt": b"Thread 0x1\n"}
-
-
-def run_of_probes(probes: Path) -> dict[str, dict[str, bytes]]:
-    """Leave what an export, two completed probes and two that hang leave; return the files of each."""
-    made = {"export": FILES, "good": FILES, "also": FILES, "hung": FILES | HANG, "shown": FILES | HANG}
-    for name, files in made.items():
-        folder = left_by_a_probe(probes / name)
-        if name != "export":
-            without_what_stays(folder)
-        (folder / "stacks.txt").write_bytes(files["stacks.txt"])
-        compact(folder, failed=name in ("hung", "shown"))
-    (probes / "zygote-old-0").mkdir()
-    return made
-
-
-def found(probes: Path, made: dict[str, dict[str, bytes]]) -> bool:
-    return all(read(probes / name, file) == files[file] for name, files in made.items() for file in files)
-
-
-def test_a_finished_run_leaves_one_zip_file_and_what_is_linked_and_what_workers_read(tmp_path: Path) -> None:
-    made = run_of_probes(tmp_path)
-    gather(tmp_path, {tmp_path / "shown" / "stacks.txt", tmp_path / "also"})
-    stays = {f"export/{name}" for name in STAY}
-    assert left(tmp_path) == {GATHERED, f"also/{PACKED}", "shown/stacks.txt", *stays}
-    assert not (tmp_path / "good").exists()
-    assert found(tmp_path, made)
-    assert [path.name for path in folders(tmp_path)] == sorted([*made, "zygote-old-0"])
-    with pytest.raises(FileNotFoundError):
-        opened(tmp_path / "other", "result.json")
-    # the run is resumed: one probe is made again and another is added, and the report leads elsewhere
-    again = {"good": FILES | {"stderr": b"other words"}, "new": FILES}
-    for name, files in again.items():
-        without_what_stays(left_by_a_probe(tmp_path / name))
-        (tmp_path / name / "stderr").write_bytes(files["stderr"])
-    for name in ("shown", "export", *again):
-        compact(tmp_path / name)
-    gather(tmp_path, {tmp_path / "hung" / "stacks.txt", tmp_path / "good"})
-    assert found(tmp_path, made | again)
-    assert left(tmp_path) == {GATHERED, f"good/{PACKED}", "hung/stacks.txt", "shown/stacks.txt", *stays}
-
-
-def test_gathering_that_is_killed_at_any_moment_loses_nothing_and_is_finished_by_the_next(tmp_path: Path) -> None:
-    moment = 0
-    while True:
-        probes = tmp_path / str(moment)
-        made = run_of_probes(probes)
-        linked = {probes / "shown"}
-        if not killed(partial(gather, probes, linked), moment):
-            break
-        assert found(probes, made), moment
-        gather(probes, linked)
-        assert found(probes, made), moment
-        moment += 1
-    assert moment > 2 * len(made)
-
-
-def test_a_damaged_zip_file_of_a_run_is_named_and_stays_as_it_is(tmp_path: Path) -> None:
-    run_of_probes(tmp_path)
-    gather(tmp_path, ())
-    torn = (tmp_path / GATHERED).read_bytes()[:-30]
-    (tmp_path / GATHERED).write_bytes(torn)
-    with pytest.raises(RunDirError, match=r"probes\.zip is damaged: .*"):
-        read_result(tmp_path / "good" / "result.json")
-    compact(left_by_a_probe(tmp_path / "new"))
-    gather(tmp_path, ())
-    assert (tmp_path / GATHERED).read_bytes() == torn and (tmp_path / "new" / PACKED).exists()
 
 
 @pytest.mark.parametrize("name", ["outputs", "outputs/tensors.bin", "stdout"])

@@ -9,7 +9,6 @@ from harness.cli import main
 from harness.domain.report import RunReport
 from harness.releases.matrix_judging import judge_matrix
 from harness.report.ci.annotations import render_annotations
-from harness.report.ci.badge import render_badge
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
@@ -55,11 +54,10 @@ def test_the_trace_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(capsys.readouterr().out)["otherData"]["run"] == "a-run"
 
 
-@pytest.mark.parametrize("name", ["badge", "ctrf", "github", "junit", "markdown", "openmetrics"])
+@pytest.mark.parametrize("name", ["ctrf", "github", "junit", "markdown", "openmetrics"])
 def test_the_formats_for_ci_are_printed(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     report, folder = told(run), str(run)
     texts = {
-        "badge": render_badge(report),
         "ctrf": render_ctrf(report, directory=folder, places={}),
         "github": render_annotations(report, directory=folder, places={}),
         "junit": render_junit(report, directory=folder),
@@ -88,7 +86,7 @@ def test_a_wrong_matrix_is_one_line_and_exit_code_2(
 def test_an_older_run_that_stands_for_one_without_a_report_is_reported(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ask = ["report", "last", "--out", str(run.parent), "--format", "badge"]
+    ask = ["report", "last", "--out", str(run.parent), "--format", "ctrf"]
     assert main(ask) == 1
     assert capsys.readouterr().err == ""
     later = run.parent / f"{run.name}-later"

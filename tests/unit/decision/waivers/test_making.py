@@ -95,7 +95,7 @@ def test_severities_of_the_policy_decide_what_fails() -> None:
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.FAIL])
 def test_a_cell_that_is_not_red_is_refused(status: Status) -> None:
     said = refused(verdict(status, finding("values")))
-    assert said == f"m/backward/alone/cpu/default/all {WHY_NOT[status][0]}"
+    assert said == f"m/backward/alone/cpu/default {WHY_NOT[status][0]}"
 
 
 def test_a_cell_whose_findings_do_not_fail_it_is_refused() -> None:

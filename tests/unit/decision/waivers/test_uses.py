@@ -24,7 +24,7 @@ def used(one: Waiver, *cells: CellVerdict, days: int = 0) -> WaiverUse:
 def test_a_waiver_that_a_cell_needs_is_used_and_says_for_what() -> None:
     use = used(waiver(**NARROW), verdict(Status.FAIL, sized(0.1), sized(0.15)), verdict(scenario="concurrent"))
     assert (use.state, use.size, use.broad) == (WaiverState.USED, 0.15, ())
-    assert use.cells == ("m/backward/alone/cpu/default/all",)
+    assert use.cells == ("m/backward/alone/cpu/default",)
     assert use.days_left == 90
 
 

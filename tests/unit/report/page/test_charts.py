@@ -11,7 +11,7 @@ from harness.domain.outcome import Outcome
 from harness.report.page.error_charts import compact, decade, error_chart, histogram_chart, worst_paths, worth_drawing
 from harness.report.page.figures import Budget, Figure, model_figures
 from harness.report.page.svg import Scale, element, hint, text, ticks
-from harness.report.page.time_charts import latency_chart, memory_chart, start_chart
+from harness.report.page.time_charts import latency_chart
 from harness.report.page.timeline_chart import common_end, timeline_chart
 from tests.unit.builders.reports import HOSTILE_NAMES, healthy, latency, ratio
 from tests.unit.builders.pages import comparison, benchmark, span, tensor, timeline
@@ -119,15 +119,8 @@ def test_an_interval_without_end_reaches_the_edge() -> None:
 
 def test_what_was_not_measured_is_not_drawn() -> None:
     empty = replace(latency("ranker", ratio(1.0)), samples=(), quantities={})
-    assert latency_chart(empty, 1.03) == start_chart(empty) == memory_chart(empty) == ""
+    assert latency_chart(empty, 1.03) == ""
     assert list(model_figures(replace(healthy("ranker"), latency=None), {})) == []
-
-
-def test_load_and_first_calls_stand_one_after_another_for_both_releases() -> None:
-    words = titles(drawn(start_chart(benchmark("ranker"))))
-    assert words[:2] == ["old, load: 118 ms", "old, call 0: 210 ms"]
-    assert "new, load: 131 ms" in words
-    assert "41.2" not in memory_chart(benchmark("ranker")) and "39.3 MiB" in memory_chart(benchmark("ranker"))
 
 
 def test_a_lane_per_thread_and_what_never_ended_is_marked() -> None:

@@ -8,9 +8,7 @@ from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunOutline
 from harness.report.excess import Steady
 from harness.report.page.fleet_charts import (
-    change_histogram,
     fleet_figures,
-    initialization_chart,
     interval_chart,
     old_new_chart,
     tone_of,
@@ -58,11 +56,6 @@ def test_a_model_far_beyond_the_axis_is_drawn_at_its_end_and_leaves_the_others_a
     assert max(heights) - min(heights) > 10
 
 
-def test_no_model_is_missing_from_the_histogram() -> None:
-    counts = [int(number) for number in re.findall(r">(\d+)</text>", change_histogram(TIMED))]
-    assert sum(counts) == len(TIMED)
-
-
 def test_a_constant_overhead_lifts_short_calls_off_the_line_and_long_ones_not() -> None:
     both = [replace(steady(0.0, p50_s=1), p50_s=(old, old + 20e-6)) for old in (20e-6, 20e-3)]
     places = re.findall(r'r="3" class="dot \w+" cx="([^"]*)" cy="([^"]*)"', old_new_chart(both))
@@ -73,17 +66,9 @@ def test_a_constant_overhead_lifts_short_calls_off_the_line_and_long_ones_not() 
     assert above[0] > 5 > 0.5 > abs(above[1])
 
 
-def test_the_slowest_start_is_first_and_has_the_colour_of_what_is_beyond() -> None:
-    quick = scenario("concurrent", "vision", 2)
-    slow = scenario("while_serving", "ranking", 2, new=scenario_side(2, init_s=9.0))
-    svg = initialization_chart([quick, slow], [slow])
-    assert svg.index("ranking") < svg.index("vision")
-    assert svg.count('class="bad"') == 1 and svg.count('class="old"') == 2 and svg.count('class="new"') == 1
-
-
 def test_what_was_not_measured_has_no_chart() -> None:
-    assert list(fleet_figures([], [], [])) == [] and old_new_chart([replace(TIMED[0], p50_s=None)]) == ""
-    assert [figure.wide for figure in fleet_figures(TIMED, [], [])] == [True, False, False]
+    assert list(fleet_figures([])) == [] and old_new_chart([replace(TIMED[0], p50_s=None)]) == ""
+    assert [figure.wide for figure in fleet_figures(TIMED)] == [True, False]
 
 
 def test_runs_of_the_pair_stand_side_by_side_with_what_became_of_their_models() -> None:

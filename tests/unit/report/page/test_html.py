@@ -201,7 +201,7 @@ def test_a_model_has_its_stages_charts_switches_and_commands() -> None:
         "Error of every call",
         "Where the errors lie",
         "Steady latency, new over old",
-        "Memory of load",
+        "Times and memory",
     ):
         assert said in section
     assert "Switches that were tried" in page.text and "profiling off" in page.text
@@ -299,7 +299,6 @@ def test_the_policy_says_what_it_asked_what_it_changed_and_what_the_run_had_deci
         "NOT MET: 95 % of the selected models judged; 1 finding weighed otherwise; the run itself said UPGRADE OK"
         in Page(text).text
     )
-    assert 'id="policy"' not in render_html(blocked())
 
 
 def test_what_is_new_since_the_baseline_stands_with_the_red_cell_and_in_a_section() -> None:
@@ -374,7 +373,7 @@ def test_every_cell_has_its_id_as_its_place_and_red_ones_lead_there() -> None:
     ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
     cells = [cell for row in report.judgement.rows for cell in row.cells]
     assert {place(cell.cell) for cell in cells} <= ids
-    assert place("dlrm/backward/alone/cpu/default/all") == "dlrm/backward/alone/cpu/default/all"
+    assert place("dlrm/backward/alone/cpu/default") == "dlrm/backward/alone/cpu/default"
     assert not re.search(r"[^!-~]", place("a b\t<>\u202e/x"))
 
 
@@ -437,7 +436,7 @@ def test_the_words_before_a_cell_on_a_phone_are_those_of_its_column() -> None:
 
 
 def test_a_page_of_500_models_is_under_5_mb_and_says_what_it_left_out() -> None:
-    text = render_html(fleet(500, red_every=2))
+    text = render_html(fleet(500, red_every=1))
     assert len(text.encode()) < 5_000_000
     assert text.count('<details class="model') == 500
     left_out = re.search(r"<p>(\d+) charts were left out", text)

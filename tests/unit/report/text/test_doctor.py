@@ -9,7 +9,7 @@ from harness.doctor.checks import examined
 from harness.domain.machine import CheckStatus, Checkup, Container, Gpus, MachineCheck
 from harness.report.json.results import dump_checkup
 from harness.report.text.doctor import render_checkup
-from tests.unit.builders.machines import CARD, CORES, DISK, FORENSICS, GPUS, HOST, NEW, OLD, TOOLS, WHEEL
+from tests.unit.builders.machines import CORES, DISK, GPUS, HOST, NEW, OLD, TOOLS, WHEEL
 from tests.unit.builders.snapshots import check_snapshot
 
 BOTH = ("torch 2.1.2", "torch 2.6.0")
@@ -23,10 +23,9 @@ def checkup(sick: bool) -> Checkup:
         new = replace(NEW, wheel=replace(WHEEL, cuda="13.2"))
         host = replace(
             HOST,
-            cores=replace(CORES, quota=2.0, stolen=0.2, governors=("powersave",)),
-            container=Container(kind="docker", cgroup_version=2, group="/system.slice/docker-1f.scope"),
-            forensics=replace(FORENSICS, core_pattern="|/usr/share/apport/apport -p%p"),
-            gpus=replace(GPUS, cards=(replace(CARD, memory_used_mib=40960),), unlinked=("/dev/nvidia0",)),
+            cores=replace(CORES, quota=2.0, stolen=0.2),
+            container=Container(kind="docker", group="/system.slice/docker-1f.scope"),
+            gpus=replace(GPUS, profilers=("nv-hostengine",), unlinked=("/dev/nvidia0",)),
         )
     checks = examined([OLD, new], host, DISK, TOOLS, device="auto", jobs=4, runtime="auto")
     return Checkup(environments=BOTH, checks=checks, wall_s=0.42)

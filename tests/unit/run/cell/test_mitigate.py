@@ -56,9 +56,9 @@ def test_the_cell_that_is_cured_is_planned_beside_the_model_alone(tmp_path: Path
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--model", "dlrm", "some-run", "m/backward/alone/cpu/default/all"],
+        ["--model", "dlrm", "some-run", "m/backward/alone/cpu/default"],
         ["some-run"],
-        ["--scenario", "alone", "--cell", "m/backward/alone/cpu/default/all"],
+        ["--scenario", "alone", "--cell", "m/backward/alone/cpu/default"],
         ["--cell", "m/backward/alone"],
     ],
 )

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.decision.gpu_record import exit_code, reservations
 from harness.domain.environment import Fingerprint
-from harness.domain.report import GpuRecord, RecordedPart, SideReport
+from harness.domain.report import SideReport
+from tests.gpu.recorded import GpuRecord, RecordedPart, exit_code, reservations
 
 WHOLE = GpuRecord(
     name="RECORD-2026-11-23",

@@ -13,7 +13,8 @@ import pytest
 
 from harness.domain.environment import Environment
 from harness.environments.builder import default_environment_root
-from harness.run.gpu_record.parts import PARTS
+from tests.gpu.parts import PARTS
+from tests.gpu.record import main
 from tests.accelerator.build import build
 from tests.integration.gate import PROJECT
 from tests.programs import cli, stub
@@ -33,7 +34,7 @@ def start(line: Line, *more: str, given: Sequence[str] | None = None) -> "subpro
     sides = ("--env", f"old={line.old}", "--env", f"new={line.new}", "--old", "old", "--new", "new")
     if given is None:
         given = (*sides, "--device", "cpu", "--jobs", "2", *line.models, "-k", "well_a")
-    return cli.started([sys.executable, "-m", "harness", "--project", str(line.project), "gpu-record", *given, *more])
+    return cli.started([sys.executable, "-m", "tests.gpu.record", "--project", str(line.project), *given, *more])
 
 
 def read(line: Line) -> tuple[dict[str, Any], str]:
@@ -141,7 +142,7 @@ def test_record_is_rehearsed_whole_on_a_device_from_an_unpacked_tree_without_net
     )
     alone = ("unshare", "--net") if os.geteuid() == 0 else ()
     env = {**os.environ, "PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
-    line = [*alone, sys.executable, "-m", "harness", "gpu-record", *given]
+    line = [*alone, sys.executable, "-m", "tests.gpu.record", *given]
     done = subprocess.run(line, cwd=tree, env=env, capture_output=True, text=True, timeout=700)
     (path,) = (tree / "docs" / "gpu").glob("RECORD-*.json")
     record = json.loads(path.read_bytes())
@@ -151,3 +152,10 @@ def test_record_is_rehearsed_whole_on_a_device_from_an_unpacked_tree_without_net
     assert "cuda_graphs" in models["cells"] and "cuda_graphs" in scenarios["cells"]
     assert done.stdout.startswith("# Rehearsal of a GPU record, without a GPU: ")
     assert "- given: `" in done.stdout and "-k two_tower" in done.stdout
+
+
+def test_device_that_nobody_knows_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.compat]\nold = "2.1.2"\nnew = "2.6.0"\n')
+    assert main(["--project", str(tmp_path), "--device", "nothing"]) == 2
+    assert 'got "nothing"' in capsys.readouterr().err
+    assert not (tmp_path / "docs").exists()

@@ -3,19 +3,19 @@
 import shlex
 from collections.abc import Iterator, Mapping
 
-from harness.decision.gpu_record import exit_code, reservations
 from harness.domain.environment import Fingerprint
 from harness.domain.machine import CheckStatus
-from harness.domain.report import GpuRecord, RecordedPart, SideReport
+from harness.domain.report import SideReport
 from harness.domain.text import counted
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, escape, table_line
 from harness.report.words.phrases import exit_words, scenario_words, seconds
+from tests.gpu.recorded import GpuRecord, RecordedPart, exit_code, reservations
 
 MOST_RED = 100
 _REASON = 300
 
 
-def render_gpu_record(record: GpuRecord) -> str:
+def render_record(record: GpuRecord) -> str:
     """Return the record as GitHub-flavoured markdown, ending with a newline."""
     what = "GPU record" if record.gpu else "Rehearsal of a GPU record, without a GPU"
     exit_ = exit_code(record)

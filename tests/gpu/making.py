@@ -16,19 +16,15 @@ from typing import IO, Any, Literal
 import msgspec
 
 from harness.decision.counting import counts_of
-from harness.decision.gpu_record import JUDGED
 from harness.devices import AUTO, device_named
 from harness.domain.environment import Fingerprint
 from harness.domain.outcome import Status
 from harness.domain.probe import ProbeResult
-from harness.domain.report import GpuRecord, RecordedPart, SideReport
+from harness.domain.report import SideReport
 from harness.environments.sides import env_spec
 from harness.errors import ConfigError, ExitCode, RunDirError, SelectionError
-from harness.report.formats import GPU_RECORD
-from harness.report.json.results import load_gpu_record
 from harness.run.doctor import doctor
 from harness.run.files import stored_report
-from harness.run.gpu_record.parts import BEFORE_TIMING, PARTS, Part
 from harness.run.options import CONFIG, Options, settings_of, shown_path
 from harness.run.plan import chosen_device
 from harness.run.report.trace import read_trace
@@ -37,6 +33,9 @@ from harness.store.run_folder import LAST, PLAN, PROBES, REPORT, RunDir
 from harness.system import clock, processes
 from harness.system.progress import Progress
 from harness.system.typed import converted
+from tests.gpu.page import render_record
+from tests.gpu.parts import BEFORE_TIMING, PARTS, Part
+from tests.gpu.recorded import JUDGED, GpuRecord, RecordedPart, dump_record, load_record
 
 TITLE = "gpu-record"
 STATE = "record.json"
@@ -162,7 +161,7 @@ def _stored(options: Options, name: str) -> Path:
 def _read(folder: Path) -> GpuRecord:
     path = folder / STATE
     try:
-        record = load_gpu_record(path.read_bytes(), file=str(path))
+        record = load_record(path.read_bytes(), file=str(path))
     except OSError as error:
         raise RunDirError(f"{path} cannot be read: {error.strerror}", "leave --resume out") from error
     if [part.name for part in record.parts] != [part.name for part in PARTS]:
@@ -219,7 +218,7 @@ class _Session:
                 code, why = self._execute(part, before, left_s, over)
             except KeyboardInterrupt:
                 self._end(part, before, begin_s, None, "interrupted")
-                self._progress.note(f"interrupted; go on with: {TITLE} --resume {shown_path(self._folder)}")
+                self._progress.note(f"interrupted; go on with: --resume {shown_path(self._folder)}")
                 raise
             self._end(part, before, begin_s, code, why)
 
@@ -293,9 +292,10 @@ class _Session:
         """Replace what the record says of a part, and write it."""
         parts = tuple(part if item.name == part.name else item for item in self.record.parts)
         self.record = replace(self.record, parts=parts, wall_s=self._earlier_s + _now_s() - self._begin_s)
-        for form in FORMS:
-            codec.write_atomically(self.file(form), GPU_RECORD.render(form, self.record).encode(), parents=True)
-        codec.write_atomically(self._folder / STATE, GPU_RECORD.render("json", self.record).encode())
+        texts = {"json": dump_record(self.record), "markdown": render_record(self.record)}
+        for form, text in texts.items():
+            codec.write_atomically(self.file(form), text.encode(), parents=True)
+        codec.write_atomically(self._folder / STATE, texts["json"].encode())
 
 
 def _relay(stream: IO[bytes], said: list[str]) -> None:

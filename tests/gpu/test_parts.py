@@ -1,7 +1,7 @@
 """What is cut off by the limit of time is what tells least."""
 
 from harness.devices import CPU, TABLE
-from harness.run.gpu_record.parts import PARTS
+from tests.gpu.parts import PARTS
 
 
 def test_graphs_are_captured_before_anything_is_timed_where_the_device_has_them() -> None:

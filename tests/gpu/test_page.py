@@ -8,10 +8,10 @@ import pytest
 from harness.domain.environment import Fingerprint
 from harness.domain.machine import CheckStatus, MachineCheck
 from harness.domain.outcome import Decision
-from harness.domain.report import GpuRecord, RecordedPart, SideReport
+from harness.domain.report import SideReport
 from harness.errors import RunDirError
-from harness.report.json.results import dump_gpu_record, load_gpu_record
-from harness.report.markdown.gpu_record import render_gpu_record
+from tests.gpu.page import render_record
+from tests.gpu.recorded import GpuRecord, RecordedPart, dump_record, load_record
 from tests.unit.builders.reports import HOSTILE_NAMES
 from tests.unit.builders.snapshots import check_snapshot
 
@@ -78,26 +78,26 @@ RECORD = GpuRecord(
 
 
 def test_a_record_without_a_gpu_is_called_a_rehearsal() -> None:
-    text = render_gpu_record(replace(RECORD, device="npu", old=None, new=None))
+    text = render_record(replace(RECORD, device="npu", old=None, new=None))
     assert text.startswith("# Rehearsal of a GPU record, without a GPU: ")
     assert "No GPU was used: a rehearsal on the device npu." in text
     blind = SideReport(name="torch 2.12.0", fingerprint=replace(GPU, gpu=None))
-    assert render_gpu_record(replace(RECORD, new=blind)).startswith("# Rehearsal of a GPU record, without a GPU: ")
+    assert render_record(replace(RECORD, new=blind)).startswith("# Rehearsal of a GPU record, without a GPU: ")
 
 
 def test_markdown() -> None:
-    check_snapshot("gpu_record.md", render_gpu_record(RECORD))
+    check_snapshot("gpu_record.md", render_record(RECORD))
 
 
 def test_json_reads_back_whole_and_says_what_follows() -> None:
-    text = dump_gpu_record(RECORD)
+    text = dump_record(RECORD)
     assert json.loads(text)["exit_code"] == 1
     assert json.loads(text)["reservations"] == ["scenarios did not come to its end: the 25 min were over"]
     # Undecodable bytes become plain text, as in every JSON file.
     known = replace(RECORD, parts=tuple(replace(part, red=()) for part in RECORD.parts))
-    assert load_gpu_record(dump_gpu_record(known).encode(), file="r.json") == known
+    assert load_record(dump_record(known).encode(), file="r.json") == known
 
 
 def test_a_damaged_record_is_named() -> None:
     with pytest.raises(RunDirError, match=r"r.json is damaged: .*`\$\.parts`"):
-        load_gpu_record(json.dumps({**json.loads(dump_gpu_record(RECORD)), "parts": 3}).encode(), file="r.json")
+        load_record(json.dumps({**json.loads(dump_record(RECORD)), "parts": 3}).encode(), file="r.json")
