@@ -17,7 +17,6 @@ from harness.correctness.judging import beyond_tolerance
 from harness.decision.commands import bisect_command, is_red, more_command, rerun_of_cause
 from harness.decision.counting import is_over
 from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
-from harness.domain.hang import HangKind
 from harness.domain.outcome import Status
 from harness.domain.plan import ERROR
 from harness.domain.prediction import Prediction, StaticFinding
@@ -27,7 +26,7 @@ from harness.domain.verdict import Cause, CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.hang.stack_words import INTERPRETER
 from harness.latency.judging import common_words, is_shared
-from harness.quantities import INITIALIZATION, QUANTITIES, STEADY, quantity_words
+from harness.quantities import QUANTITIES, STEADY, quantity_words
 from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
 from harness.settings.mitigations import shows
@@ -86,8 +85,6 @@ _UNKNOWN_OPERATOR = re.compile(r"Unknown builtin op: (\w+::\w+)")
 _REFUSAL = re.compile(r"valid|argument|found")
 _CALLED_OPERATOR = re.compile(r"\b(\w+::\w+)\(")
 _NOT_IN_AN_ID = re.compile(r"[^\w.:+]+", re.ASCII)
-_ASIDE = re.compile(r" \([^()]*\)")
-_WHO = re.compile(r"^(?:(?:the )?(?:\w+ )?threads? [\d, and]*)+(?:is |are )?")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+|\s+x \d+| {2}\(\d+ times\)")
 
 
@@ -249,7 +246,7 @@ def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, re
     """
     measure = MEASURES.get(finding.kind)
     if measure == "ratio" and finding.size is not None:
-        limit = finding.limit or report.limits.get(_quantity(finding).partition(":")[0])
+        limit = finding.limit or report.limits.get(finding.quantity.partition(":")[0])
         return (finding.size - 1) / (limit - 1) if limit is not None and limit > 1 else None
     if finding.kind == "error_limit":
         limit = report.policy.settings.limits.get(ERROR)
@@ -257,21 +254,6 @@ def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, re
     if measure != "error" or facts is None:
         return None
     return next((beyond_tolerance(item) for item in facts.comparisons if item.scenario == cell.scenario), None)
-
-
-def _measured(finding: Finding) -> str:
-    """Return what a finding on a time or on memory is about, in words."""
-    if finding.kind in NAMED:
-        return NAMED[finding.kind]
-    name = _quantity(finding)
-    if name.partition(":")[0] in QUANTITIES:
-        return quantity_words(name)
-    return re.split(r"[-+]?\d", prose(finding.message), maxsplit=1)[0].strip(" :,(")
-
-
-def _quantity(finding: Finding) -> str:
-    """Return the name under which a limit of the benchmark stands."""
-    return finding.detail.get("quantity", INITIALIZATION if finding.kind == "initialization_time" else STEADY)
 
 
 def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
@@ -293,13 +275,15 @@ def _key_of_time(item: _Red, finding: Finding, report: RunReport) -> Key | None:
         return Key("limit", finding.kind.replace("_", "-"), ALIKE[finding.kind])
     if finding.kind != "latency" and MEASURES.get(finding.kind) != "ratio" and finding.kind != "memory_growth":
         return None
-    words = _measured(finding)
-    if finding.kind == "latency" and _quantity(finding) == STEADY:
+    if finding.kind == "latency" and finding.quantity in ("", STEADY):
         model = item.cell.model
         if report.common is not None and model in report.common.apart:
             return Key("alone", f"latency-{_named_model(model)}", "slower by itself, unlike the other timed models")
         return Key("slowdown", SLOWER, f"the steady call is slower in {report.new.name}")
-    return Key("limit", f"limit-{_slug(words)}", _cut(f"{words} is beyond its limit"))
+    known = finding.quantity.partition(":")[0] in QUANTITIES
+    name = finding.quantity if known else finding.kind.replace("_", "-")
+    words = NAMED.get(finding.kind) or (quantity_words(name) if known else finding.kind.replace("_", " "))
+    return Key("limit", f"limit-{_slug(name)}", _cut(f"{words} is beyond its limit"))
 
 
 def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | None:
@@ -313,7 +297,7 @@ def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | N
         return Key("culprit", f"culprit-{'+'.join(map(_slug, named))}", _cut(f"{', '.join(named)}: named by bisect"))
     for change in changed:
         predicted = any(known.subject == change.operator and known.kind == CHANGED for known in _static(item))
-        said = names_operator(finding.message, change.operator)
+        said = names_operator(f"{finding.error} {finding.subject}", change.operator)
         if change.operator in named or said or (predicted and finding.kind not in RAISED):
             return Key("semantics", f"semantics-{change.operator}", f"known change of {change.operator} in {release}")
     return None
@@ -326,11 +310,11 @@ def _key_of_refusal(item: _Red, finding: Finding, release: str) -> Key | None:
             does = "does not have it" if known.kind == "operator_missing" else _plain(known.text)
             return Key("operator", f"operator-{_slug(known.subject)}", _cut(f"{known.subject}: {release} {does}"))
         return Key("operator", known.kind.replace("_", "-"), _cut(known.text))
-    missing = _UNKNOWN_OPERATOR.search(finding.message)
+    missing = _UNKNOWN_OPERATOR.search(finding.error)
     if missing:
         return Key("operator", f"operator-{missing[1]}", _cut(f"{missing[1]}: {release} does not have it"))
-    refusal = _REFUSAL.search(finding.message)
-    refused = _CALLED_OPERATOR.search(finding.message, refusal.end()) if refusal else None
+    refusal = _REFUSAL.search(finding.error)
+    refused = _CALLED_OPERATOR.search(finding.error, refusal.end()) if refusal else None
     if refused:
         return Key("operator", f"operator-{refused[1]}", _cut(f"{refused[1]}: {release} refuses the arguments"))
     return None
@@ -361,26 +345,19 @@ def _changes_shown(finding: Finding, report: RunReport) -> list[SemanticChange]:
 
 def _culprits(item: _Red) -> tuple[str, ...]:
     """Return the operators that a bisection has named, without their overloads."""
-    answers = [one.answer for one in item.explained if one.by == "bisect" and one.answer.startswith("operator ")]
-    names = [name.partition(".")[0] for text in answers for name in text.removeprefix("operator ").split(", ")]
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(name for one in item.explained for name in one.operators))
 
 
 def _key_of_place(item: _Red, finding: Finding) -> Key | None:
     """Return the place at which a process hangs or crashes: what its stacks mean, else their innermost frames."""
-    cell = item.cell
-    if finding.kind not in ("hang", "crash"):
+    place = finding.standstill
+    if finding.kind not in ("hang", "crash") or place is None:
         return None
     does = "hangs" if finding.kind == "hang" else "crashes"
-    meaning = next((prose(text) for label, text in finding.story if label == "meaning"), "")
-    if meaning:
-        source = meaning.rpartition(" (")[2]
-        place = re.split("[,;:]", _WHO.sub("", _ASIDE.sub("", meaning)), maxsplit=1)[0]
-        place = _normal(place, cell.model).replace("waits ", "wait ")
-        id_ = f"{finding.kind}-{_slug(place)[:28].strip('-')}-{_digest(source + place)}"
-        return Key("hang", id_.lower(), _cut(f"{does}: {place}"))
-    stacks = [_frames(text) for label, text in finding.story if label == "frames"]
-    if any(label == "proof" and text.startswith(HangKind.BUSY.value) for label, text in finding.story):
+    if place.reading:
+        return Key("hang", f"{finding.kind}-{place.reading}", f"{does}: {place.title}")
+    stacks = [[_OFFSET.sub("", frame).strip() for frame in frames] for frames in place.stacks]
+    if place.is_busy:
         busy = _key_of_busy(item, stacks)
         if busy is not None:
             return busy
@@ -388,7 +365,7 @@ def _key_of_place(item: _Red, finding: Finding) -> Key | None:
     if not any(inner):
         return None
     stack = " < ".join(inner)
-    id_ = f"{finding.kind}-{_slug(inner[0])[:28]}-{_digest(_normal(stack, cell.model))}"
+    id_ = f"{finding.kind}-{_slug(inner[0])[:28]}-{_digest(_normal(stack, item.cell.model))}"
     return Key("hang", id_, _cut(f"{does} in {stack}"))
 
 
@@ -412,17 +389,12 @@ def _key_of_busy(item: _Red, stacks: Sequence[Sequence[str]]) -> Key | None:
     return Key("hang", f"hang-{_slug(called)[:28]}-{_digest(called)}", _cut(f"hangs in {called}")) if called else None
 
 
-def _frames(text: str) -> list[str]:
-    """Return the frames of a stack in a story, innermost first, without what differs from process to process."""
-    return [_OFFSET.sub("", frame).strip() for frame in prose(text).partition(": ")[2].split(" < ")]
-
-
 def _key_of_setting(item: _Red, finding: Finding) -> Key | None:
     """Return the setting that differs between the sides and takes the difference away where it does not."""
     cures = [cure.name for cure in item.mitigations if cure.cures]
-    for label, text in finding.story:
-        if label == DIFFERS and shows(name := text.partition(" ")[0], cures):
-            return Key("setting", f"setting-{_slug(name)}", _cut(prose(text).partition(":")[0]))
+    for name, words in finding.settings.items():
+        if shows(name, cures):
+            return Key("setting", f"setting-{_slug(name)}", _cut(words))
     return None
 
 
@@ -437,15 +409,16 @@ def _key_of_cure(item: _Red, report: RunReport) -> Key | None:
 
 
 def _key_of_text(item: _Red, finding: Finding) -> Key:
-    """Return the text of the error, or the model where nothing says what it shares with others."""
+    """Return what torch or the model has said, else what the finding is about, or the model where it is its own."""
     kind = finding.kind.replace("_", "-")
     message = prose(finding.message)
     if finding.kind in OF_THE_MODEL:
-        return Key("alone", f"{_slug(kind)}-{_named_model(item.cell.model)}", _cut(message))
-    found = _EXCEPTION.search(message)
-    text = message[found.start() :] if found else message
-    prefix = "error" if found and SEVERITY.get(finding.kind) is Severity.FAIL else _slug(kind)
-    return Key("error", f"{prefix}-{_named(_normal(text, item.cell.model))}", _cut(text))
+        return Key("alone", f"{kind}-{_named_model(item.cell.model)}", _cut(message))
+    if finding.error:
+        text = prose(finding.error)
+        prefix = "error" if SEVERITY.get(finding.kind) is Severity.FAIL else kind
+        return Key("error", f"{prefix}-{_named(_normal(text, item.cell.model))}", _cut(text))
+    return Key("error", f"{kind}-{_slug(finding.subject)}" if finding.subject else kind, _cut(message))
 
 
 def _key_of_follower(item: _Red) -> Key:

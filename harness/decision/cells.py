@@ -133,7 +133,8 @@ def _judge_request(
         return verdict(status_of([new_finding]), [new_finding])
     if comparison is None:
         return verdict(
-            Status.INCONCLUSIVE, [Finding(kind="not_measured", message="there is no golden to compare with")]
+            Status.INCONCLUSIVE,
+            [Finding(kind="not_measured", message="there is no golden to compare with", subject="golden")],
         )
     findings = output_findings(comparison)
     return verdict(status_of(findings), findings)

@@ -35,7 +35,7 @@ class Exceeded(NamedTuple):
     @property
     def words(self) -> str:
         """What it is in short: ``ranker: time per request +17.4 %, limit +10 %``."""
-        finding, name = self.finding, self.finding.detail.get("quantity", "")
+        finding, name = self.finding, self.finding.quantity
         known = name == STEADY or name.partition(":")[0] in QUANTITIES
         if finding.size is None or finding.limit is None or not known:
             return f"{self.cell.model}: {finding.message}"

@@ -130,7 +130,11 @@ def with_changed_operators(
     if verdict.status is not Status.PASS or not guess_of(artifact):
         return verdict
     found = tuple(
-        Finding(kind="changed_operator", message=f"{change.operator}: {change.what} ({change.source}); {UNSHOWN}")
+        Finding(
+            kind="changed_operator",
+            message=f"{change.operator}: {change.what} ({change.source}); {UNSHOWN}",
+            subject=change.operator,
+        )
         for change, _ in changes_between(*pair)
         if change.operator in artifact.operators and (draws or not change.drawn)
     )

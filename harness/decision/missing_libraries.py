@@ -40,7 +40,7 @@ def with_libraries(
     sides = [side for side, operator in lacking.items() if operator is not None]
     if "old" in sides or (sides and not old):
         found = [
-            Finding(kind="library_missing", message=words, detail={"needs": operator})
+            Finding(kind="library_missing", message=words, subject=operator)
             for operator, words in _not_there(lacking, libraries)
         ]
         return replace(verdict, status=Status.INCONCLUSIVE, findings=(*found, *verdict.findings))

@@ -55,6 +55,7 @@ def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0
         model=found.model,
         by="bisect",
         answer=_answer(found),
+        operators=tuple(dict.fromkeys(name.partition(".")[0] for name in _operators(found))),
         lines=tuple(dict.fromkeys(lines)),
         paths=(*patched, *made[:MOST], _within(folder, "bisect.json")),
         seconds=seconds,
@@ -122,11 +123,15 @@ def curing(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
 
 
 def _answer(found: Bisection) -> str:
-    faults = found.divergence.culprits if found.divergence is not None else ()
-    operators = dict.fromkeys(fault.node.operator for fault in faults)
-    if found.answer is BisectAnswer.OPERATOR and operators:
-        return f"operator {', '.join(operators)}"
-    return found.answer.value
+    operators = _operators(found)
+    return f"operator {', '.join(operators)}" if operators else found.answer.value
+
+
+def _operators(found: Bisection) -> tuple[str, ...]:
+    """Return the operators that are the answer, each once."""
+    if found.answer is not BisectAnswer.OPERATOR or found.divergence is None:
+        return ()
+    return tuple(dict.fromkeys(fault.node.operator for fault in found.divergence.culprits))
 
 
 def _culprits(found: Bisection) -> list[tuple[str, str]]:

@@ -83,6 +83,7 @@ class Explained:
         cell: id of the cell; ``model``: its model.
         by: the command that searched: ``"bisect"``, ``"mitigate"`` or ``"first-bad"`` (``bisect --over releases``).
         answer: in a few words, e.g. ``"operator aten::mul.Tensor"``; the same for the same cause.
+        operators: those that a bisection has named, without their overloads.
         lines: (label, text) in reading order, for the cell.
         paths: files and folders to look at, relative to the run where they lie in its folder, else whole.
         seconds: what the search took; 0 where nobody measured.
@@ -92,6 +93,7 @@ class Explained:
     model: str
     by: str
     answer: str
+    operators: tuple[str, ...] = ()
     lines: tuple[tuple[str, str], ...] = ()
     paths: tuple[str, ...] = ()
     seconds: float = 0.0

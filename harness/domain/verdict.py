@@ -1,6 +1,5 @@
 """Opinions: findings, verdicts, causes, waivers, mitigations and the decision. Formed in ``harness.decision``."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -9,7 +8,22 @@ from enum import StrEnum
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
 
-_RATIO = re.compile(r"\d+(\.\d+)?(e[-+]?\d+)?", re.ASCII)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standstill:
+    """Where a process hangs or crashes.
+
+    Attributes:
+        reading: name of what its stacks are known to mean (``harness/hang/readings.py``), and that in a few words in
+            ``title``; both empty where they resemble nothing known.
+        is_busy: whether it was proven to compute.
+        stacks: of the threads that tell most, without what is on every stack: names of functions, the innermost first.
+    """
+
+    reading: str = ""
+    title: str = ""
+    is_busy: bool = False
+    stacks: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,7 +35,13 @@ class Finding:
         message: one line in words, complete on its own.
         where: input set, call and path, e.g. ``"example call 1 output[0]"``; or the phase.
         rule: for numbers, the rule of the chain that decided, e.g. ``"scaled tolerance"``.
-        detail: a few facts for machines; of a time or of memory which quantity it is, and its limit as it was applied.
+        detail: a few facts for machines.
+        quantity: of a time or of memory which it is, as in ``harness/quantities.py``; ``limit``: the ratio new/old that
+            was accepted when it was made, None where its maker did not say.
+        subject: what it is about where the kind does not say that: an operator, what was not measured.
+        error: what torch or the model said, its type first; empty where nothing was raised.
+        standstill: of a hang or crash where it is, as far as somebody looked.
+        settings: those that differ between the sides and may be why: name -> what they are, in words.
         evidence: path of a file in the run directory, or empty.
         story: (label, text) lines that explain it: threads, stacks, what they mean.
         size: how large it is, in the measure of its kind (``MEASURES`` in ``harness/domain/findings.py``): error over
@@ -36,12 +56,12 @@ class Finding:
     evidence: str = ""
     story: tuple[tuple[str, str], ...] = ()
     size: float | None = None
-
-    @property
-    def limit(self) -> float | None:
-        """The ratio new/old that was accepted when it was made; None where its maker did not say."""
-        text = self.detail.get("limit", "")
-        return float(text) if _RATIO.fullmatch(text) else None
+    quantity: str = ""
+    limit: float | None = None
+    subject: str = ""
+    error: str = ""
+    standstill: Standstill | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

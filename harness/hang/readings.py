@@ -30,11 +30,14 @@ class Reading:
     """What a hang is, in plain language.
 
     Attributes:
+        name: of the kind of hang, the same however it is worded; ``title``: what it is, in a few words.
         source: URL of an upstream issue or document that explains it.
         threads: ids of those that the words are about, the most telling first; empty where each is as good as another.
         cures: names of the mitigations in ``harness/settings/table.py`` that avoid it.
     """
 
+    name: str
+    title: str
     words: str
     source: str
     threads: tuple[int, ...] = ()
@@ -105,6 +108,8 @@ def _allocator_lock(process: HungProcess) -> Reading | None:
         handlers = [index for index, frame in enumerate(stack.frames) if frame.function in (_SIGNAL, "__restore_rt")]
         if handlers and handlers[0] > inner:
             return Reading(
+                name="allocator-in-a-signal-handler",
+                title="allocates inside a signal handler",
                 words=(
                     f"{who(stack, process.proof)} allocates memory inside a signal handler that has interrupted the "
                     "allocator itself: it waits for a lock that it holds"
@@ -113,6 +118,8 @@ def _allocator_lock(process: HungProcess) -> Reading | None:
             )
         if len(process.stacks) == 1:
             return Reading(
+                name="allocator-after-fork",
+                title="waits for the allocator's lock after a fork",
                 words=(
                     f"{who(stack, process.proof)} waits for the allocator's lock, and there is no other thread that "
                     "could hold it: this process was forked while another thread was allocating"
@@ -132,6 +139,8 @@ def _loader_lock(process: HungProcess) -> Reading | None:
     if not waiting or not holding:
         return None
     return Reading(
+        name="loader-lock",
+        title="waits for the dynamic loader's lock",
         words=(
             f"{process.named(holding[:1])} is inside the dynamic loader (dlopen, a library's constructors, or "
             f"dl_iterate_phdr), holds its lock, and waits for {waits_for(holding[0])}; {process.do(waiting, 'wait')} "
@@ -173,6 +182,8 @@ def _static_initializers(process: HungProcess) -> Reading | None:
         for other in stuck:
             if one is not other and _guarded(one) in _callers(other) and _guarded(other) in _callers(one):
                 return Reading(
+                    name="static-initializers",
+                    title="static variables that need each other",
                     words=(
                         f"{process.named((one, other))} each initialize a static variable that needs the other's: "
                         f"{_guarded(one)} waits for {_guarded(other)} and the reverse"
@@ -210,6 +221,8 @@ def _cuda_lazy_loading(process: HungProcess) -> Reading | None:
     if not loading or not waiting:
         return None
     return Reading(
+        name="lazy-kernel-loading",
+        title="loads a kernel on its first use",
         words=(
             f"{process.do(loading, 'load')} a kernel on its first use, which may need the GPU to be idle, while "
             f"{process.do(waiting, 'wait')} for work on the GPU that may need that kernel. CUDA_MODULE_LOADING=EAGER "
@@ -249,6 +262,8 @@ def _fuser_runs_away(process: HungProcess) -> Reading | None:
         waiting = _waiting_for_a_plan(process)
         others = f"; {process.do(waiting, 'wait')} for the same plan (getPlanFor)" if waiting else ""
         return Reading(
+            name="fuser-runs-away",
+            title="inside the tensor-expression fuser",
             words=(
                 f"{who(stack, process.proof)} is inside the tensor-expression fuser, which copies the fused expression "
                 "once for each use of each value: the work grows exponentially with the length of the chain"
@@ -265,6 +280,8 @@ def _fuser_interprets(process: HungProcess) -> Reading | None:
     for stack in process.stacks:
         if process.runs(stack) and has(stack, _NNC_INTERPRETER):
             return Reading(
+                name="fused-code-interpreted",
+                title="inside the interpreter of fused code",
                 words=(
                     f"{who(stack, process.proof)} is inside the interpreter of fused code, which torch uses where it "
                     "was built without LLVM, as its wheels are: it walks the fused expression for every element. Its "
@@ -285,6 +302,8 @@ def _compile_blocks_others(process: HungProcess) -> Reading | None:
     wait = waits_for(compiling[0])
     doing = f"and itself waits for {wait}" if stands and wait else "and is still at it"
     return Reading(
+        name="compile-mutex",
+        title="compiles the graph, holding the executor's compile_mutex",
         words=(
             f"{who(compiling[0], process.proof)} compiles the graph, holding the executor's compile_mutex, {doing}; "
             f"{process.do(waiting, 'wait')} for that mutex in getPlanFor, without which nobody "
@@ -311,6 +330,8 @@ def _inter_op_pool_after_fork(process: HungProcess) -> Reading | None:
     if process.runs(stack) or not (waits or has(stack, r"^c10::ThreadPool::run$")):
         return None
     return Reading(
+        name="inter-op-pool-after-fork",
+        title="needs the inter-op pool after a fork",
         words=(
             f"{who(stack, process.proof)} needs the inter-op pool (torch.jit.fork), and this process has no other "
             "thread: it was forked after the pool had been used, and a child does not inherit its threads"
@@ -327,6 +348,8 @@ def _inter_op_pool_exhausted(process: HungProcess) -> Reading | None:
         return None
     size = "the only thread" if len(pool) == 1 else f"each of the {len(pool)} threads"
     return Reading(
+        name="inter-op-pool-exhausted",
+        title="the inter-op pool is exhausted",
         words=(
             f"the inter-op pool is exhausted: {size} of it runs a task that waits for another task, which only a "
             "thread of the same pool could run (torch.jit.fork and wait inside a task). A larger inter-op pool hides it"
@@ -352,6 +375,8 @@ def _load_waits_with_gil(process: HungProcess) -> Reading | None:
     tensor = any(has(stack, r"decref|TensorImpl") for stack in takers)
     why = "to let go of a tensor that Python refers to as well" if tensor else "before it can take another task"
     return Reading(
+        name="load-holds-gil",
+        title="torch.jit.load holds the GIL while __setstate__ waits",
         words=(
             "torch.jit.load holds Python's global lock (GIL) while __setstate__ waits for the inter-op pool: "
             f"{who(loading[0], process.proof)} waits for {waits_for(loading[0])}, and {process.do(takers, 'need')} the "
@@ -383,6 +408,8 @@ def _import_lock(process: HungProcess) -> Reading | None:
         return None
     holder = importing[0]
     return Reading(
+        name="import-lock",
+        title="the body of a module waits for a thread that imports",
         words=(
             f"{who(holder, process.proof)} is importing {imports(holder)}, and the body of that module waits for "
             f"{waits_for(holder)}; {process.do(waiting, 'wait')} for the lock of a module that is being imported: the "
@@ -407,6 +434,8 @@ def _openmp_after_fork(process: HungProcess) -> Reading | None:
     if any(process.runs(other) or not _whole(other) for other in others):  # it may be the rest of the team
         return None
     return Reading(
+        name="openmp-after-fork",
+        title="waits in OpenMP after a fork",
         words=(
             f"{who(stack, process.proof)} waits in OpenMP for the other threads of its team, and this process has "
             "none, "
@@ -434,6 +463,8 @@ def _gil_inversion(process: HungProcess) -> Reading | None:
     if not takers or not holders or any(process.runs(stack) for stack in process.stacks):
         return None
     return Reading(
+        name="gil-inversion",
+        title="the GIL and a lock of C++ are taken in opposite orders",
         words=(
             f"{process.do(takers, 'wait')} for Python's global lock (GIL) inside of C++ code that may hold a lock of "
             "its "
@@ -482,6 +513,8 @@ def _first_calls_of_a_package(process: HungProcess) -> Reading | None:
     if not readers or any(process.runs(stack) for stack in called):
         return None
     return Reading(
+        name="first-calls-of-a-package",
+        title="first calls of a package wait for each other",
         words=(
             f"{process.do(readers, 'wait')} for a free model of a package, with its read lock in hand; "
             f"{process.named(writers)} took the model for a first call and cannot have the write lock that makes its "

@@ -8,9 +8,9 @@ from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult
 from harness.domain.text import amount, error_line, marked_expression
-from harness.domain.verdict import Finding
-from harness.hang.readings import reading
-from harness.hang.stack_words import INTERPRETER, interesting, threads_in_words, who
+from harness.domain.verdict import Finding, Standstill
+from harness.hang.readings import Reading, reading
+from harness.hang.stack_words import INTERPRETER, Folded, interesting, threads_in_words, who
 from harness.worker import wire
 
 # Frames of one thread in the report; the files of the probe have all of them.
@@ -47,14 +47,30 @@ def hang_story(seen: Evidence, before_s: float | None = None) -> tuple[tuple[str
         lines.append(("proof", f"{proof.kind.value}: {'; '.join(filter(None, said))}"))
     if seen.signal:
         lines.append(("proof", _crash_words(seen)))
-    # A crash proves no hang, but what its threads were doing is described in the same words.
     process = proof or HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
     lines.extend(("threads", line) for line in threads_in_words(process, seen.stacks))
-    first = known.threads if known is not None else ()
-    shown = [folded for folded in interesting(seen.stacks, process, first)[:MOST_STACKS] if folded.lines]
+    shown = _most_telling(seen, known)
     lines.extend(("frames", f"{item.title}: {' < '.join(_shown(item.lines))}") for item in shown)
     lines.extend(("seen", remark) for remark in seen.remarks)
     return tuple(lines)
+
+
+def standstill(seen: Evidence) -> Standstill:
+    """Return where the process stands, as data: what ``hang_story`` says in words."""
+    proof, known = seen.proof, reading(seen.stacks, seen.proof)
+    return Standstill(
+        reading=known.name if known is not None else "",
+        title=known.title if known is not None else "",
+        is_busy=proof is not None and proof.kind is HangKind.BUSY,
+        stacks=tuple(tuple(_shown(item.lines)) for item in _most_telling(seen, known)),
+    )
+
+
+def _most_telling(seen: Evidence, known: Reading | None) -> list[Folded]:
+    # A crash proves no hang, but what its threads were doing is described in the same words.
+    process = seen.proof or HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
+    first = known.threads if known is not None else ()
+    return [folded for folded in interesting(seen.stacks, process, first)[:MOST_STACKS] if folded.lines]
 
 
 def _shown(frames: Sequence[str]) -> Sequence[str]:
@@ -135,7 +151,7 @@ def failure_finding(
     kind = OUTCOME_KIND[result.outcome]
     proof = seen.proof if seen is not None else None
     phase = result.phase or "start"
-    why = ""
+    why = error = subject = ""
     if result.outcome is Outcome.HANG:
         how = "" if proof is None or proof.kind is HangKind.OVERDUE else f" ({proof.kind.value})"
         what = f"hangs in {phase}{how}"
@@ -148,18 +164,23 @@ def failure_finding(
         what = f"does not get as far as {phase}" if result.failed_requests else "was not reached"
     elif result.failure is not None:
         what = _verb(result.failure)
-        why = f": {result.failure.type}: {error_line(result.failure)}"
+        error = f"{result.failure.type}: {error_line(result.failure)}"
+        why = f": {error}"
         operator = marked_expression(result.failure)
         if operator and result.failure.phase in AT_AN_OPERATOR:
-            why = f" at `{operator}`{why}"
+            why, subject = f" at `{operator}`{why}", operator
     else:
         what = f"{result.outcome.value.replace('_', ' ')} in {phase} {exit_detail}".rstrip()
+    telling = seen if SEVERITY[kind] is Severity.FAIL else None
     return Finding(
         kind=kind,
         message=f"{what} in {release}, {stage}{why}",
         where=phase,
         evidence=evidence,
-        story=hang_story(seen, _before_s(phase, old)) if seen is not None and SEVERITY[kind] is Severity.FAIL else (),
+        story=hang_story(telling, _before_s(phase, old)) if telling is not None else (),
+        error=error,
+        subject=subject,
+        standstill=standstill(telling) if telling is not None else None,
     )
 
 

@@ -239,13 +239,9 @@ def _quantity_finding(
         kind=kind,
         message=_quantity_text(name, found, limit) + more,
         size=_size(found),
-        detail=limit_detail(name, limit),
+        quantity=name,
+        limit=limit,
     )
-
-
-def limit_detail(name: str, limit: float | None) -> dict[str, str]:
-    """Return what a finding on a quantity keeps for machines: its name, and the ratio new/old that was accepted."""
-    return {"quantity": name, **({"limit": repr(limit)} if limit is not None else {})}
 
 
 def _size(found: Quantity) -> float | None:
@@ -265,6 +261,7 @@ def _growth(measurement: LatencyMeasurement) -> Iterator[Finding]:
             kind="memory_growth",
             message=f"resident memory grows by {amount(growth.new, 'bytes')} per call, "
             f"{amount(max(0.0, growth.old), 'bytes')} before",
+            quantity="growth",
         )
 
 
@@ -305,11 +302,12 @@ def judge_latency(
         return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="latency_undecided", message=message)])
     if measurement is None or measurement.steady is None:
         problem = measurement.problem if measurement is not None else ""
-        finding = Finding(kind="not_measured", message=f"steady latency was not measured: {problem or 'no sample'}")
+        message = f"steady latency was not measured: {problem or 'no sample'}"
+        finding = Finding(kind="not_measured", message=message, subject=STEADY)
         return _verdict(cell, Status.INCONCLUSIVE, [finding], decides=bool(problem))
     if measurement.problem:
         message = f"the benchmark was lost after {measurement.steady.pairs} rounds: {measurement.problem}"
-        return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
+        return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message, subject=STEADY)])
     findings, limit = list(quantity_findings(measurement, settings)), tolerated(measurement, budget)
     words = tolerated_words(measurement, budget)
     verdict = REGRESSED if suspected(measurement, limit) else classify(measurement.steady, limit)
@@ -317,7 +315,7 @@ def judge_latency(
     if verdict == REGRESSED and stands(measurement, limit):
         own = classify(measurement.own, limit) if settings.latency == OWN and measurement.own is not None else REGRESSED
         if own == REGRESSED:
-            findings.insert(0, replace(_regression(measurement, words), detail=limit_detail(STEADY, 1 + limit)))
+            findings.insert(0, replace(_regression(measurement, words), limit=1 + limit))
         elif own == UNDECIDED:
             findings.insert(0, _own_undecided(measurement, words))
             open_from = 0.0  # that it is too slow is known: whose the time is must be too
@@ -459,7 +457,9 @@ def _regression(measurement: LatencyMeasurement, limit: str) -> Finding:
         f"steady latency {fresh.words}{times} over {counted(fresh.pairs, 'fresh process pair')}, limit {limit}; "
         f"the {counted(steady.pairs, 'pair')} before them said {steady.words}{own}"
     )
-    return Finding(kind="latency", message=message, rule="benchmark, confirmed by fresh pairs", size=fresh.ratio)
+    return Finding(
+        kind="latency", message=message, rule="benchmark, confirmed by fresh pairs", size=fresh.ratio, quantity=STEADY
+    )
 
 
 def _own_undecided(measurement: LatencyMeasurement, limit: str) -> Finding:

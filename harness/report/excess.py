@@ -90,7 +90,7 @@ def _over(report: RunReport, row: TableRow) -> tuple[OverLimit, ...]:
 def _of_times(cell: CellVerdict, latency: LatencyMeasurement, limits: Mapping[str, float]) -> Iterator[OverLimit]:
     if cell.status not in (Status.FAIL, Status.XPASS, Status.PASS, Status.INCONCLUSIVE):
         return  # a waiver or the policy answers for it
-    applied = {finding.detail.get("quantity"): finding.limit for finding in cell.findings}
+    applied = {finding.quantity: finding.limit for finding in cell.findings}
     for row in quantity_rows(latency, limits, cell):
         steady = row.column == "p50"
         limit = applied.get(STEADY if steady else row.name) or limits.get(STEADY if steady else row.column)
@@ -107,7 +107,7 @@ def _of_times(cell: CellVerdict, latency: LatencyMeasurement, limits: Mapping[st
 
 def _standing(cell: CellVerdict, quantity: str) -> str:
     """Return what comes of one quantity beside the steady call that is beyond its limit."""
-    told = [item for item in cell.findings if item.detail.get("quantity") == quantity]
+    told = [item for item in cell.findings if item.quantity == quantity]
     weights = {weight(cell, item.kind) for item in told}
     if Severity.FAIL in weights or Severity.INCONCLUSIVE in weights:
         return cell_word(cell)

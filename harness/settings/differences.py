@@ -80,27 +80,35 @@ def words(setting: Setting) -> str:
     """Return why a setting may be the cause, in words that say how to find out; empty where it cannot be."""
     if setting.differs:
         return (
-            f"{setting.name} is {setting.old} on the old side and {setting.new} on the new side: "
-            "numbers may differ for that alone. "
+            f"{sides(setting)}: numbers may differ for that alone. "
             f"The same command with {isolating_option(setting.name, setting.old)} tells"
         )
     if setting.exported_otherwise:
         return (
-            f"{setting.name} was {setting.exporter} where the model was exported "
-            f"and is {setting.new} where it is served: it does not travel with the artifact. The same command with "
+            f"{sides(setting)}: it does not travel with the artifact. The same command with "
             f"{isolating_option(setting.name, setting.exporter)} serves it as it was exported"
         )
     return ""
 
 
+def sides(setting: Setting) -> str:
+    """Return what a setting is on both sides, or was where the model was exported and is where it is served."""
+    if setting.differs:
+        return f"{setting.name} is {setting.old} on the old side and {setting.new} on the new side"
+    return f"{setting.name} was {setting.exporter} where the model was exported and is {setting.new} where it is served"
+
+
 def with_differences(verdict: CellVerdict, found: tuple[Setting, ...]) -> CellVerdict:
     """Return the verdict with every setting that may be why told at its first finding about numbers."""
-    lines = tuple((DIFFERS, text) for text in map(words, found) if text)
+    telling = [setting for setting in found if words(setting)]
+    lines = tuple((DIFFERS, words(setting)) for setting in telling)
     index = next((index for index, item in enumerate(verdict.findings) if item.kind in NUMERIC), None)
     if not lines or index is None:
         return verdict
     findings: list[Finding] = list(verdict.findings)
-    findings[index] = replace(findings[index], story=(*findings[index].story, *lines))
+    findings[index] = replace(
+        findings[index], story=(*findings[index].story, *lines), settings={item.name: sides(item) for item in telling}
+    )
     return replace(verdict, findings=tuple(findings))
 
 

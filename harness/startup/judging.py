@@ -154,8 +154,14 @@ def slow_start(old_s: float, new_s: float, limit: float, *, group: str, words: s
         f"limit {signed_percent(limit)} %)"
     )
     size = new_s / old_s if old_s > 0 else None
-    detail = {"group": group, "quantity": INITIALIZATION, "limit": repr(limit)}
-    return Finding(kind="initialization_time", message=message, size=size, detail=detail)
+    return Finding(
+        kind="initialization_time",
+        message=message,
+        size=size,
+        detail={"group": group},
+        quantity=INITIALIZATION,
+        limit=limit,
+    )
 
 
 def together(found: Sequence[CellVerdict]) -> CellVerdict:

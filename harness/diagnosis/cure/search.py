@@ -332,7 +332,7 @@ def known_change(cell: CellVerdict, facts: Probed) -> str:
             raised = finding.kind == "call_error"  # its text names the operator
             if change.operator not in operators or not can_show(change, finding, *facts.pair):
                 continue
-            if not raised or names_operator(finding.message, change.operator):
+            if not raised or names_operator(finding.error, change.operator):
                 return f"known change of {change.operator}, which no setting undoes: {change.what} ({change.source})"
     return ""
 

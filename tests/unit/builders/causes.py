@@ -106,10 +106,16 @@ def _red(which: str, name: str, change: float, facts: ModelReport) -> tuple[Cell
     if which == OPERATOR:
         message = "RuntimeError: Unknown builtin op: aten::_lanczos2d_aa"
         facts = replace(facts, load=Outcome.LOAD_ERROR, outputs="", latency=None, load_s=None, first_calls_s=None)
-        return verdict(name, "alone", Status.FAIL, Finding(kind="load_error", message=message)), facts
+        return verdict(name, "alone", Status.FAIL, Finding(kind="load_error", message=message, error=message)), facts
     if which == SLOWER:
         message = f"steady latency {change * 100:+.1f} % over 3 process pairs, limit +3%"
-        finding = Finding(kind="latency", message=message, rule="benchmark, confirmed by fresh pairs", size=1 + change)
+        finding = Finding(
+            kind="latency",
+            message=message,
+            rule="benchmark, confirmed by fresh pairs",
+            size=1 + change,
+            quantity="steady",
+        )
         return verdict(name, "latency", Status.FAIL, finding), facts
     message = "max |d| 3.12e-02, 511 x the tolerance"
     finding = Finding(kind="values", message=message, rule="scaled tolerance", size=0.03)

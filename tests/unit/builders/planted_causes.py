@@ -8,7 +8,7 @@ from harness.decision.decide import decide, judge_row
 from harness.domain.outcome import Status
 from harness.domain.prediction import PredictedLoad, Prediction
 from harness.domain.report import ModelReport, RunReport
-from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.domain.verdict import CellVerdict, Finding, Mitigation, Standstill
 from tests.unit.builders.reports import (
     PLANTED_DEFECTS,
     build,
@@ -31,15 +31,22 @@ def red(model: str, kind: str, message: str, scenario: str = "alone", **more: ob
     return verdict(model, scenario, Status.FAIL, replace(Finding(kind=kind, message=message), **more))  # type: ignore[arg-type]
 
 
+def raised(model: str, kind: str, error: str, scenario: str = "alone") -> CellVerdict:
+    """Return a cell of a model that fails because torch has raised an error."""
+    return red(model, kind, f"raises in torch 2.6.0, {scenario}: {error}", scenario, error=error)
+
+
 def hang(model: str, frames: str, scenario: str = "concurrent") -> CellVerdict:
-    """Return a cell that hangs in these frames."""
-    return red(model, "hang", "hangs in call (blocked) in torch 2.6.0", scenario, story=(("frames", frames),))
+    """Return a cell that hangs in these frames: ``"thread 0, moving: inner < outer"``."""
+    stack = tuple(frames.partition(": ")[2].split(" < "))
+    where = {"story": (("frames", frames),), "standstill": Standstill(stacks=(stack,))}
+    return red(model, "hang", "hangs in call (blocked) in torch 2.6.0", scenario, **where)
 
 
 def slower(model: str, size: float) -> CellVerdict:
     """Return a latency that fails."""
     message = f"steady latency {ratio(size).words} (2.12 ms -> 2.38 ms) over 3 process pairs, limit +3%"
-    return red(model, "latency", message, "latency", size=size)
+    return red(model, "latency", message, "latency", size=size, quantity="steady")
 
 
 def undecided(model: str) -> CellVerdict:
@@ -52,10 +59,11 @@ def undecided(model: str) -> CellVerdict:
 
 def refused(model: str, operator: str) -> tuple[CellVerdict, ModelReport]:
     """Return a model whose artifact has an operator that the new release has not, as the static check predicted."""
-    message = f"does not load in torch 2.6.0, alone: RuntimeError: Unknown builtin op: {operator}."
+    error = f"RuntimeError: Unknown builtin op: {operator}."
     missing = static_finding(operator, "torch 2.6.0 does not have it")
     told = predicted(missing, prediction=Prediction.FAILS, happened=PredictedLoad.REFUSED)
-    return red(model, "load_error", message), replace(healthy(model, ""), static=static(told, model=model))
+    told_so = red(model, "load_error", f"does not load in torch 2.6.0, alone: {error}", error=error)
+    return told_so, replace(healthy(model, ""), static=static(told, model=model))
 
 
 def run_of(

@@ -40,7 +40,15 @@ from harness.domain.report import (
     ScenarioSide,
     SideReport,
 )
-from harness.domain.verdict import PlantedDefectResult, CellVerdict, Finding, Judgement, Mitigation, RowVerdict
+from harness.domain.verdict import (
+    PlantedDefectResult,
+    CellVerdict,
+    Finding,
+    Judgement,
+    Mitigation,
+    RowVerdict,
+    Standstill,
+)
 from harness.startup.rates import more_often
 
 RUN = "20250114-093011-2.1.2-2.6.0"
@@ -434,6 +442,7 @@ def hanging_model(
         where="input set example, call 1, threads 0 to 3",
         evidence="probes/5d1c0a/stacks.txt",
         story=story,
+        standstill=Standstill(reading="fuser-runs-away", title="inside the tensor-expression fuser", is_busy=True),
     )
     red = verdict(name, "concurrent", Status.FAIL, finding)
     cure = replace(PROFILING_OFF, cell=red.cell, model=name)
@@ -532,13 +541,18 @@ def slow() -> tuple[RowVerdict, ModelReport]:
             message="steady latency +11.9 % [+9.9, +13.9] (2.12 ms -> 2.38 ms) over 3 fresh process pairs, limit +5 %; "
             "the 3 pairs before them said +12.4 % [+11.2, +13.6]",
             rule="benchmark, confirmed by fresh pairs",
+            quantity="steady",
         ),
         Finding(
             kind="tail",
             message="p90 of a call +37.2 % [+33.2, +41.2] (2.26 ms -> 3.1 ms), told from +10.0 %",
-            detail={"quantity": "p90"},
+            quantity="p90",
         ),
-        Finding(kind="memory_growth", message="resident memory grows by 79.4 KiB per call, 12 bytes before"),
+        Finding(
+            kind="memory_growth",
+            message="resident memory grows by 79.4 KiB per call, 12 bytes before",
+            quantity="growth",
+        ),
     )
     cells = (
         verdict("text_tagger", "alone"),
@@ -565,6 +579,7 @@ def _load_error() -> tuple[RowVerdict, ModelReport]:
         message="RuntimeError: Unknown builtin op: aten::_pad_packed_sequence_v0. Could not find any similar ops to it",
         where="load",
         evidence="probes/0b9e11/events.jsonl",
+        error="RuntimeError: Unknown builtin op: aten::_pad_packed_sequence_v0. Could not find any similar ops to it",
     )
     row = RowVerdict(
         model="legacy_lstm",
@@ -593,6 +608,7 @@ def explained() -> tuple[Explained, ...]:
         model="recommender_v2",
         by="bisect",
         answer="operator aten::softmax.int",
+        operators=("aten::softmax",),
         lines=(
             ("culprit", "aten::softmax.int in ranker.heads.1, models/recommender.py:118: output[0]: off by 0.041"),
             ("code", "return torch.softmax(scores, dim=-1)"),

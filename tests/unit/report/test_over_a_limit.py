@@ -154,7 +154,7 @@ def test_a_limit_that_is_written_blocks() -> None:
     "kind", ["load_time", "initialization_time", "first_calls", "tail", "memory", "memory_growth", "new_shape"]
 )
 def test_each_kind_is_named(kind: str) -> None:
-    found = Finding(kind=kind, message=f"{kind} is more", size=1.9, detail={"limit": "1.5"})
+    found = Finding(kind=kind, message=f"{kind} is more", size=1.9, limit=1.5)
     cell = CellVerdict(cell=cell_id("net"), model="net", scenario="alone", status=Status.PASS, findings=(found,))
     report = run_of(judge_row("net", [cell]))
     assert headline(report) == f"UPGRADE OK, but net: {kind} is more"
@@ -167,7 +167,8 @@ def test_the_latency_of_guessed_inputs_is_named_though_it_does_not_decide() -> N
         message="steady latency +30.0 % [+28.0, +32.0]",
         size=1.3,
         rule="benchmark",
-        detail={"quantity": "steady", "limit": "1.05"},
+        quantity="steady",
+        limit=1.05,
     )
     slower = CellVerdict(
         cell=cell_id("net", "latency"),

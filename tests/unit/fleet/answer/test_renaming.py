@@ -59,7 +59,7 @@ def result(name: str) -> FleetResult:
     """A result with names of models wherever one can stand, and all kinds of other texts."""
     planned = plan_of(artifact(name))
     cell = replace(red(name, "values", "differs"), note=name, judged=Status.FAIL)
-    finding = replace(cell.findings[0], detail={"quantity": name, name: "kept"}, story=(("what", name),), where=name)
+    finding = replace(cell.findings[0], quantity=name, detail={name: "kept"}, story=(("what", name),), where=name)
     tried = Mitigation(
         cell=cell_id(name, "alone"), model=name, name=name, switches={name: True}, cures=False, breaks=("b", name)
     )
