@@ -790,7 +790,7 @@ def hostile(names: tuple[str, ...] = HOSTILE_NAMES) -> RunReport:
         cells = (
             verdict(name, "alone", Status.FAIL, finding),
             verdict(name, name[:9], Status.XFAIL, finding),
-            verdict(name, "latency", Status.PASS, replace(finding, kind="new_shape")),
+            verdict(name, "latency", Status.PASS, replace(finding, kind="new_shape", quantity=f"new_shape:{name}")),
         )
         cures = replace(PROFILING_OFF, cell=cell_id(name, "alone"), model=name, name=name, switches={name: 1})
         rows.append(RowVerdict(model=name, status=Status.FAIL, cells=cells, reason=name, mitigations=(cures,)))

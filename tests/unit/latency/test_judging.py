@@ -185,7 +185,7 @@ def test_a_limit_that_is_written_fails_the_cell_and_a_default_one_is_named(name:
     assert (beside(**{of_set: found}).status, kinds(beside(**{of_set: found}))) == (Status.PASS, [measured_.kind])
     assert SEVERITY[measured_.kind] is Severity.NAMED
     failed = beside(written, **{of_set: found})
-    assert (failed.status, kinds(failed), failed.findings[0].detail["quantity"]) == (Status.FAIL, ["latency"], of_set)
+    assert (failed.status, kinds(failed), failed.findings[0].quantity) == (Status.FAIL, ["latency"], of_set)
     weighed = replace(written, severity={measured_.kind: "warn"})
     assert kinds(beside(weighed, **{of_set: found})) == [measured_.kind]
     assert kinds(beside(written, False, **{of_set: found})) == ["latency_undecided"]

@@ -232,9 +232,7 @@ def test_models_of_a_fleet_count_as_those_of_a_run() -> None:
         model="a",
         scenario="concurrent",
         status=Status.PASS,
-        findings=(
-            Finding(kind="throughput", message="time per request +17 %", size=1.17, quantity="request", limit=1.1),
-        ),
+        findings=(Finding(kind="throughput", message="time per request +17 %", size=1.17, limit=1.1),),
     )
     open_ = replace(slower, cell=cell_id("b", "concurrent"), model="b", status=Status.INCONCLUSIVE, decides=False)
     open_ = replace(open_, findings=(Finding(kind="latency_undecided", message="open"),))
