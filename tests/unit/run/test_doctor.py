@@ -14,7 +14,7 @@ from harness.doctor import host
 from harness.doctor import candidates
 from harness.doctor import preflight
 from harness.domain.environment import Environment
-from harness.domain.machine import Candidate, Cores, Gpus, IndexAnswer
+from harness.domain.machine import Candidate, Cores, Disk, Gpus, IndexAnswer
 from harness.domain.plan import Plan
 from harness.errors import ExitCode
 from harness.store.run_folder import RunDir
@@ -31,6 +31,7 @@ def quiet_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a GPU where nothing is wrong, no environment is built, and the index has everything."""
     monkeypatch.setenv("TORCHSCRIPT_GATE_ENVS", str(tmp_path / "envs"))
     monkeypatch.setattr(preflight, "look_at_cores", lambda look_s=0.2: CORES)
+    monkeypatch.setattr(host, "look_at_disk", lambda folder: Disk(folder=str(folder), writable=True, free=100 << 30))
     monkeypatch.setattr(host, "look_at_memory", lambda: MEMORY)
     monkeypatch.setattr(host, "look_at_limits", lambda: LIMITS)
     monkeypatch.setattr(gpu, "survey", lambda visible: Gpus())
