@@ -761,9 +761,21 @@ class _Reader:
     def hidden(self, name: str) -> NoReturn:
         """End the reading where ``name``, which torch has a meaning for, is a value that would be called."""
         what = f"a value called {name!r} hides what torch means by it"
-        if name in TAKES_TYPES or self.names[name].partition("[")[0] in PLAIN | GENERIC.keys():
+        type_ = self.names[name]
+        if name in TAKES_TYPES or type_.partition("[")[0] in PLAIN | GENERIC.keys() or self.is_module(name):
             self.refused(what)
         self.wrong(what)
+
+    def is_module(self, name: str) -> bool:
+        """Return whether the function has called ``forward`` of a value: a module has no ``__call__`` in an archive."""
+        called = ["(", name, ")", ".", "forward"]
+        for statement in reversed(self.found[: self.at]):
+            texts = [token.text for token in statement.tokens]
+            if texts[0] == "def":
+                return False
+            if any(texts[place : place + len(called)] == called for place in range(len(texts))):
+                return True
+        return False
 
     def attributes(self, type_: str, path: str) -> str:
         """Read attributes of a value, and the call that may end them."""

@@ -203,6 +203,10 @@ KINDS: dict[str, str] = {
         forward("return max([1, 2][1:] * 2) + len([3] + [1, 2][1:] * 2)", answer="int")
     ),
     "steps of a pair": source(forward("return torch.linspace(0, 1, (x, 3)[1]) + torch.linspace(0, 1, [4].pop())")),
+    "child called print": source(
+        init("self.parts = torch.nn.ModuleDict({'print': torch.nn.ReLU()})")
+        + forward("for key, part in self.parts.items():", "    x = part(x)", "print(x)", "return x")
+    ),
     "values called torch": source(forward("torch = x + 1", "return torch * torch")),
     "parameter called torch": source(forward("return torch + 1", arguments="self, torch: Tensor")),
     "parameter outside ASCII": source(forward("return größe + 1", arguments="self, größe: Tensor")),
