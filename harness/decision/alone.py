@@ -13,7 +13,7 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.diagnosis import FailureRates
 from harness.domain.environment import Fingerprint
 from harness.domain.probe import ProbeResult
-from harness.domain.text import error_line
+from harness.domain.text import error_words
 from harness.domain.verdict import CellVerdict
 from harness.probing.facts import Effects, Export, OldAnswers
 from harness.settings.differences import Setting, concerning, settings, with_differences
@@ -102,7 +102,7 @@ def why_not_made(export: Export) -> str:
     failure = export.failure
     if failure is None:
         return export.outcome.value.replace("_", " ")
-    what = f"{failure.type}: {error_line(failure).rstrip(':')}"
+    what = error_words(failure).rstrip(":")
     return f"{export.declaration.where} raises {what}" if failure.phase == wire.CONSTRUCT else what
 
 

@@ -16,7 +16,7 @@ from harness.domain.findings import status_of
 from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult
-from harness.domain.text import error_line, joined
+from harness.domain.text import error_words, joined
 from harness.domain.verdict import CellVerdict, Finding
 from harness.latency.judging import may_be_taken_off
 from harness.models.artifacts import has_changed
@@ -295,7 +295,7 @@ def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) ->
     if export.outcome is Outcome.UNSUPPORTED:
         status, kind, message = Status.UNSUPPORTED, "not_measured", unsupported_words(export)
     evidence = effects.evidence(export.result.directory) if export.result else ""
-    error = f"{export.failure.type}: {error_line(export.failure)}" if export.failure is not None else ""
+    error = error_words(export.failure) if export.failure is not None else ""
     return CellVerdict(
         cell=facts.plan.cell(model.name, "alone").id,
         model=model.name,

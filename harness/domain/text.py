@@ -85,6 +85,11 @@ def error_line(failure: Failure) -> str:
     return _whole(lines[0], lines[1:]) if lines else failure.type
 
 
+def error_words(failure: Failure) -> str:
+    """Return the type of an error and the line that says what is wrong: ``ValueError: no such layer``."""
+    return f"{failure.type}: {error_line(failure)}"
+
+
 def _whole(line: str, rest: Sequence[str]) -> str:
     """Return a line with the one behind it where it only announces that: ``aten::f(...) -> Tensor:``."""
     more = rest[0] if line.endswith(":") and rest and not rest[0].startswith("File ") else ""

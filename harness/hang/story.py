@@ -7,7 +7,7 @@ from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult
-from harness.domain.text import amount, error_line, marked_expression
+from harness.domain.text import amount, error_words, marked_expression
 from harness.domain.verdict import Finding, Standstill
 from harness.hang.readings import Reading, reading
 from harness.hang.stack_words import INTERPRETER, Folded, interesting, threads_in_words, who
@@ -47,8 +47,7 @@ def hang_story(seen: Evidence, before_s: float | None = None) -> tuple[tuple[str
         lines.append(("proof", f"{proof.kind.value}: {'; '.join(filter(None, said))}"))
     if seen.signal:
         lines.append(("proof", _crash_words(seen)))
-    process = proof or HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
-    lines.extend(("threads", line) for line in threads_in_words(process, seen.stacks))
+    lines.extend(("threads", line) for line in threads_in_words(proof or _at_work(seen), seen.stacks))
     shown = _most_telling(seen, known)
     lines.extend(("frames", f"{item.title}: {' < '.join(_shown(item.lines))}") for item in shown)
     lines.extend(("seen", remark) for remark in seen.remarks)
@@ -67,10 +66,10 @@ def standstill(seen: Evidence) -> Standstill:
 
 
 def _most_telling(seen: Evidence, known: Reading | None) -> list[Folded]:
-    # A crash proves no hang, but what its threads were doing is described in the same words.
-    process = seen.proof or HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
     first = known.threads if known is not None else ()
-    return [folded for folded in interesting(seen.stacks, process, first)[:MOST_STACKS] if folded.lines]
+    return [
+        folded for folded in interesting(seen.stacks, seen.proof or _at_work(seen), first)[:MOST_STACKS] if folded.lines
+    ]
 
 
 def _shown(frames: Sequence[str]) -> Sequence[str]:
@@ -115,8 +114,12 @@ def _crash_words(seen: Evidence) -> str:
     stack = next((stack for stack in seen.stacks if stack.tid == seen.faulting_tid), None)
     if stack is None:
         return seen.signal
-    process = HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
-    return f"{seen.signal} in {who(stack, process)}"
+    return f"{seen.signal} in {who(stack, _at_work(seen))}"
+
+
+def _at_work(seen: Evidence) -> HangProof:
+    """Return what threads did at a crash as a proof has it: it proves no hang, and is described in the same words."""
+    return HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
 
 
 MEANING = "meaning"
@@ -164,7 +167,7 @@ def failure_finding(
         what = f"does not get as far as {phase}" if result.failed_requests else "was not reached"
     elif result.failure is not None:
         what = _verb(result.failure)
-        error = f"{result.failure.type}: {error_line(result.failure)}"
+        error = error_words(result.failure)
         why = f": {error}"
         operator = marked_expression(result.failure)
         if operator and result.failure.phase in AT_AN_OPERATOR:

@@ -14,7 +14,7 @@ from harness.domain.measurement import signed_percent
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import INITIALIZATION_FLOOR_S
 from harness.domain.probe import ModelResult
-from harness.domain.text import amount, error_line, joined, times_of
+from harness.domain.text import amount, error_words, joined, times_of
 from harness.domain.verdict import CellVerdict, Finding
 from harness.hang.story import failure_finding, meaning_of
 from harness.quantities import INITIALIZATION
@@ -123,7 +123,7 @@ def judge_initialization(
             before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
             alike = old.result.way == new.result.way
             if alike and larger and not more_often and new.result.way == (Outcome.RUNTIME_ERROR, wire.SERVE):
-                why = f": {new.result.failure.type}: {error_line(new.result.failure)}" if new.result.failure else ""
+                why = f": {error_words(new.result.failure)}" if new.result.failure else ""
                 message = f"refuses requests of other sizes in both releases: not covered by {scenario}{why}"
                 return verdict(Status.SAME_FAIL, [replace(finding, kind=SIZES_REFUSED, message=message)], note)
             if alike and not more_often:

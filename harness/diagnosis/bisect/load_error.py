@@ -24,7 +24,7 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import StaticFinding, Weight
 from harness.domain.probe import ExtractOrder, Failure, ModelResult, ModelRun, RewriteOrder
-from harness.domain.text import error_line
+from harness.domain.text import error_line, error_words
 from harness.probing.alone import patient
 from harness.probing.facts import Answered, Attributed, Effects, Probed, profile_of
 from harness.static.check import inspect_file
@@ -109,7 +109,7 @@ def smallest_refusing(model: str, operators: Sequence[str], facts: Probed, effec
                 artifact=part.path,
                 inputs=part.inputs_dir,
                 old="it loads",
-                new=f"{after.failure.type}: {error_line(after.failure)}",
+                new=error_words(after.failure),
             )
         why = _why_not_by_itself(node.operator, before, after, effects)
     return why

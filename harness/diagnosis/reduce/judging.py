@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from harness.domain.diagnosis import Place, Symptom, TracedNode
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeResult
-from harness.domain.text import error_line
+from harness.domain.text import error_line, error_words
 
 SHOWN_BY = {
     Outcome.HANG: Symptom.HANG,
@@ -62,7 +62,7 @@ def ending_words(probe: ProbeResult) -> str:
     (result,) = probe.models
     where = f" in {result.phase}" if result.phase else ""
     if result.failure is not None:
-        return f"raises {result.failure.type}: {error_line(result.failure)}"
+        return f"raises {error_words(result.failure)}"
     words = {
         Outcome.COMPLETED: f"completes, {milliseconds(slowest_ns(result))} a call at most",
         Outcome.HANG: f"hangs{where}",
