@@ -16,7 +16,7 @@ from harness.checks.latency.common_slowdown import common_slowdown
 from harness.core.machine import MachineState
 from harness.core.measurement import CommonSlowdown, LatencyMeasurement, RatioEstimate
 from harness.core.models import Artifact
-from harness.core.plan import LatencyBudget
+from harness.core.plan import Cell, LatencyBudget
 from harness.probing.export import export_models
 from harness.probing.facts import Answered, Effects, Exported, new_profile
 from harness.config.schema import BUDGET_DEFAULTS
@@ -110,7 +110,7 @@ def row(
     batch: Batch, entry: Entry, measurement: LatencyMeasurement, budget: LatencyBudget, facts: Answered
 ) -> list[Any]:
     """Return what one benchmark came to; ratios to four digits, no block by itself."""
-    cell = facts.plan.cell(entry.name, "latency").id
+    cell = Cell(entry.name, "latency").id
     verdict = judge_latency(cell, measurement, budget, facts.plan.settings.policy)
     steady, fresh, same = measurement.steady, measurement.confirmation, measurement.same_against_same
     searched = steady.pairs if steady is not None else 0

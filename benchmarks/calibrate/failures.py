@@ -19,7 +19,7 @@ from harness.checks.startup.native import build_workers
 from harness.core.hang import Evidence, HangKind
 from harness.core.models import ModelDeclaration
 from harness.core.outcome import Outcome, Status
-from harness.core.plan import Deadlines
+from harness.core.plan import Cell, Deadlines
 from harness.core.probe import ProbeResult
 from harness.core.verdict import CellVerdict
 from harness.machine import pool
@@ -112,7 +112,7 @@ def _trial(declaration: ModelDeclaration, repeat: int, facts: WithWorker, effect
     if probe.models[0].outcome is Outcome.COMPLETED and not _in_pools(declaration):
         comparison = compare_model(name, probe.directory, facts.baselines[twin], facts)
     verdict = judge_alone(
-        facts.plan.cell(name, "alone").id,
+        Cell(name, "alone").id,
         old=(),
         new=probe.models[0],
         comparison=comparison,

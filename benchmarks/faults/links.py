@@ -19,7 +19,7 @@ from benchmarks.faults._given import MODEL, make_given, run_given
 from harness.machine.files import remove
 
 COUNT = 40
-CELL = f"{MODEL}/backward/alone/cpu/default"
+CELL = f"{MODEL}/alone"
 GOLDEN: Sequence[Sequence[str]] = (
     ("golden", "status"),
     ("golden", "propose", "RUN"),

@@ -37,11 +37,8 @@ LIST_HINT: Final = "list the models with compat --list"
 MOST_LISTED: Final = 6
 # Words of Python that are ordinary words here; in capitals they are for Python too, and case does not count.
 KEYWORD: Final = re.compile(rf"\b(?:{'|'.join(set(keyword.kwlist) - {'and', 'or', 'not'})})\b")
-CELL_PARTS: Final = ("model", "direction", "scenario", "device", "profile")
-CELL_VALUES: Final[dict[str, tuple[str, ...]]] = {
-    "direction": ("backward", "forward"),
-    "scenario": CELL_SCENARIOS,
-}
+# As gates before report version 6 wrote ids: ``model/direction/scenario/device/profile``.
+OLD_CELL_ID: Final = re.compile(r"([\w.+-]+)/(?:backward|forward)/(\w+)/[\w.+-]+/[\w.+-]+")
 
 
 def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -108,24 +105,22 @@ def listed(models: Sequence[ModelDeclaration]) -> str:
 
 
 def parse_cell_id(text: str) -> Cell:
-    """Return the cell whose ``id`` is ``text``: ``model/direction/scenario/device/profile``.
+    """Return the cell whose ``id`` is ``text``: ``model/scenario``.
 
     Raises:
-        SelectionError: a part is missing, superfluous, empty or not one of its known values. Whether the model
-            exists is for ``find_model`` to say.
+        SelectionError: it is written otherwise, or its scenario is none. Whether the model exists is for ``find_model``
+            to say.
     """
-    hint = "write " + "/".join(CELL_PARTS) + ", for example dlrm/backward/alone/cpu/default"
-    values = text.split("/")
-    if len(values) != len(CELL_PARTS):
-        raise SelectionError(f'cell "{text}": expected {len(CELL_PARTS)} parts, got {len(values)}', hint)
-    parts = dict(zip(CELL_PARTS, values, strict=True))
-    for part, value in parts.items():
-        known = CELL_VALUES.get(part, ())
-        if known and value not in known:
-            raise SelectionError(f'cell "{text}": {part} is one of {", ".join(known)}, got "{value}"', hint)
-        if not re.fullmatch(r"[\w.+-]+", value):
-            raise SelectionError(f'cell "{text}": {part} is a name, got "{value}"', hint)
-    return Cell(**parts)
+    if (old := OLD_CELL_ID.fullmatch(text)) is not None:
+        raise SelectionError(f'cell "{text}": an id is model/scenario now', f"write {old[1]}/{old[2]}")
+    model, slash, scenario = text.rpartition("/")
+    if not slash or not re.fullmatch(r"[\w.+-]+", model):
+        raise SelectionError(f'cell "{text}": expected model/scenario', "write one like dlrm/alone")
+    if scenario not in CELL_SCENARIOS:
+        raise SelectionError(
+            f'cell "{text}": no scenario is called "{scenario}"', f"one of {', '.join(CELL_SCENARIOS)}: {model}/alone"
+        )
+    return Cell(model, scenario)
 
 
 def _meant(names: Sequence[str]) -> str:

@@ -219,20 +219,17 @@ class Settings:
     devices: Mapping[str, Device] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
-    """One thing under test; ``id`` is stable across runs."""
+    """One thing under test: a model in a scenario. ``id`` is stable across runs."""
 
     model: str
-    direction: str
     scenario: str
-    device: str
-    profile: str
 
     @property
     def id(self) -> str:
-        """``model/direction/scenario/device/profile``."""
-        return f"{self.model}/{self.direction}/{self.scenario}/{self.device}/{self.profile}"
+        """``model/scenario``."""
+        return f"{self.model}/{self.scenario}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -283,13 +280,3 @@ class Plan:
         """Name of the serving profile, or ``OLD-to-NEW`` where the sides have different ones."""
         old, new = self.settings.profile, self.settings.new_profile
         return old.name if new is None else f"{old.name}-to-{new.name}"
-
-    def cell(self, model: str, scenario: str) -> Cell:
-        """Return the cell of ``model`` in ``scenario`` under this plan."""
-        return Cell(
-            model=model,
-            direction=self.direction,
-            scenario=scenario,
-            device=self.device,
-            profile=self.profile_name,
-        )

@@ -20,7 +20,7 @@ from harness.verdict.causes import cause_named, with_causes
 from harness.verdict.commands import RED
 from harness.verdict.enforce import WaiverContext
 from harness.verdict.regate import regate
-from harness.verdict.waivers.uses import pair_of
+from harness.verdict.waivers.uses import ran_by
 
 NAMED = 5
 
@@ -55,7 +55,7 @@ def gate(options: Options, run_name: str, *, waivers: str | None = None, baselin
         report,
         settings,
         {model.name: policy_of(settings, model, source=source) for model in models},
-        WaiverContext(waivers=found, pair=pair_of(report), today=clock.today()),
+        WaiverContext(waivers=found, ran=ran_by(report), today=clock.today()),
         source=source,
         notes=idle_rules(settings, models),
     )

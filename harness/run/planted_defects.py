@@ -8,6 +8,7 @@ from harness.config.policy import model_budget, model_policy
 from harness.core.hang import HangKind
 from harness.core.models import ModelDeclaration
 from harness.core.outcome import Outcome, Status
+from harness.core.plan import Cell
 from harness.core.verdict import CellVerdict, Finding, PlantedDefectResult
 from harness.machine import pool
 from harness.probing.alone import probe_model
@@ -100,7 +101,7 @@ def judge_timed_planted_defects(facts: Timed) -> tuple[PlantedDefectResult, ...]
                 )
             )
             continue
-        cell = facts.plan.cell(declaration.name, "latency").id
+        cell = Cell(declaration.name, "latency").id
         policy = model_policy(facts.plan, declaration.name).settings
         budget = model_budget(facts.plan, declaration.name)
         verdict = judge_latency(cell, facts.latency[declaration.name], budget, policy)
@@ -129,7 +130,7 @@ def not_exported(name: str, twin: str, scenario: str, facts: Answered) -> CellVe
         return None
     why = export.failure.first_line if export.failure is not None else export.outcome.value
     finding = Finding(kind="export_error", message=f"not exported: {why}")
-    cell = facts.plan.cell(name, scenario).id
+    cell = Cell(name, scenario).id
     return CellVerdict(cell=cell, model=name, scenario=scenario, status=Status.INCONCLUSIVE, findings=(finding,))
 
 
@@ -145,7 +146,7 @@ def _verdict(declaration: ModelDeclaration, facts: Answered, effects: Effects) -
     if result.models[0].outcome is Outcome.COMPLETED:
         comparison = compare_model(declaration.name, result.directory, facts.baselines[twin], facts)
     return judge_alone(
-        facts.plan.cell(declaration.name, "alone").id,
+        Cell(declaration.name, "alone").id,
         old=(),
         new=result.models[0],
         comparison=comparison,

@@ -12,6 +12,7 @@ from harness.checks.startup.initialize import scenario_result
 from harness.checks.startup.launch import Launcher
 from harness.core.models import ModelDeclaration, PlantedDefectMark
 from harness.core.outcome import Outcome, Status
+from harness.core.plan import Cell
 from harness.core.probe import Script, model_of
 from harness.core.verdict import CellVerdict, PlantedDefectResult
 from harness.machine import pool
@@ -110,9 +111,7 @@ def _one_after_the_other(scenario: Scenario, models: Sequence[str]) -> Script:
 def _verdict(came: ScenarioResult, mark: PlantedDefectMark, judged: WithWorker, effects: Effects) -> CellVerdict:
     """Return the verdict that a model of the run gets, were it healthy alone and unknown to the old release."""
     name = model_of(came.result.model)
-    alone = CellVerdict(
-        cell=judged.plan.cell(name, "alone").id, model=name, scenario="alone", status=Status.PASS, findings=()
-    )
+    alone = CellVerdict(cell=Cell(name, "alone").id, model=name, scenario="alone", status=Status.PASS, findings=())
     return judge_initialized(
         mark.scenario,
         alone,

@@ -23,6 +23,7 @@ from harness.config.command_words import (
 from harness.core.environment import EnvSpec
 from harness.core.models import ArtifactKind, GivenArtifact, ModelDeclaration
 from harness.core.outcome import Outcome
+from harness.core.plan import Cell
 from harness.core.prediction import ModelRollback, PredictedLoad, RollbackAnswer, RollbackReport
 from harness.core.probe import Failure
 from harness.core.verdict import CellVerdict
@@ -190,7 +191,7 @@ def _verdict(name: str, way: RollbackProbe, new: OldAnswers, facts: Provisioned,
     """Return the verdict on the old release, judged by the new one."""
     assert way.old is not None
     return judge_one(
-        replace(facts.plan.cell(name, "alone"), direction="forward").id,
+        f"{Cell(name, 'alone').id}/forward",
         export=way.export,
         baseline=new,
         probe=way.old,

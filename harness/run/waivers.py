@@ -17,7 +17,7 @@ from harness.run.gate import with_cause
 from harness.run.options import Options, shown_path, waivers_path
 from harness.verdict.waivers import file as waivers_file
 from harness.verdict.waivers.apply import (
-    Pair,
+    Ran,
     before_waivers,
     concerns,
     counting,
@@ -26,7 +26,7 @@ from harness.verdict.waivers.apply import (
 )
 from harness.verdict.waivers.entries import NEW_FILE, parse_waivers, with_waivers, without_entries
 from harness.verdict.waivers.making import one_per_kind, waivers_for
-from harness.verdict.waivers.uses import pair_of, uses_without_run, waiver_uses
+from harness.verdict.waivers.uses import ran_by, uses_without_run, waiver_uses
 
 NAMED = 4
 
@@ -76,14 +76,14 @@ def add(
         ids = cause.cells
     report = finished.report
     cells = _cells(report, run_name, which, ids)
-    pair, today = pair_of(report), clock.today()
+    ran, today = ran_by(report), clock.today()
     latencies = {model.model: model.latency for model in report.models}
     path, wanted = waivers_path(options.project), list[Waiver]()
     file = shown_path(path)
     made = {
         cell.cell: waivers_for(
             cell,
-            pair,
+            ran,
             owner=owner,
             reason=reason,
             issue=issue,
@@ -97,27 +97,27 @@ def add(
 
     def edit(text: str) -> str:
         known = parse_waivers(text, file=file)
-        fresh = [item for cell in cells for item in _not_yet(made[cell.cell], cell, known, pair, today)]
+        fresh = [item for cell in cells for item in _not_yet(made[cell.cell], cell, known, ran, today)]
         if not fresh:
-            raise _all_waived(cells, known, file)
+            raise _all_waived(cells, known, file, ran)
         wanted[:] = one_per_kind(fresh)
         return with_waivers(text or NEW_FILE, wanted, file=file)
 
     waivers_file.change(path, edit)
-    return WaiverReport(file=file, uses=waiver_uses(cells, wanted, pair, today), run=shown_path(finished.folder))
+    return WaiverReport(file=file, uses=waiver_uses(cells, wanted, ran, today), run=shown_path(finished.folder))
 
 
 def _not_yet(
-    made: Sequence[Waiver], cell: CellVerdict, known: Sequence[Waiver], pair: Pair, today: dt.date
+    made: Sequence[Waiver], cell: CellVerdict, known: Sequence[Waiver], ran: Ran, today: dt.date
 ) -> list[Waiver]:
     """Return those of the new waivers whose kind the file does not cover already."""
-    valid = counting(known, cell, pair, today)
+    valid = counting(known, cell, ran, today)
     open_still = {item.kind for item in failing_findings(cell) if covering_waiver(item, valid) is None}
     return [item for item in made if item.kind in open_still]
 
 
-def _all_waived(cells: Sequence[CellVerdict], known: Sequence[Waiver], file: str) -> ConfigError:
-    who = ", ".join(dict.fromkeys(item.owner for item in known if any(concerns(item, cell) for cell in cells)))
+def _all_waived(cells: Sequence[CellVerdict], known: Sequence[Waiver], file: str, ran: Ran) -> ConfigError:
+    who = ", ".join(dict.fromkeys(item.owner for item in known if any(concerns(item, cell, ran) for cell in cells)))
     more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
     are = "are" if more else "is"
     return ConfigError(
@@ -173,7 +173,7 @@ def known(options: Options, run_name: str | None = None) -> WaiverReport:
 
 
 def _uses(report: RunReport, waivers: Sequence[Waiver], today: dt.date) -> tuple[WaiverUse, ...]:
-    return waiver_uses(report.judgement.cells, waivers, pair_of(report), today)
+    return waiver_uses(report.judgement.cells, waivers, ran_by(report), today)
 
 
 def prune(options: Options, run_name: str | None = None, *, write: bool) -> WaiverReport:

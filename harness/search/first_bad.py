@@ -22,7 +22,7 @@ from harness.core.environment import Environment, EnvSpec
 from harness.core.errors import ConfigError, EnvironmentUnavailable
 from harness.core.models import ModelDeclaration
 from harness.core.outcome import Outcome
-from harness.core.plan import Plan
+from harness.core.plan import Cell, Plan
 from harness.core.releases import FirstBad, ReleaseAnswer, ReleaseResult
 from harness.core.verdict import CellVerdict
 from harness.environments.builder import EnvironmentBuilder
@@ -42,7 +42,6 @@ from harness.store.results import ResultStore, WhyNot
 from harness.store.run_folder import RunDir
 from harness.verdict.cells import judge_alone
 from harness.verdict.first_bad import answer_of, failing_kinds, old_end, reason_of
-from harness.verdict.matrix import direction_between
 
 # The new end is asked until it has failed so often, or so often at all: a symptom of 30 % shows in 99 of 100 cases.
 FAILURES_OF_THE_END = 2
@@ -204,9 +203,8 @@ class Prober:
         artifact = facts.artifact(self.model)
         probe = effects.runner(facts.requests.run(release.key, [artifact], deadline, repeat=repeat))
         evidence = effects.evidence(probe.directory)
-        direction = direction_between(self.row.release.fingerprint.torch, release.fingerprint.torch)
         verdict = judge_alone(
-            replace(facts.plan.cell(self.model, "alone"), direction=direction).id,
+            Cell(self.model, "alone").id,
             old=baseline.results,
             new=probe.models[0],
             comparison=compare_alone(self.model, probe, baseline, facts),

@@ -20,7 +20,7 @@ from harness.core.text import joined
 from harness.core.verdict import CellVerdict, Finding, Ruled, Waiver
 from harness.verdict.inputs import latency_with_inputs
 from harness.verdict.latency import REGRESSED, classify, judge_latency, tolerated, tolerated_words
-from harness.verdict.waivers.apply import apply_waivers, without_waivers
+from harness.verdict.waivers.apply import Ran, apply_waivers, without_waivers
 from harness.verdict.waivers.uses import fail_unused
 
 FLOATS = ("float", "bfloat", "complex")
@@ -99,11 +99,11 @@ class WaiverContext:
     """What is the same for every cell of a run.
 
     Attributes:
-        pair: torch versions of the old and the new side.
+        ran: what the run was.
     """
 
     waivers: Sequence[Waiver]
-    pair: tuple[str, str]
+    ran: Ran
     today: dt.date
 
 
@@ -125,7 +125,7 @@ def enforce(
     ruled = with_policy(cell, policy, comparison)
     if cell.scenario == "latency":
         ruled = latency_with_inputs(ruled, guessed)
-    return apply_waivers(ruled, context.waivers, context.pair, context.today)
+    return apply_waivers(ruled, context.waivers, context.ran, context.today)
 
 
 def settled(
@@ -135,7 +135,7 @@ def settled(
     if settings.unused_waivers != "fail":
         return {name: tuple(cells) for name, cells in verdicts.items()}
     cells = fail_unused(
-        [cell for own in verdicts.values() for cell in own], context.waivers, context.pair, context.today
+        [cell for own in verdicts.values() for cell in own], context.waivers, context.ran, context.today
     )
     return {name: tuple(cell for cell in cells if cell.model == name) for name in verdicts}
 

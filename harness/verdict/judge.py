@@ -16,6 +16,7 @@ from harness.core.diagnosis import Attribution
 from harness.core.findings import status_of
 from harness.core.models import Artifact, ModelDeclaration
 from harness.core.outcome import UNCLEAR, Outcome, Status
+from harness.core.plan import Cell
 from harness.core.probe import ProbeResult
 from harness.core.text import error_words, joined
 from harness.core.verdict import CellVerdict, Finding
@@ -46,6 +47,7 @@ from harness.verdict.startup import (
     judge_initialization,
     together,
 )
+from harness.verdict.waivers.apply import ran_under
 
 AnyJudged = TypeVar("AnyJudged", bound=Judged)
 Attributions = Mapping[tuple[str, str], Attribution]
@@ -55,7 +57,7 @@ NOTHING_ASKED: Attributions = MappingProxyType({})
 
 def waiver_context(facts: Provisioned, effects: Effects) -> WaiverContext:
     """Return the waivers of a run, and what they are held against."""
-    return WaiverContext(waivers=effects.waivers, pair=facts.pair, today=effects.today)
+    return WaiverContext(waivers=effects.waivers, ran=ran_under(facts.plan, facts.pair), today=effects.today)
 
 
 def enforced(cell: CellVerdict, facts: Compared, effects: Effects) -> CellVerdict:
@@ -121,7 +123,7 @@ def _cells(model: ModelDeclaration, facts: Timed, effects: Effects, attributions
                 )
             )
     if model.name in facts.latency:
-        cell = plan.cell(model.name, "latency").id
+        cell = Cell(model.name, "latency").id
         policy = model_policy(plan, model.name)
         budget = plan.settings.latency
         divided = may_be_taken_off(facts.common, budget, plan.settings.policy)
@@ -189,7 +191,7 @@ def _judge_failing(
     new, old = _initialization_result(item.new, failing), _old_result(item.old, failing)
     baseline = facts.baselines.get(alone.model)
     return judge_initialization(
-        facts.plan.cell(alone.model, scenario).id,
+        Cell(alone.model, scenario).id,
         scenario=scenario,
         words=INITIALIZATIONS[scenario].words,
         alone=alone,
@@ -246,7 +248,7 @@ def _alone(model: ModelDeclaration, facts: Compared, effects: Effects, asked: At
     probe = facts.alone[model.name]
     old = effects.environments.get("old")
     verdict = judge_one(
-        facts.plan.cell(model.name, "alone").id,
+        Cell(model.name, "alone").id,
         export=facts.exports[model.name],
         baseline=facts.baselines[model.name],
         probe=probe,
@@ -279,7 +281,7 @@ def without_changed_bytes(facts: AnyJudged, effects: Effects) -> AnyJudged:
     Asked after the last probe: what was written meanwhile may have been what was probed.
     """
     changed = {
-        model.name: (_changed_meanwhile(model, artifact, facts, effects),)
+        model.name: (_changed_meanwhile(model, artifact, effects),)
         for model in facts.plan.models
         if (artifact := facts.exports[model.name].artifact) is not None and has_changed(artifact)
     }
@@ -297,7 +299,7 @@ def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) ->
     evidence = effects.evidence(export.result.directory) if export.result else ""
     error = error_words(export.failure) if export.failure is not None else ""
     return CellVerdict(
-        cell=facts.plan.cell(model.name, "alone").id,
+        cell=Cell(model.name, "alone").id,
         model=model.name,
         scenario="alone",
         status=status,
@@ -305,12 +307,10 @@ def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) ->
     )
 
 
-def _changed_meanwhile(
-    model: ModelDeclaration, artifact: Artifact, facts: Provisioned, effects: Effects
-) -> CellVerdict:
+def _changed_meanwhile(model: ModelDeclaration, artifact: Artifact, effects: Effects) -> CellVerdict:
     message = f"{effects.shown(Path(artifact.path))} or its inputs were written to while the run was using them"
     return CellVerdict(
-        cell=facts.plan.cell(model.name, "alone").id,
+        cell=Cell(model.name, "alone").id,
         model=model.name,
         scenario="alone",
         status=Status.INCONCLUSIVE,

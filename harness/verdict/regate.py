@@ -63,7 +63,7 @@ def regate(
     )
     steady = settings.limits.get(STEADY, report.policy.steady)
     every = [cell for own in cells.values() for cell in own]
-    uses = waiver_uses(every, context.waivers, context.pair, context.today)
+    uses = waiver_uses(every, context.waivers, context.ran, context.today)
     said = waiver_notes(report.waivers)
     return replace(
         report,

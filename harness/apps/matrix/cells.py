@@ -8,7 +8,7 @@ from harness.checks.outputs.compare import answers_hold_value, compare_alone
 from harness.checks.prediction.predict import predict
 from harness.core.findings import cell_reason
 from harness.core.outcome import Outcome, Status
-from harness.core.plan import Plan
+from harness.core.plan import Cell, Plan
 from harness.core.prediction import PredictedLoad, StaticVerdict
 from harness.core.probe import ModelResult
 from harness.core.releases import GIVEN, SAME, MatrixCell
@@ -85,7 +85,7 @@ def _abroad(row: Row, export: Export, loader: Release, effects: Effects) -> Matr
     probe = effects.runner(facts.requests.run(loader.key, [facts.artifact(model.name)], deadline))
     direction = direction_of(row.release.fingerprint, loader.fingerprint)
     verdict = judge_one(
-        replace(facts.plan.cell(model.name, "alone"), direction=direction).id,
+        Cell(model.name, "alone").id,
         export=export,
         baseline=baseline,
         probe=probe,
@@ -102,7 +102,7 @@ def _at_home(row: Row, export: Export, effects: Effects) -> MatrixCell:
     facts, name = row.facts, export.declaration.name
     baseline = facts.baselines[name]
     failed = next((result for result in baseline.results if result.outcome is not Outcome.COMPLETED), None)
-    cell = facts.plan.cell(name, "alone").id
+    cell = Cell(name, "alone").id
     home = row.release.environment.name
     if failed is None:
         verdict = CellVerdict(cell=cell, model=name, scenario="alone", status=Status.PASS)

@@ -10,7 +10,7 @@ HELP = CommandHelp(
     "Repeat one cell of a run with fresh probes, or many in one new run with one report. The result is about these "
     "cells only, never about the upgrade.",
     (
-        ("last dlrm/backward/alone/cpu/default", "a cell; report --verbose prints the ids"),
+        ("last dlrm/alone", "a cell; report --verbose prints the ids"),
         ("last --cause semantics-aten::upsample_bicubic2d", "every cell of a cause; the report has the ids"),
         ("last --red", "everything that fails"),
         ("last --undecided", "all that could not be decided; a latency gets the thorough budget"),

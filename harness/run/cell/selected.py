@@ -10,7 +10,7 @@ from harness.artifacts import file_copies, fixture_folders
 from harness.artifacts.given import source_digest
 from harness.config import command_words
 from harness.config.load import SHORT_OPTIONS
-from harness.config.selection import CELL_PARTS, find_model, listed, parse_cell_id
+from harness.config.selection import find_model, listed, parse_cell_id
 from harness.core.diagnosis import Bisection, Rewritten
 from harness.core.errors import ConfigError, GateError, RunDirError, SelectionError
 from harness.core.models import ModelDeclaration
@@ -22,7 +22,7 @@ from harness.machine.progress import Progress
 from harness.run.files import read_report
 from harness.run.options import Options
 from harness.search.explanation import curing
-from harness.serving.scenarios import TIMING
+from harness.serving.scenarios import CELL_SCENARIOS, TIMING
 from harness.store import codec, explanations
 from harness.store.run_folder import LAST, RunDir, find_run, require_own
 
@@ -90,20 +90,9 @@ def selected_cell(
     plan = RunDir(folder).load_plan()
     if wanted.model not in (model.name for model in plan.models):
         raise SelectionError(f"{folder.name} has no model {wanted.model}", f"it has: {listed(plan.models)}")
-    own = planned_like(wanted, plan)
-    if wanted != own:
-        raise SelectionError(f"{folder.name} has no cell {wanted.id}", f"it has {own.id}")
     if wanted.scenario == TIMING and not find_model(plan.models, wanted.model).timed:
         raise SelectionError(f"{folder.name} has no cell {wanted.id}", f"{wanted.model} says timed=False")
     return SelectedCell(folder=folder, cell=wanted, plan=plan)
-
-
-def planned_like(cell: Cell, plan: Plan) -> Cell:
-    """Return the cell that a run after ``plan`` has for the model and the scenario of ``cell``."""
-    planned = plan.cell(cell.model, cell.scenario)
-    if plan.old is None or plan.old.release is None or plan.new.release is None:
-        return replace(planned, direction=cell.direction)  # known only once the interpreters have answered
-    return planned
 
 
 def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
@@ -194,7 +183,7 @@ def read_selected_cell(run_dir: RunDir, *, trusted: bool) -> SelectedCell | None
 
 
 def _no_cell(options: Options, verb: str, run: str) -> GateError:
-    if run.count("/") == len(CELL_PARTS) - 1 and not Path(run).exists():
+    if "/" in run and run.rpartition("/")[2] in CELL_SCENARIOS and not Path(run).exists():
         return ConfigError(
             f"{run} is a cell, and {verb} takes RUN and CELL_ID", f"of the last run: {verb} --cell {run}"
         )

@@ -14,7 +14,7 @@ from harness.core.golden import Trust
 from harness.core.measurement import LatencyMeasurement
 from harness.core.models import ModelDeclaration
 from harness.core.outcome import Outcome, Status
-from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget
+from harness.core.plan import INITIALIZATION_LIMIT, Cell, LatencyBudget
 from harness.core.probe import ProbeResult, Span, model_of
 from harness.core.quantities import INITIALIZATION, STEADY
 from harness.core.report import ModelReport, RunReport, ScenarioReport, SideReport
@@ -55,6 +55,7 @@ from harness.verdict.causes import with_causes
 from harness.verdict.inputs import guess_notes, guess_of, stride_notes, untested_method_notes
 from harness.verdict.judge import numeric_settings
 from harness.verdict.latency import common_notes
+from harness.verdict.waivers.apply import ran_under
 from harness.verdict.waivers.uses import waiver_notes, waiver_uses
 from harness.worker import wire
 
@@ -116,7 +117,7 @@ def build_report(
     settings = facts.plan.settings
     shares = time_shares(_spans(facts, effects), begin_ns, end_ns)
     scenarios = scenario_reports(facts)
-    uses = waiver_uses(facts.judgement.cells, effects.waivers, facts.pair, effects.today)
+    uses = waiver_uses(facts.judgement.cells, effects.waivers, ran_under(facts.plan, facts.pair), effects.today)
     report = RunReport(
         run=effects.run_dir.name,
         harness_version=__version__,
@@ -292,7 +293,7 @@ def durations_s(facts: Timed, finished: Iterable[ProbeResult]) -> dict[str, floa
 
     def add(model: str, scenario: str, seconds: float) -> None:
         if model in models and seconds > 0:
-            cell = plan.cell(model, scenario).id
+            cell = Cell(model, scenario).id
             spent[cell] = spent.get(cell, 0.0) + seconds
 
     for probe in finished:

@@ -5,6 +5,7 @@ from harness.checks.outputs.compare import compare_alone
 from harness.core.diagnosis import RewriteReport
 from harness.core.models import Artifact
 from harness.core.outcome import UNCLEAR, Outcome, Status
+from harness.core.plan import Cell
 from harness.core.probe import ProbeResult, RewriteOrder
 from harness.core.verdict import CellVerdict
 from harness.probing.alone import patient
@@ -43,7 +44,7 @@ def verdict_on(
     profile, deadline = profile_of(side, facts.plan), patient(model, facts)
     probe = effects.runner(facts.requests.run(side, [artifact], deadline, profile=profile, repeat=repeat))
     verdict = judge_one(
-        facts.plan.cell(model, "alone").id,
+        Cell(model, "alone").id,
         export=facts.exports[model],
         baseline=baseline,
         probe=probe,

@@ -4,37 +4,43 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
 from harness.core.findings import MEASURES, Severity, weight
 from harness.core.outcome import Status
+from harness.core.plan import Plan
 from harness.core.text import joined
 from harness.core.verdict import CellVerdict, Finding, Waived, Waiver
 from harness.verdict.waivers.entries import WAIVER_KINDS
 
-Pair = tuple[str, str]
-"""The versions of torch on the old and on the new side; empty where one is not known."""
+
+class Ran(NamedTuple):
+    """What a waiver may be limited to: torch versions of both sides, device and serving profile of a run."""
+
+    old: str
+    new: str
+    device: str = ""
+    profile: str = ""
 
 
-def concerns(waiver: Waiver, cell: CellVerdict) -> bool:
+def ran_under(plan: Plan, versions: tuple[str, str]) -> Ran:
+    """Return what a run of ``plan`` was, with these versions of torch in its old and new environment."""
+    return Ran(*versions, plan.device, plan.profile_name)
+
+
+def concerns(waiver: Waiver, cell: CellVerdict, ran: Ran) -> bool:
     """Whether a waiver is for this model in this scenario, on this device and under this profile."""
     if waiver.model != cell.model or waiver.scenario not in ("", cell.scenario):
         return False
-    device, profile = place_of(cell)
-    return waiver.device in ("", device) and waiver.profile in ("", profile)
+    return waiver.device in ("", ran.device) and waiver.profile in ("", ran.profile)
 
 
-def place_of(cell: CellVerdict) -> tuple[str, str]:
-    """Return device and serving profile, as the id of a cell has them: ``model/direction/scenario/device/profile``."""
-    parts = cell.cell.rsplit("/", 2)
-    return (parts[1], parts[2]) if len(parts) == 3 else ("", "")
-
-
-def is_for(waiver: Waiver, pair: Pair) -> bool:
+def is_for(waiver: Waiver, ran: Ran) -> bool:
     """Whether a waiver is for these releases; one with a range is not for an unknown release."""
-    return all(_is_in(version, text) for version, text in zip(pair, (waiver.old, waiver.new), strict=True))
+    return _is_in(ran.old, waiver.old) and _is_in(ran.new, waiver.new)
 
 
 def has_expired(waiver: Waiver, today: date) -> bool:
@@ -42,9 +48,11 @@ def has_expired(waiver: Waiver, today: date) -> bool:
     return waiver.expires < today
 
 
-def counting(waivers: Sequence[Waiver], cell: CellVerdict, pair: Pair, today: date) -> list[Waiver]:
+def counting(waivers: Sequence[Waiver], cell: CellVerdict, ran: Ran, today: date) -> list[Waiver]:
     """Return the waivers that count today for this cell and these releases, whatever they cover of it."""
-    return [item for item in waivers if concerns(item, cell) and is_for(item, pair) and not has_expired(item, today)]
+    return [
+        item for item in waivers if concerns(item, cell, ran) and is_for(item, ran) and not has_expired(item, today)
+    ]
 
 
 def _is_in(version: str, specifiers: str) -> bool:
@@ -64,26 +72,26 @@ def failing_findings(cell: CellVerdict) -> list[Finding]:
     return [finding for finding in cell.findings if weight(cell, finding.kind) is Severity.FAIL]
 
 
-def apply_waivers(cell: CellVerdict, waivers: Sequence[Waiver], pair: Pair, today: date) -> CellVerdict:
-    """Return the verdict: XFAIL if every failing finding is covered by a waiver that counts today for this pair.
+def apply_waivers(cell: CellVerdict, waivers: Sequence[Waiver], ran: Ran, today: date) -> CellVerdict:
+    """Return the verdict: XFAIL if every failing finding is covered by a waiver that counts today for this run.
 
     Else it stays FAIL and says of each waiver of these findings why it does not count.
 
     Args:
         cell: as the policy has it; what earlier waivers left in it was taken out (``without_waivers``).
     """
-    mine = [waiver for waiver in waivers if concerns(waiver, cell)]
+    mine = [waiver for waiver in waivers if concerns(waiver, cell, ran)]
     failing = failing_findings(cell)
     if cell.status is not Status.FAIL or not mine or not failing:
         return cell
-    valid = counting(mine, cell, pair, today)
+    valid = counting(mine, cell, ran, today)
     covering = [(finding, covering_waiver(finding, valid)) for finding in failing]
     used = list(dict.fromkeys(waiver for _, waiver in covering if waiver is not None))
     if all(waiver is not None for _, waiver in covering):
         known = _noted(cell, f"waived {_words(used)}")
         return replace(known, status=Status.XFAIL, judged=cell.judged or Status.FAIL, waived=tuple(map(_waived, used)))
     open_still = [finding for finding, waiver in covering if waiver is None]
-    reasons = tuple(_why_not(open_still, mine, pair, today))
+    reasons = tuple(_why_not(open_still, mine, ran, today))
     sentences = [reason.message for reason in reasons[:1]]
     if used:
         covered, rest = _kinds([waiver.kind for waiver in used]), _kinds([finding.kind for finding in open_still])
@@ -119,7 +127,7 @@ def covering_waiver(finding: Finding, valid: Sequence[Waiver]) -> Waiver | None:
     return next((item for item in valid if item.kind == finding.kind and is_within(item, finding)), None)
 
 
-def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], pair: Pair, today: date) -> Iterator[Finding]:
+def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], ran: Ran, today: date) -> Iterator[Finding]:
     """Yield of each waiver of these findings' kinds why it does not cover the largest."""
     for waiver in mine:
         alike = [finding for finding in findings if finding.kind == waiver.kind]
@@ -128,8 +136,8 @@ def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], pair: Pair, to
         who = f"the waiver of {waiver.owner}"
         if has_expired(waiver, today):
             yield Finding(kind="waiver_expired", message=f"{who} expired on {waiver.expires}")
-        elif not is_for(waiver, pair):
-            message = f"{who} is for torch {range_words(waiver)}, and this is {' to '.join(pair)}"
+        elif not is_for(waiver, ran):
+            message = f"{who} is for torch {range_words(waiver)}, and this is {ran.old} to {ran.new}"
             yield Finding(kind="waiver_elsewhere", message=message)
         else:
             worst = max((item.size for item in alike), key=lambda size: math.inf if size is None else size)

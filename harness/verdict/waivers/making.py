@@ -13,7 +13,7 @@ from harness.core.findings import MEASURES, SEVERITY
 from harness.core.measurement import LatencyMeasurement
 from harness.core.outcome import Status
 from harness.core.verdict import CellVerdict, Waiver
-from harness.verdict.waivers.apply import Pair, failing_findings, place_of
+from harness.verdict.waivers.apply import Ran, failing_findings
 from harness.verdict.waivers.entries import LINK, why_no_bound
 
 # Chosen: a quarter is time to mend a model, and not to forget it.
@@ -33,7 +33,7 @@ WHY_NOT = {
 
 def waivers_for(
     cell: CellVerdict,
-    pair: Pair,
+    ran: Ran,
     *,
     owner: str,
     reason: str,
@@ -67,7 +67,7 @@ def waivers_for(
         if kind not in SEVERITY:
             raise ConfigError(f"{cell.cell}: this harness knows no finding {kind}", "waive it with the one that ran")
     bounds = _bounds(sizes, bound, _highs(latency))
-    (old, new), (device, profile) = map(line_of, pair), place_of(cell)
+    old, new = line_of(ran.old), line_of(ran.new)
     return tuple(
         Waiver(
             model=cell.model,
@@ -80,8 +80,8 @@ def waivers_for(
             old=old,
             new=new,
             scenario=cell.scenario,
-            device=device,
-            profile=profile,
+            device=ran.device,
+            profile=ran.profile,
         )
         for kind in sizes
     )

@@ -9,7 +9,7 @@ from harness.core.outcome import Status
 from harness.core.report import RunReport
 from harness.core.text import counted, first_few
 from harness.core.verdict import CellVerdict, Finding, Waiver, WaiverState, WaiverUse
-from harness.verdict.waivers.apply import Pair, concerns, failing_findings, has_expired, is_for, is_within
+from harness.verdict.waivers.apply import Ran, concerns, failing_findings, has_expired, is_for, is_within
 
 # Chosen: two weeks' notice leaves the owner time for one more release with a fix.
 SOON_DAYS = 14
@@ -27,7 +27,7 @@ NAMED = 4
 
 
 def waiver_uses(
-    cells: Sequence[CellVerdict], waivers: Sequence[Waiver], pair: Pair, today: date
+    cells: Sequence[CellVerdict], waivers: Sequence[Waiver], ran: Ran, today: date
 ) -> tuple[WaiverUse, ...]:
     """Return what each waiver did in a run, in the order of the file.
 
@@ -37,7 +37,7 @@ def waiver_uses(
     of_model: dict[str, list[CellVerdict]] = {}
     for cell in cells:
         of_model.setdefault(cell.model, []).append(cell)
-    return tuple(_use(waiver, of_model.get(waiver.model, ()), pair, today) for waiver in waivers)
+    return tuple(_use(waiver, of_model.get(waiver.model, ()), ran, today) for waiver in waivers)
 
 
 def uses_without_run(waivers: Sequence[Waiver], today: date) -> tuple[WaiverUse, ...]:
@@ -53,20 +53,20 @@ def uses_without_run(waivers: Sequence[Waiver], today: date) -> tuple[WaiverUse,
     )
 
 
-def pair_of(report: RunReport) -> Pair:
-    """Return the versions of torch that a run compared; empty where its report does not know one."""
-    old, new = report.old.fingerprint, report.new.fingerprint
-    return (old.torch if old is not None else "", new.torch if new is not None else "")
+def ran_by(report: RunReport) -> Ran:
+    """Return what a run was; a version of torch is empty where its report does not know it."""
+    old, new = (side.fingerprint.torch if side.fingerprint is not None else "" for side in (report.old, report.new))
+    return Ran(old, new, report.device, report.profile)
 
 
-def _use(waiver: Waiver, cells: Sequence[CellVerdict], pair: Pair, today: date) -> WaiverUse:
-    own = [cell for cell in cells if concerns(waiver, cell)]
+def _use(waiver: Waiver, cells: Sequence[CellVerdict], ran: Ran, today: date) -> WaiverUse:
+    own = [cell for cell in cells if concerns(waiver, cell, ran)]
     red = [cell for cell in own if _is_red(cell) and _covered(waiver, cell)]
     found = [finding for cell in red for finding in _covered(waiver, cell)]
     size = max((finding.size for finding in found if finding.size is not None), default=None)
     if has_expired(waiver, today):
         state = WaiverState.EXPIRED
-    elif not is_for(waiver, pair):
+    elif not is_for(waiver, ran):
         state = WaiverState.OTHER_PAIR
     elif not all(is_within(waiver, finding) for finding in found):
         state = WaiverState.EXCEEDED
@@ -133,17 +133,17 @@ def too_broad(waiver: Waiver, today: date, *, size: float | None = None) -> Iter
 
 
 def fail_unused(
-    cells: Sequence[CellVerdict], waivers: Sequence[Waiver], pair: Pair, today: date
+    cells: Sequence[CellVerdict], waivers: Sequence[Waiver], ran: Ran, today: date
 ) -> tuple[CellVerdict, ...]:
     """Return the cells of a run, XPASS where a waiver that nothing needs expects a failure.
 
     Where a model has no green cell in the scenarios of such a waiver, one that another waiver covers takes it.
     """
     judged = list(cells)
-    for use in waiver_uses(cells, waivers, pair, today):
+    for use in waiver_uses(cells, waivers, ran, today):
         if use.state is not WaiverState.UNUSED:
             continue
-        own = [(index, cell) for index, cell in enumerate(judged) if concerns(use.waiver, cell)]
+        own = [(index, cell) for index, cell in enumerate(judged) if concerns(use.waiver, cell, ran)]
         expected = [(index, cell) for index, cell in own if _expects(use.waiver, cell)]
         green = (Status.PASS, Status.XPASS, Status.XFAIL)
         place = min(expected, key=lambda item: green.index(item[1].status), default=None)

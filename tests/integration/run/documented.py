@@ -19,7 +19,7 @@ from tests.unit.builders.matrices import mixed
 SCRATCH = PROJECT / "tests" / "docs" / "scratch"
 GIVEN = PROJECT / "tests" / "integration" / "models" / "given" / "program.py"
 HANGS = PROJECT / "tests" / "integration" / "startup" / "hangs"
-CELL = "enlarge_thumbnail/backward/alone/cpu/default"
+CELL = "enlarge_thumbnail/alone"
 DEADLINE_S = 1500.0
 
 PROPOSE = ("golden", "propose", "last")

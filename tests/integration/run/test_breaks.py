@@ -209,7 +209,7 @@ def test_a_model_that_does_not_load_says_why_and_where(run: Run) -> None:
 
 # Known by a waiver.
 
-CELL = "enlarge_thumbnail/backward/alone/cpu/default"
+CELL = "enlarge_thumbnail/alone"
 WHY = ("--owner", "ads@example.com", "--reason", "border pixels, agreed")
 # So that this cell alone decides.
 LET_PASS = ("--set", "severity.load_error=warn", "--set", "rollback=warn")

@@ -103,7 +103,7 @@ def test_the_time_shares_add_up_to_the_wall_time(healthy: Run) -> None:
 
 @pytest.mark.slow
 def test_a_cell_reruns_by_its_id(healthy: Run) -> None:
-    done = harness("rerun", str(healthy.folder), "din/backward/alone/cpu/default")
+    done = harness("rerun", str(healthy.folder), "din/alone")
     run = finished(done, healthy.folder / "reruns")
     assert done.returncode == 0, done.stdout + done.stderr
     assert run.report.judgement.decision is Decision.CELL_OK
@@ -111,7 +111,7 @@ def test_a_cell_reruns_by_its_id(healthy: Run) -> None:
 
 
 def test_a_rerun_of_an_unknown_model_names_the_nearest(healthy: Run) -> None:
-    done = harness("rerun", str(healthy.folder), "dinn/backward/alone/cpu/default")
+    done = harness("rerun", str(healthy.folder), "dinn/alone")
     assert done.returncode == 2
     assert "din" in done.stderr and "Traceback" not in done.stderr
 
@@ -127,7 +127,7 @@ def test_a_planted_failure_is_what_is_new_since_the_run_before(healthy: Run, tmp
     found = run.report.baseline
     assert found is not None and found.run == healthy.report.run
     new = [(one.cell, one.was, one.now) for one in found.changes if one.change is CellTrend.NEW]
-    assert new == [("frequency_cap/backward/alone/cpu/default", Status.PASS, Status.FAIL)]
+    assert new == [("frequency_cap/alone", Status.PASS, Status.FAIL)]
     assert found.other_artifacts == ("frequency_cap",)
     assert found.counts["unchanged"] == 1 and set(found.counts) == {"new", "gone", "unchanged"}
     assert "new       frequency_cap, load and calls: PASS -> FAIL" in run.out

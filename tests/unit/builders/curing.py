@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.search.mitigation.mitigate import mitigate
 from harness.core.outcome import Outcome, Status
-from harness.core.plan import LatencyBudget
+from harness.core.plan import Cell, LatencyBudget
 from harness.core.probe import ProbeRequest, ProbeResult
 from harness.core.verdict import CellVerdict, Finding, Mitigation
 from harness.probing.facts import Decided
@@ -58,7 +58,7 @@ def ended(said: Mapping[str, Outcome | int], directory: Path, **more: Any) -> Pr
 
 def verdict(facts: Decided, name: str, scenario: str, status: Status = Status.PASS, kind: str = "") -> CellVerdict:
     findings = (Finding(kind=kind, message=f"about {kind}"),) if kind else ()
-    cell = facts.plan.cell(name, scenario).id
+    cell = Cell(name, scenario).id
     return CellVerdict(cell=cell, model=name, scenario=scenario, status=status, findings=findings)
 
 

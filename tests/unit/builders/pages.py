@@ -167,7 +167,7 @@ def governed(words: str = "known drift") -> RunReport:
             changes=(
                 changed(red.cell, red.model, CellTrend.NEW, Status.PASS, Status.FAIL),
                 changed(waived.cell, waived.model, CellTrend.FLAKY, Status.PASS, Status.XFAIL, why=words),
-                changed("gone/backward/alone/cpu/default", "gone", CellTrend.GONE, Status.FAIL, None),
+                changed("gone/alone", "gone", CellTrend.GONE, Status.FAIL, None),
             ),
             counts={"new": 1, "flaky": 1, "gone": 1, "unchanged": 9},
         ),

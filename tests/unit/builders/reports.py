@@ -67,7 +67,7 @@ HOSTILE_NAMES = (
 
 def cell_id(model: str, scenario: str) -> str:
     """Return the id that ``Plan.cell`` would give."""
-    return f"{model}/backward/{scenario}/cpu/default"
+    return f"{model}/{scenario}"
 
 
 def ratio(value: float, half: float = 0.012, pairs: int = 3) -> RatioEstimate:

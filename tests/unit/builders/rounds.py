@@ -163,5 +163,5 @@ def simulated(
 
 def status_of(measurement: LatencyMeasurement, budget: LatencyBudget, policy: PolicySettings | None = None) -> Status:
     """Return what the gate says of one of them."""
-    cell = f"{measurement.model}/backward/latency/cpu/default"
+    cell = f"{measurement.model}/latency"
     return judge_latency(cell, measurement, budget, policy or PolicySettings()).status

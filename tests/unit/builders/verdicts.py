@@ -3,6 +3,7 @@
 import datetime
 from typing import Any
 
+from harness.verdict.waivers.apply import Ran
 from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
 from harness.core.measurement import LatencyMeasurement, RatioEstimate
 from harness.core.outcome import Outcome, Status
@@ -14,7 +15,7 @@ OLD, NEW = "torch 2.1.2", "torch 2.6.0"
 
 def cell_id(model: str = "m", scenario: str = "alone") -> str:
     """Return a cell's id."""
-    return f"{model}/backward/{scenario}/cpu/default"
+    return f"{model}/{scenario}"
 
 
 def tensor(**changes: Any) -> TensorMetrics:
@@ -113,7 +114,7 @@ def planted_defect(name: str = "wrong_value", *, caught: bool = True) -> Planted
 
 
 DAY = datetime.date(2026, 11, 21)
-PAIR = ("2.1.2+cu121", "2.6.0+cu124")
+RAN = Ran("2.1.2+cu121", "2.6.0+cu124", "cpu", "default")
 
 
 def waiver(kind: str = "values", **changes: Any) -> Waiver:

@@ -106,7 +106,7 @@ def _waivers(name: str) -> str:
         expires=dt.date(2027, 3, 31),
         issue=f"https://example.org/{'deep/' * 20}",
     )
-    cells = (f"{name}/backward/alone/cpu/default",) * 3
+    cells = (f"{name}/alone",) * 3
     uses = [
         WaiverUse(waiver=replace(waiver, bound=bound), state=state, cells=cells, size=0.1, broad=("no bound",) * 9)
         for state in WaiverState

@@ -22,7 +22,7 @@ from harness.run.gate import gate
 from harness.run.options import Options
 from harness.core.models import ModelDeclaration
 from harness.core.devices import CPU, TABLE, Device
-from harness.core.plan import DEFAULT_SCENARIOS, Plan, Settings
+from harness.core.plan import Cell, DEFAULT_SCENARIOS, Plan, Settings
 from harness.artifacts.declarations import PLANTED_DEFECT_SCENARIOS
 from harness.serving.scenarios import INITIALIZATIONS, SCENARIOS
 from harness.core.outcome import Status
@@ -60,7 +60,7 @@ def test_going_on_with_a_run_that_holds_links_is_refused(stored: Path, verb: str
     options = Options(project=PROJECT, out=str(stored.parent))
     with pytest.raises(RunDirError, match=r"probes is a link: .* add --trust"):
         if verb == "rerun":
-            rerun.rerun(options, stored.name, "din/backward/alone/cpu/default", Progress(enabled=False))
+            rerun.rerun(options, stored.name, "din/alone", Progress(enabled=False))
         else:
             _resume(stored, "compat", "--resume", "last")
 
@@ -107,9 +107,9 @@ def test_computes_in_of_an_unknown_model_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "cell",
     [
-        "din/forward/alone/cpu/default",
-        "din/backward/alone/cuda/default",
-        "din/backward/alone/cpu/cpu_fusion",
+        "din/alone",
+        "din/alone",
+        "din/alone",
     ],
 )
 def test_rerunning_a_cell_that_the_run_does_not_have_is_refused(stored: Path, cell: str) -> None:
@@ -252,7 +252,7 @@ def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: P
     plan = planning.make_plan(Options(project=PROJECT, overrides=asked, expression=ASKED[2], arguments=ASKED))
     with RunDir.create(tmp_path, "t", NOW) as run:
         run.save_plan(plan)
-    cell = "din/backward/latency/cpu/default"
+    cell = "din/latency"
     with pytest.raises(SelectionError, match="has no cell"):
         rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
 
@@ -531,7 +531,7 @@ def test_rerunning_an_initialization_brings_its_whole_server_group_up(
     together = replace(plan, groups={"ads": tuple(model.name for model in plan.models)})
     with RunDir.create(tmp_path, "t", NOW) as run:
         run.save_plan(together)
-    cell = together.cell("din", scenario).id
+    cell = Cell("din", scenario).id
     rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
     (again,) = executed
     assert again.groups == together.groups
@@ -543,7 +543,7 @@ def test_rerunning_a_model_alone_leaves_its_group_out(tmp_path: Path, executed: 
     plan = planning.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
     with RunDir.create(tmp_path, "t", NOW) as run:
         run.save_plan(plan)
-    cell = plan.cell("din", "alone").id
+    cell = Cell("din", "alone").id
     rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
     (again,) = executed
     assert ([model.name for model in again.models], again.scenarios) == (["din"], ("alone",))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.verdict.waivers.apply import Ran
 from harness.cli import main
 from harness.run import waivers
 from harness.run.waivers import ToWaive
@@ -26,7 +27,7 @@ from tests.unit.builders.reports import HOSTILE_NAMES, upgrade_ok, verdict
 
 OFF = Finding(kind="values", message="off by 0.1", size=0.0998)
 RED, SLOW, GREEN, HANGS = (
-    f"{name}/backward/{where}/cpu/default"
+    f"{name}/{where}"
     for name, where in (("ranker", "alone"), ("ranker", "latency"), ("fine", "alone"), ("stuck", "concurrent"))
 )
 WHY: dict[str, Any] = {"owner": "ann", "reason": "known"}
@@ -95,7 +96,7 @@ def test_what_people_wrote_in_the_file_stays(options: Options) -> None:
     [
         (GREEN, ConfigError, "passes: there is nothing to waive"),
         (SLOW, ConfigError, "was not decided"),
-        ("nobody/backward/alone/cpu/default", SelectionError, f"its red cells: {RED}, {HANGS}"),
+        ("nobody/alone", SelectionError, f"its red cells: {RED}, {HANGS}"),
     ],
 )
 def test_what_is_not_red_is_refused_and_nothing_written(
@@ -125,7 +126,7 @@ def test_a_cell_that_is_over_an_earlier_bound_gets_a_larger_one(options: Options
 def test_a_cell_whose_waiver_has_ended_since_the_run_is_waived_anew(options: Options) -> None:
     red = verdict("ranker", "alone", Status.FAIL, OFF)
     earlier = waiver(model="ranker", expires=datetime.date(9999, 1, 1))
-    waived = apply_waivers(red, (earlier,), ("", ""), clock.today())
+    waived = apply_waivers(red, (earlier,), Ran("", ""), clock.today())
     assert waived.status is Status.XFAIL
     keep(options.project, of(waived))
     told = waivers.add(options, "red", ToWaive(name=RED), **WHY)
@@ -158,7 +159,7 @@ def test_two_adds_at_once_lose_none(options: Options) -> None:
 def test_hostile_models_are_waived_as_they_are_named(tmp_path: Path, name: str) -> None:
     keep(tmp_path, of(verdict(name, "alone", Status.FAIL, replace(OFF, message=name))))
     written = name.replace("\udcff", "\\udcff")  # report.json holds no half character
-    cell = f"{written}/backward/alone/cpu/default"
+    cell = f"{written}/alone"
     told = waivers.add(
         Options(project=tmp_path), "red", ToWaive(name=cell), owner=name.replace("\udcff", ""), reason="r"
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.core.plan import Cell
 from harness.core.diagnosis import Attribution, FailureRates
 from harness.core.outcome import Outcome, Status
 from harness.core.probe import ProbeRequest, ProbeResult, model_of
@@ -56,7 +57,7 @@ def failing(
         for scenario in scenarios:
             status = Status.FAIL if name in failures else Status.SAME_FAIL if name in before else Status.PASS
             findings = (Finding(kind=KINDS[ends[name]], message="it fails"),) if name in ends else ()
-            cell = facts.plan.cell(name, scenario).id
+            cell = Cell(name, scenario).id
             status = statuses.get(name, status)
             cells.append(CellVerdict(cell=cell, model=name, scenario=scenario, status=status, findings=findings))
             now = ends.get(name, Outcome.COMPLETED)

@@ -20,9 +20,7 @@ from tests.unit.builders.stages import effects as stub_effects
 
 def cell(model: str, kind: str, status: Status = Status.FAIL) -> CellVerdict:
     found = (Finding(kind=kind, message=kind),) if kind else ()
-    return CellVerdict(
-        cell=f"{model}/backward/alone/cpu/default", model=model, scenario="alone", status=status, findings=found
-    )
+    return CellVerdict(cell=f"{model}/alone", model=model, scenario="alone", status=status, findings=found)
 
 
 class Searches:

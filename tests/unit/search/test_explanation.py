@@ -26,7 +26,7 @@ from harness.core.outcome import Status
 from harness.core.report import Explained
 from harness.core.verdict import CellVerdict, Finding
 
-CELL = "m/backward/alone/cpu/default"
+CELL = "m/alone"
 FOUND = Bisection(model="m", old="torch 2.1.2", new="torch 2.6.0", answer=BisectAnswer.UNDECIDED)
 
 

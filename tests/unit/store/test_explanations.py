@@ -6,7 +6,7 @@ from pathlib import Path
 from harness.core.report import Explained
 from harness.store.explanations import keep, kept, place_of
 
-TOLD = Explained(cell="m/backward/alone/cpu/default", model="m", by="bisect", answer="operator", lines=(("a", "b"),))
+TOLD = Explained(cell="m/alone", model="m", by="bisect", answer="operator", lines=(("a", "b"),))
 
 
 def test_what_is_kept_is_read_back_and_of_one_command_only_the_last(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_each_cell_has_a_folder_that_a_file_system_takes() -> None:
         "..",
         "../x",
     )
-    places = {place_of(f"{name}/backward/alone/cpu/default") for name in names}
+    places = {place_of(f"{name}/alone") for name in names}
     assert len(places) == len(names)
     assert all(len(Path(place).name.encode()) < 255 for place in places)
     assert all(Path(place).parent.name == "explained" and Path(place).name not in ("..", ".") for place in places)

@@ -14,7 +14,7 @@ from tests.unit.builders.stages import FINGERPRINTS, artifact, declared, effects
 @pytest.mark.parametrize(("precision", "told"), [("high", True), ("highest", False)])
 def test_another_setting_that_changes_numbers_is_reported_with_the_difference(precision: str, *, told: bool) -> None:
     verdict = judge_one(
-        "m/backward/alone/cpu/default",
+        "m/alone",
         export=Export(declaration=declared(), outcome=Outcome.COMPLETED, artifact=artifact()),
         baseline=OldAnswers(results=(result(), result()), numerics={"matmul_precision": "highest"}),
         probe=probed(result(), data={"numerics": {"matmul_precision": precision}}),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.verdict.waivers.apply import Ran
 from harness.checks.outputs.findings import output_findings
 from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.core.comparison import OutputComparison
@@ -17,7 +18,7 @@ from harness.core.verdict import CellVerdict, Finding, Waiver
 from tests.unit.builders.verdicts import call, compared, equal, finding, measured, ratio, tensor, verdict
 
 DAY = datetime.date(2026, 6, 1)
-CONTEXT = WaiverContext(waivers=(), pair=("2.1.2", "2.6.0"), today=DAY)
+CONTEXT = WaiverContext(waivers=(), ran=Ran("2.1.2", "2.6.0"), today=DAY)
 WAIVER = Waiver(model="m", kind="values", reason="known", owner="ann", expires=DAY)
 
 

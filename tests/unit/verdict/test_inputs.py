@@ -25,9 +25,7 @@ HANG = Finding(kind="hang", message="hangs in load")
 
 
 def verdict(status: Status = Status.PASS, *findings: Finding) -> CellVerdict:
-    return CellVerdict(
-        cell="m/backward/alone/cpu/default", model="m", scenario="alone", status=status, findings=findings
-    )
+    return CellVerdict(cell="m/alone", model="m", scenario="alone", status=status, findings=findings)
 
 
 @pytest.mark.parametrize("status", list(Status))

@@ -42,7 +42,7 @@ from tests.unit.builders.stages import (
 )
 
 CAUGHT = (PlantedDefectResult(name="bird", expected="values", reported=("values",), caught=True),)
-ALONE = "m/backward/alone/cpu/default"
+ALONE = "m/alone"
 
 
 def compared(max_abs: float = 0.0, scenario: str = "alone") -> OutputComparison:
@@ -172,7 +172,7 @@ def test_cells_of_initializations_come_in_the_order_of_the_plan_and_in_its_words
         ("shared", Status.PASS),
         ("while_serving", Status.FAIL),
     ]
-    assert found[2].cell == "m/backward/while_serving/cpu/default"
+    assert found[2].cell == "m/while_serving"
     assert "in load while serving" in found[2].findings[0].message
     assert found[2].note == "in 2 of 3 rounds"
 

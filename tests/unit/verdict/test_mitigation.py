@@ -14,7 +14,7 @@ UNTESTABLE = Cure(names=("c",), cures=False, untestable=True)
 
 
 def cell(status: Status) -> CellVerdict:
-    return CellVerdict(cell="m/backward/alone/cpu/default", model="m", scenario="alone", status=status)
+    return CellVerdict(cell="m/alone", model="m", scenario="alone", status=status)
 
 
 @pytest.mark.parametrize(

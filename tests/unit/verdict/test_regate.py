@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.verdict.waivers.apply import Ran
 from harness.verdict.enforce import WaiverContext
 from harness.verdict.decide import decide, judge_row
 from harness.verdict.regate import regate
@@ -22,7 +23,7 @@ from tests.unit.builders.verdicts import planted_defect, cure, finding, measured
 from tests.unit.builders.reports import build, healthy, quantity, scenario, scenario_side
 
 DAY = datetime.date(2026, 6, 1)
-CONTEXT = WaiverContext(waivers=(), pair=("2.1.2", "2.6.0"), today=DAY)
+CONTEXT = WaiverContext(waivers=(), ran=Ran("2.1.2", "2.6.0"), today=DAY)
 WAIVER = Waiver(model="m", kind="values", reason="known", owner="ann", expires=DAY)
 EVERYTHING = {kind: "info" for kind in SEVERITY}
 CAUGHT = (planted_defect(),)

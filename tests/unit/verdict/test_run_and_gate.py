@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from harness.verdict.waivers.apply import Ran
 from harness.config.policy import Tagged, policy_of
 from harness.checks.outputs.findings import output_findings
 from harness.verdict.demands import demands, unmet
@@ -39,7 +40,7 @@ from tests.unit.builders.verdicts import (
 from tests.unit.builders.reports import build, healthy, quantity
 
 DAY = datetime.date(2026, 6, 1)
-PAIR = ("2.1.2", "2.6.0")
+RAN = Ran("2.1.2", "2.6.0", "cpu", "default")
 TAGS = {"a": (), "b": ("tagged",)}
 KINDS = [kind for kind in SEVERITY if kind not in (*WAIVER_KINDS, "error_limit")]
 NOTES = ("", "fails: x; waived until noon", "the waiver of y", "values counts as warn in place of fail: p")
@@ -138,7 +139,7 @@ def policies(settings: PolicySettings) -> dict[str, ModelPolicy]:
 
 def judged(found: dict[str, Found], settings: PolicySettings, known: Sequence[Waiver]) -> RunReport:
     """Return the report of a run that has found this, judged as ``harness/verdict/judge.py`` does."""
-    context, own = WaiverContext(waivers=known, pair=PAIR, today=DAY), policies(settings)
+    context, own = WaiverContext(waivers=known, ran=RAN, today=DAY), policies(settings)
     verdicts = {}
     for name, (cells, comparisons, latency) in found.items():
         cell = cell_id(name, "latency")
@@ -151,7 +152,7 @@ def judged(found: dict[str, Found], settings: PolicySettings, known: Sequence[Wa
         replace(healthy(name), latency=item.latency, comparisons=item.comparisons) for name, item in found.items()
     )
     report = build(decide(rows, (planted_defect(),), unmet=unmet(asked)), models)
-    uses = waiver_uses([cell for row in rows for cell in row.cells], known, PAIR, DAY)
+    uses = waiver_uses([cell for row in rows for cell in row.cells], known, RAN, DAY)
     budget = LatencyBudget()
     told = PolicyReport(
         source="run",
@@ -198,7 +199,7 @@ def test_gate_judges_a_run_of_another_policy_as_the_run_would_have(seed: int) ->
         settings, known = policy(chance), waivers(chance)
         wanted = judged(found, settings, known)
         stored = load_report(dump_report(first), file="report.json")
-        context = WaiverContext(waivers=known, pair=PAIR, today=DAY)
+        context = WaiverContext(waivers=known, ran=RAN, today=DAY)
         if not more_rounds(first, wanted):
             again = regate(stored, settings, policies(settings), context, source="policy.toml")
             assert without_order(again.judgement) == without_order(wanted.judgement)

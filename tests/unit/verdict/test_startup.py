@@ -88,7 +88,7 @@ def kind_of(outcome: Outcome) -> str:
 def test_verdict_belongs_to_the_scenario() -> None:
     found = judged(initialization_result())
     assert (found.cell, found.model, found.scenario) == (
-        "m/backward/while_serving/cpu/default",
+        "m/while_serving",
         "m",
         "while_serving",
     )

@@ -36,7 +36,7 @@ from harness.verdict.causes import with_causes
 from harness.verdict.counting import counts_of, row_word
 from harness.verdict.enforce import WaiverContext
 from harness.verdict.regate import regate
-from harness.verdict.waivers.uses import pair_of
+from harness.verdict.waivers.uses import ran_by
 
 FLEET = "fleet"
 NOT_RUN = "not run yet"
@@ -219,7 +219,7 @@ def _judged(report: RunReport, options: Options) -> RunReport:
     _, settings = settings_of(options)
     source = settings.policy_file or IN_CONFIG
     models = [Tagged(model.model, model.tags) for model in report.models]
-    context = WaiverContext(waivers=read_waivers(options.project, settings), pair=pair_of(report), today=clock.today())
+    context = WaiverContext(waivers=read_waivers(options.project, settings), ran=ran_by(report), today=clock.today())
     policies = {model.name: policy_of(settings.policy, model, source=source) for model in models}
     return with_causes(regate(report, settings.policy, policies, context, source=source))
 

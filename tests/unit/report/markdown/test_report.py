@@ -68,7 +68,7 @@ def test_no_backtick_closes_a_code_span(text: str, span: str) -> None:
 
 def test_a_command_with_backticks_stays_in_its_block() -> None:
     report = blocked()
-    cell = "fused_ranker/backward/concurrent/cpu/default"
+    cell = "fused_ranker/concurrent"
     text = render_markdown(replace(report, rerun={**report.rerun, cell: "run ```` now"}))
     assert "`````sh\nrun ```` now\n`````" in text
 

@@ -22,7 +22,7 @@ ONE = WaiverUse(
         expires=in_days(90),
     ),
     state=WaiverState.EXCEEDED,
-    cells=("m/backward/alone/cpu/default",),
+    cells=("m/alone",),
     size=0.25,
     broad=("no bound", "367 days long"),
     days_left=90,
@@ -38,7 +38,7 @@ def test_a_waiver_is_reported_whole() -> None:
         "    ~=2.1.2 to ~=2.6.0\n"
         "    until 2027-02-19 (90 days left), ann: known drift\n"
         "    https://example.org/1\n"
-        "    exceeded in m/backward/alone/cpu/default; 0.25 of the largest value was seen\n"
+        "    exceeded in m/alone; 0.25 of the largest value was seen\n"
         "    broader than needed: no bound, 367 days long\n"
     )
 

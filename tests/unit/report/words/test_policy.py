@@ -97,7 +97,7 @@ def test_cells_beyond_the_limit_are_counted() -> None:
 
 
 def test_run_that_is_judged_again_says_what_it_had_decided() -> None:
-    change = RegatedCell(cell="m/backward/alone/cpu/default", was=Status.PASS, now=Status.FAIL, why="about values")
+    change = RegatedCell(cell="m/alone", was=Status.PASS, now=Status.FAIL, why="about values")
     regated = Regated(
         decision=Decision.UPGRADE_OK,
         reason="3 models pass",
@@ -110,7 +110,7 @@ def test_run_that_is_judged_again_says_what_it_had_decided() -> None:
         ("policy", "policy.toml"),
         ("run said", "UPGRADE OK (exit code 0): 3 models pass"),
         ("now", "1 cell judged otherwise"),
-        ("changed", "m/backward/alone/cpu/default: PASS -> FAIL: about values"),
+        ("changed", "m/alone: PASS -> FAIL: about values"),
     )
 
 
@@ -121,11 +121,11 @@ def test_every_text_tells_what_the_policy_let_pass() -> None:
         assert "hang counts as info in place of fail" in text
         assert "0 of 3 models tested in it" in text
     cases = {case.get("name"): case for case in ET.fromstring(render_junit(found)).iter("testcase")}
-    passing = cases["detector/backward/alone/cpu/default"].find("system-out")
+    passing = cases["detector/alone"].find("system-out")
     assert passing is not None
     assert passing.text is not None
     assert passing.text.startswith("let pass by the policy: values counts as warn in place of fail")
-    skipped = cases["recommender/backward/alone/cpu/default"].find("skipped")
+    skipped = cases["recommender/alone"].find("skipped")
     assert skipped is not None
     values = {item.get("value") for item in ET.fromstring(render_junit(found)).iter("property")}
     assert "required scenario shared: 0 of 3 models tested in it, not detector" in values

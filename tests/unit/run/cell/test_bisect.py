@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.core.plan import Cell
 from harness.core.diagnosis import BisectAnswer, Bisection
 from harness.core.outcome import Status
 from harness.core.verdict import CellVerdict, Finding
@@ -41,7 +42,7 @@ def test_the_time_is_compared_where_that_is_asked_for(tmp_path: Path) -> None:
 
 def asked(scenario: str = "concurrent") -> SelectedCell:
     plan = planned("a", "m", "z", groups={"pool": ("a", "m"), "misc": ("z",)}, scenarios=("alone", "concurrent"))
-    return SelectedCell(folder=Path("/reports/run"), cell=plan.cell("m", scenario), plan=plan)
+    return SelectedCell(folder=Path("/reports/run"), cell=Cell("m", scenario), plan=plan)
 
 
 def said(

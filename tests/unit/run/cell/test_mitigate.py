@@ -56,9 +56,9 @@ def test_the_cell_that_is_cured_is_planned_beside_the_model_alone(tmp_path: Path
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--model", "dlrm", "some-run", "m/backward/alone/cpu/default"],
+        ["--model", "dlrm", "some-run", "m/alone"],
         ["some-run"],
-        ["--scenario", "alone", "--cell", "m/backward/alone/cpu/default"],
+        ["--scenario", "alone", "--cell", "m/alone"],
         ["--cell", "m/backward/alone"],
     ],
 )

@@ -36,7 +36,7 @@ from tests.unit.builders.reports import blocked
 
 PROJECT = Path(__file__).resolve().parents[4]
 SIDES = {"old": "2.1.2", "new": "2.6.0"}
-CELL = "dlrm/backward/alone/cpu/default"
+CELL = "dlrm/alone"
 QUIET = Progress(enabled=False)
 
 
@@ -69,7 +69,7 @@ def test_a_run_without_a_cell_names_its_red_cells(tmp_path: Path) -> None:
     folder = run(tmp_path)
     with pytest.raises(ConfigError, match="its red cells: fused_ranker/") as refused:
         ask(tmp_path, run=folder.name)
-    assert str(refused.value).endswith(f"such as bisect {folder.name} fused_ranker/backward/concurrent/cpu/default")
+    assert str(refused.value).endswith(f"such as bisect {folder.name} fused_ranker/concurrent")
 
 
 def test_a_model_that_is_not_timed_has_no_cell_of_its_latency(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_two_cells_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
 
 def test_what_the_run_does_not_have_is_refused_with_what_it_has(tmp_path: Path) -> None:
     folder = run(tmp_path)
-    with pytest.raises(SelectionError, match=f"{folder.name} has no cell dlrm/backward/alone/cuda.*it has {CELL}"):
+    with pytest.raises(SelectionError, match=f"{folder.name} has no cell dlrm/alone.*it has {CELL}"):
         ask(tmp_path, key=CELL.replace("cpu", "cuda"))
     with pytest.raises(SelectionError, match="has no cell dlrm/forward"):
         ask(tmp_path, run=folder.name, cell=CELL.replace("backward", "forward"))

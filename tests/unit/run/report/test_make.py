@@ -8,7 +8,7 @@ import pytest
 
 from harness.core.environment import EnvSpec, Environment
 from harness.core.outcome import Outcome
-from harness.core.plan import LatencyBudget
+from harness.core.plan import Cell, LatencyBudget
 from harness.core.probe import ServingProfile, Span
 from harness.probing.facts import Export
 from harness.run.report.make import _why_no_latency, asked_digest, durations_s
@@ -120,26 +120,26 @@ def test_a_process_of_one_model_counts_whole_in_both_releases() -> None:
         probed(result("a"), side=side, key=side, spans=(span("import", 0, 2), span("load", 2, 5, "a")))
         for side in ("old", "new")
     ]
-    assert durations_s(facts, probes) == {facts.plan.cell("a", "alone").id: near(10.0)}
+    assert durations_s(facts, probes) == {Cell("a", "alone").id: near(10.0)}
 
 
 def test_models_that_share_a_process_count_for_their_own_loads_and_calls() -> None:
     spans = (span("load", 0, 3, "a"), span("call", 3, 4, "a#1"), span("load", 0, 1, "b"), span("serve", 0, 9, "b"))
     probe = probed(result("a"), result("b"), key="g", spans=spans)
     facts = replace(known(planned("a", "b")), group_runs=(group_run([probe], members=("a", "b")),))
-    cells = {name: facts.plan.cell(name, "concurrent").id for name in "ab"}
+    cells = {name: Cell(name, "concurrent").id for name in "ab"}
     assert durations_s(facts, [probe]) == {cells["a"]: near(4.0), cells["b"]: near(1.0)}
     batch = durations_s(replace(facts, group_runs=()), [probe])
-    assert batch == {facts.plan.cell("a", "alone").id: near(4.0), facts.plan.cell("b", "alone").id: near(1.0)}
+    assert batch == {Cell("a", "alone").id: near(4.0), Cell("b", "alone").id: near(1.0)}
 
 
 def test_a_latency_took_its_measuring_time_and_what_was_never_probed_has_none() -> None:
     facts = replace(known(planned("a", "b")), latency={"a": replace(measured(0.9, 1.1, "a"), spent_s=5.7)})
-    assert durations_s(facts, []) == {facts.plan.cell("a", "latency").id: 5.7}
+    assert durations_s(facts, []) == {Cell("a", "latency").id: 5.7}
 
 
 def test_planted_defects_and_phases_that_never_ended_count_for_nothing() -> None:
     facts = known(planned("a"))
     hung = probed(result("a"), spans=(span("load", 0, 1, "a"), span("call", 1, 99, "a", finished=False)))
     planted = probed(result("planted_hang"), key="p", spans=(span("load", 0, 7, "planted_hang"),))
-    assert durations_s(facts, [hung, planted]) == {facts.plan.cell("a", "alone").id: near(1.0)}
+    assert durations_s(facts, [hung, planted]) == {Cell("a", "alone").id: near(1.0)}

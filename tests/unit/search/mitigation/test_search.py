@@ -14,7 +14,7 @@ from harness.search.mitigation.trial import CLEAN_RUNS_AT_MOST
 from harness.core.diagnosis import Price, Setting
 from harness.core.measurement import LatencyMeasurement, RatioEstimate
 from harness.core.outcome import Outcome, Status
-from harness.core.plan import LatencyBudget
+from harness.core.plan import Cell, LatencyBudget
 from harness.core.probe import ProbeRequest, ProbeResult
 from harness.core.verdict import CellVerdict, Finding
 from harness.probing.facts import Decided
@@ -61,7 +61,7 @@ def red(kind: str = "hang", scenario: str = "alone", status: Status = Status.FAI
 
     def verdict(name: str, where: str, sick: bool) -> CellVerdict:
         findings = (Finding(kind=kind, message=f"about {kind}"),) if sick else ()
-        cell = facts.plan.cell(name, where).id
+        cell = Cell(name, where).id
         said = status if sick else Status.PASS
         return CellVerdict(cell=cell, model=name, scenario=where, status=said, findings=findings)
 
@@ -348,7 +348,7 @@ def slow(status: Status = Status.FAIL) -> Decided:
     """Return facts in which ``m`` is slow, waived or not, and well otherwise."""
     facts = red("latency", "latency")
     cell = CellVerdict(
-        cell=facts.plan.cell("m", "latency").id,
+        cell=Cell("m", "latency").id,
         model="m",
         scenario="latency",
         status=status,

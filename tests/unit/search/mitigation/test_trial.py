@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.core.plan import Cell
 from harness.search.mitigation.mitigate import mitigate
 from harness.search.mitigation.trial import CLEAN_RUNS_AT_MOST, CONCURRENT_REPEATS
 from harness.core.diagnosis import Attribution, Tally
@@ -178,7 +179,7 @@ def test_every_red_initialization_must_pass_under_the_switch(tmp_path: Path) -> 
     facts = also_red(red("concurrent"), "same_file")
     release = Release(tmp_path, grouped={"m#1": Outcome.CRASH})  # a copy that only same_file has
     found = tried(facts, release)
-    assert [(item.cures, item.cell) for item in found.values()] == [(False, facts.plan.cell("m", "concurrent").id)] * 2
+    assert [(item.cures, item.cell) for item in found.values()] == [(False, Cell("m", "concurrent").id)] * 2
     assert clean_runs(facts, Release(tmp_path / "healthy")) == 2 * repeats_needed(fails=1, judged=1)
 
 

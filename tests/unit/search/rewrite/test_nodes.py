@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.core.plan import Cell
 from harness.search.bisect.load_error import unseen
 from harness.search.mitigation import price
 from harness.search.rewrite.nodes import verified
@@ -36,7 +37,7 @@ def facts(*, slow: Status | None = None) -> Decided:
         for index in range(2)
     )
     cell = CellVerdict(
-        cell=found.plan.cell("m", "latency").id,
+        cell=Cell("m", "latency").id,
         model="m",
         scenario="latency",
         status=slow or Status.PASS,

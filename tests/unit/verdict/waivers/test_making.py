@@ -16,12 +16,12 @@ from harness.core.outcome import Status
 from harness.core.verdict import CellVerdict, Ruled, Waiver
 from harness.core.errors import ConfigError
 from tests.unit.builders.verdicts import finding, measured, ratio, verdict
-from tests.unit.builders.verdicts import DAY, PAIR, in_days, sized
+from tests.unit.builders.verdicts import DAY, RAN, in_days, sized
 
 
 def made(cell: CellVerdict, **changes: Any) -> tuple[Waiver, ...]:
     words: dict[str, Any] = {"owner": "ann", "reason": "known", "issue": "", "expires": None, "bound": None}
-    return waivers_for(cell, PAIR, **{**words, "today": DAY, **changes})
+    return waivers_for(cell, RAN, **{**words, "today": DAY, **changes})
 
 
 def refused(cell: CellVerdict, **changes: Any) -> str:
@@ -59,7 +59,7 @@ def test_each_kind_that_fails_gets_its_own() -> None:
 )
 def test_what_was_made_covers_the_cell_that_it_was_made_from(kind: str, size: float | None) -> None:
     red = verdict(Status.FAIL, sized(size, kind), finding("nan_placement"))
-    assert apply_waivers(red, made(red), PAIR, DAY).status is Status.XFAIL
+    assert apply_waivers(red, made(red), RAN, DAY).status is Status.XFAIL
 
 
 def test_a_ratio_may_be_as_large_as_its_interval_reaches() -> None:
@@ -95,7 +95,7 @@ def test_severities_of_the_policy_decide_what_fails() -> None:
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.FAIL])
 def test_a_cell_that_is_not_red_is_refused(status: Status) -> None:
     said = refused(verdict(status, finding("values")))
-    assert said == f"m/backward/alone/cpu/default {WHY_NOT[status][0]}"
+    assert said == f"m/alone {WHY_NOT[status][0]}"
 
 
 def test_a_cell_whose_findings_do_not_fail_it_is_refused() -> None:

@@ -10,21 +10,21 @@ from harness.verdict.waivers.uses import fail_unused, uses_without_run, too_broa
 from harness.core.outcome import Decision, Status
 from harness.core.verdict import CellVerdict, Ruled, Waiver, WaiverState, WaiverUse
 from tests.unit.builders.verdicts import planted_defect, finding, verdict
-from tests.unit.builders.verdicts import DAY, PAIR, in_days, sized, waiver
+from tests.unit.builders.verdicts import DAY, RAN, in_days, sized, waiver
 
 NARROW: dict[str, Any] = {"new": "~=2.6.0", "bound": 0.2, "expires": in_days(90)}
 
 
 def used(one: Waiver, *cells: CellVerdict, days: int = 0) -> WaiverUse:
-    judged = [apply_waivers(cell, (one,), PAIR, in_days(days)) for cell in cells]
-    (use,) = waiver_uses(judged, (one,), PAIR, in_days(days))
+    judged = [apply_waivers(cell, (one,), RAN, in_days(days)) for cell in cells]
+    (use,) = waiver_uses(judged, (one,), RAN, in_days(days))
     return use
 
 
 def test_a_waiver_that_a_cell_needs_is_used_and_says_for_what() -> None:
     use = used(waiver(**NARROW), verdict(Status.FAIL, sized(0.1), sized(0.15)), verdict(scenario="concurrent"))
     assert (use.state, use.size, use.broad) == (WaiverState.USED, 0.15, ())
-    assert use.cells == ("m/backward/alone/cpu/default",)
+    assert use.cells == ("m/alone",)
     assert use.days_left == 90
 
 
@@ -142,8 +142,8 @@ def test_without_a_run_a_waiver_is_expired_or_open() -> None:
 
 
 def failing(cells: list[CellVerdict], *known: Waiver) -> list[CellVerdict]:
-    judged = [apply_waivers(cell, known, PAIR, DAY) for cell in cells]
-    return list(fail_unused(judged, known, PAIR, DAY))
+    judged = [apply_waivers(cell, known, RAN, DAY) for cell in cells]
+    return list(fail_unused(judged, known, RAN, DAY))
 
 
 def test_a_waiver_that_nothing_needs_makes_its_cell_xpass_and_blocks() -> None:
@@ -195,13 +195,13 @@ def test_waiver_of_a_cell_that_is_xpass_for_another_is_needed_still() -> None:
     known = (waiver(), waiver("dtype"))
     (cell,) = failing([verdict(Status.FAIL, finding("values"))], *known)
     assert cell.status is Status.XPASS
-    states = [use.state for use in waiver_uses([cell], known, PAIR, DAY)]
+    states = [use.state for use in waiver_uses([cell], known, RAN, DAY)]
     assert states == [WaiverState.USED, WaiverState.UNUSED]  # or prune would take both
 
 
 def test_xpass_leaves_the_waiver_unused() -> None:
     cells = failing([verdict()], waiver())
-    assert [use.state for use in waiver_uses(cells, (waiver(),), PAIR, DAY)] == [WaiverState.UNUSED]
+    assert [use.state for use in waiver_uses(cells, (waiver(),), RAN, DAY)] == [WaiverState.UNUSED]
 
 
 # notes
@@ -216,8 +216,8 @@ def test_a_run_tells_what_is_to_be_done_about_waivers() -> None:
         waiver("dtype", model="n", expires=in_days(-3)),
         waiver("values", model="absent"),
     )
-    judged = [apply_waivers(cell, known, PAIR, DAY) for cell in cells]
-    assert waiver_notes(waiver_uses(judged, known, PAIR, DAY)) == (
+    judged = [apply_waivers(cell, known, RAN, DAY) for cell in cells]
+    assert waiver_notes(waiver_uses(judged, known, RAN, DAY)) == (
         "1 waiver not needed in this run; waivers prune removes those that never are: dtype of m (ann)",
         "1 waiver expired, and still needed: hang of n (ann)",
         "1 waiver about to expire: values of m (ann): 14 days left",
@@ -232,6 +232,6 @@ def test_a_run_says_nothing_of_waivers_that_are_as_they_should_be() -> None:
 def test_many_waivers_are_one_line() -> None:
     known = [waiver(model=f"m{index}", **NARROW) for index in range(6)]
     cells = [verdict(model=item.model) for item in known]
-    (line,) = waiver_notes(waiver_uses(cells, known, PAIR, DAY))
+    (line,) = waiver_notes(waiver_uses(cells, known, RAN, DAY))
     assert line.startswith("6 waivers not needed in this run")
     assert line.endswith("values of m3 (ann); and 2 more")
