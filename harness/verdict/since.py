@@ -202,24 +202,19 @@ def since(before: RunReport, now: RunReport, more_often: MoreOften) -> BaselineR
 def _changes(before: RunReport, now: RunReport, more_often: MoreOften) -> Iterator[CellChange]:
     """Yield one change per cell: those of this run in its order, then those that only the other one had."""
     had, has = _cells(before), _cells(now)
-    elsewhere = {_place(seen.cell): id_ for id_, seen in had.items() if id_ not in has}
-    same = _same_asked(before, now)
-    matched = set()
+    same, elsewhere = _same_asked(before, now), _elsewhere(before, now)
     for id_, seen in has.items():
         was = had.get(id_)
-        other = elsewhere.get(_place(seen.cell)) if was is None else None
-        if was is not None:
+        if was is None:
+            change, why = _only_here(seen, before)
+        elif elsewhere:
+            change, why = CellTrend.NOT_COMPARABLE, elsewhere
+        else:
             asked = _is_same(seen.cell, same, now)
             change, why = change_of(was, seen, same_asked=asked, more_often=more_often)
-        elif other is not None:
-            matched.add(other)
-            was, change = had[other], CellTrend.NOT_COMPARABLE
-            why = f"the other run had it as {other}"
-        else:
-            change, why = _only_here(seen, before)
         yield _cell_change(seen.cell, change, why, was=was, now=seen)
     for id_, seen in had.items():
-        if id_ not in has and id_ not in matched:
+        if id_ not in has:
             yield _cell_change(seen.cell, CellTrend.GONE, _why_gone(seen, now), was=seen)
 
 
@@ -246,9 +241,11 @@ def _steady(model: ModelReport | None) -> RatioEstimate | None:
     return model.latency.shown if model is not None and model.latency is not None else None
 
 
-def _place(cell: CellVerdict) -> tuple[str, str]:
-    """Return what two ids share where direction, device or profile is another one."""
-    return cell.model, cell.scenario
+def _elsewhere(before: RunReport, now: RunReport) -> str:
+    """Return on which device, under which profile or in which direction the other run was, where it is another one."""
+    pairs = ((before.device, now.device), (before.profile, now.profile), (before.direction, now.direction))
+    others = [was for was, is_ in pairs if was != is_]
+    return f"the other run was of {', '.join(others)}" if others else ""
 
 
 def _only_here(seen: Seen, before: RunReport) -> tuple[CellTrend, str]:

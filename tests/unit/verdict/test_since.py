@@ -227,12 +227,12 @@ def test_another_artifact_is_said() -> None:
     assert since(before, run(alone(Status.PASS), artifact_digest="aa")).other_artifacts == ()
 
 
-def test_cells_of_another_device_cannot_be_compared() -> None:
-    there = replace(alone(Status.PASS), cell=cell_id("din", "alone").replace("/cpu/", "/cuda/"))
-    found = since(replace(run(there), device="cuda"), run(alone(Status.FAIL, VALUES)))
-    assert only(found) is CellTrend.NOT_COMPARABLE
-    assert "/cuda/" in why(found)
-    assert "device: cuda before, cpu now" in found.differences
+@pytest.mark.parametrize(("where", "was"), [("device", "cuda"), ("profile", "cpu_fusion"), ("direction", "forward")])
+def test_cells_of_another_device_profile_or_direction_cannot_be_compared(where: str, was: str) -> None:
+    now = run(alone(Status.FAIL, VALUES))
+    found = since(replace(run(alone(Status.PASS)), **{where: was}), now)  # type: ignore[arg-type]
+    assert (only(found), why(found)) == (CellTrend.NOT_COMPARABLE, f"the other run was of {was}")
+    assert f"{where}: {was} before, {getattr(now, where)} now" in found.differences
 
 
 def test_another_pair_other_limits_and_a_blind_baseline_are_said() -> None:
