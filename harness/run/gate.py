@@ -15,6 +15,7 @@ from harness.machine import clock
 from harness.run.baseline import beside, read_baseline
 from harness.run.files import Finished, read_report
 from harness.run.options import Options, own_command, settings_of, waivers_in, waivers_path
+from harness.serving.scenarios import TIMING
 from harness.store.run_folder import LAST, REPORT, begun_since
 from harness.verdict.causes import cause_named, with_causes
 from harness.verdict.commands import RED
@@ -99,9 +100,9 @@ def _with_reruns(report: RunReport, folder: Path, options: Options) -> RunReport
     begin = own_command(options.project, "rerun", str(folder.absolute()))
     commands = {cell: f"{command}{policy}" for cell, command in report.rerun.items()}
     for change in changed:
-        longer = " --latency thorough" if change.cell.split("/")[2:3] == ["latency"] else ""
+        longer = " --latency thorough" if change.scenario == TIMING else ""
         commands[change.cell] = f"{begin} {shlex.quote(change.cell)}{longer}{policy}"
-    open_ = [change.cell.split("/")[0] for change in changed if change.now is Status.INCONCLUSIVE]
+    open_ = [change.model for change in changed if change.now is Status.INCONCLUSIVE]
     note = f"this policy leaves {counted(len(open_), 'cell')} to ask again ({first_few(open_, NAMED)})"
     notes = (f"{note}, in one command: {begin} --undecided{policy}",) if open_ else ()
     return replace(report, rerun=commands, notes=(*notes, *report.notes))

@@ -219,7 +219,14 @@ def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
     before = report.judgement
     old = {cell.cell: cell for cell in before.cells}
     changes = tuple(
-        RegatedCell(cell=cell.cell, was=old[cell.cell].status, now=cell.status, why=_why(old[cell.cell], cell))
+        RegatedCell(
+            cell=cell.cell,
+            model=cell.model,
+            scenario=cell.scenario,
+            was=old[cell.cell].status,
+            now=cell.status,
+            why=_why(old[cell.cell], cell),
+        )
         for cell in now.cells
         if cell.status is not old[cell.cell].status
     )

@@ -109,4 +109,4 @@ def test_only_two_modules_ask_what_a_stream_is() -> None:
         for path in (PROJECT / "harness").rglob("*.py")
         if "isatty" in path.read_text(encoding="utf-8")
     }
-    assert asking == {"system/progress.py", "cli/terminal.py"}
+    assert asking == {"machine/progress.py", "cli/terminal.py"}

@@ -207,8 +207,8 @@ def test_one_function_makes_every_command() -> None:
     # One makes it, two start the gate on other machines.
     rest = {
         "run/options.py",
-        "fleet/engines/jobs.py",
-        "fleet/engines/node.py",
+        "apps/fleet/engines/jobs.py",
+        "apps/fleet/engines/node.py",
     }
     assert found - allowed == rest
 

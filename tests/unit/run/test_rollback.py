@@ -285,7 +285,7 @@ def test_a_probe_in_the_old_release_is_judged_by_the_new_one(
     (item,) = report.models
     assert item.verdict is not None and item.predicted is not None
     assert (report.method, item.verdict.status, item.answer) == ("probed", status, answer)
-    assert item.verdict.cell == "m/alone"
+    assert item.verdict.cell == "m/alone/forward"
     assert item.predicted.agreed is agreed
     runs = [request.side for request in runner.asked if request.verb == "run"]
     assert runs == ["new", "new", "old"]

@@ -80,7 +80,7 @@ def test_every_red_cell_is_explained_where_there_is_time(tmp_path: Path, searche
     assert unexplained_notes(facts) == ()
     assert searches.floor_s == {10.0}
     assert searches.times_s == [100, 60]
-    place = "explained/dead__backward__alone__cpu__default"
+    place = "explained/dead__alone"
     assert facts.explained[0].paths == (f"{place}/bisect.json",)
     assert (tmp_path / place / "bisect.json").is_file() and (tmp_path / place / "reproducers").is_dir()
 

@@ -109,7 +109,7 @@ def test_every_scenario_that_was_probed_has_a_cell() -> None:
         ("concurrent", Status.PASS),
         ("latency", Status.PASS),
     ]
-    assert [cell.cell.split("/")[2] for cell in found] == ["alone", "concurrent", "latency"]
+    assert [cell.cell for cell in found] == ["m/alone", "m/concurrent", "m/latency"]
 
 
 def test_model_that_crashes_fails_with_signal_release_and_evidence() -> None:

@@ -74,7 +74,7 @@ def test_a_run_without_a_cell_names_its_red_cells(tmp_path: Path) -> None:
 
 def test_a_model_that_is_not_timed_has_no_cell_of_its_latency(tmp_path: Path) -> None:
     run(tmp_path)
-    latency = CELL.replace("/alone/", "/latency/")
+    latency = CELL.replace("/alone", "/latency")
     with pytest.raises(SelectionError, match="dlrm says timed=False"):
         ask(tmp_path, key=latency)
     with pytest.raises(SelectionError, match=f"this run has no cell {latency}"):
@@ -98,16 +98,12 @@ def test_two_cells_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
     folder = run(tmp_path)
     with pytest.raises(ConfigError, match="two cells"):
         ask(tmp_path, run=folder.name, cell=CELL, key=CELL.replace("dlrm", "din"))
-    with pytest.raises(SelectionError, match="expected 5 parts"):
+    with pytest.raises(SelectionError, match="expected model/scenario"):
         ask(tmp_path, key="dlrm")
 
 
 def test_what_the_run_does_not_have_is_refused_with_what_it_has(tmp_path: Path) -> None:
-    folder = run(tmp_path)
-    with pytest.raises(SelectionError, match=f"{folder.name} has no cell dlrm/alone.*it has {CELL}"):
-        ask(tmp_path, key=CELL.replace("cpu", "cuda"))
-    with pytest.raises(SelectionError, match="has no cell dlrm/forward"):
-        ask(tmp_path, run=folder.name, cell=CELL.replace("backward", "forward"))
+    run(tmp_path)
     with pytest.raises(SelectionError, match="has no model din; it has: dlrm"):
         ask(tmp_path, key=CELL.replace("dlrm", "din"))
 
