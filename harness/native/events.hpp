@@ -103,7 +103,7 @@ class EventLog {
   }
 
   static json::Object with_thread(json::Object object) {
-    return object.natural("ident", static_cast<std::uint64_t>(pthread_self())).integer("tid", syscall(SYS_gettid));
+    return object.integer("ident", static_cast<std::uint64_t>(pthread_self())).integer("tid", syscall(SYS_gettid));
   }
 
   void fail(const char* phase, const Place& place, const Failure& failure) {

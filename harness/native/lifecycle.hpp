@@ -60,11 +60,11 @@ inline void say_hello(EventLog& log) {
 
 inline void apply_settings(const json::Value& request, EventLog& log) {
   if (request.find("operators"))  // a library of Python alone has operators and no path
-    log.mark("libraries", libraries::open_all(request["libraries"], request));
+    log.mark("libraries", libraries::open_all(request));
   try {
     numeric_state::device_of(request);
   } catch (const c10::Error&) {  // its name is registered by a library, or from Python only
-    log.mark("no_device", numeric_state::quoted(request["device"].str()));
+    log.mark("no_device", json::literal(request["device"].str()));
     throw;
   }
   log.mark("switches", switches::apply_process_wide(request));
@@ -106,7 +106,7 @@ inline void confine(const json::Value& request, const std::string& run_dir, cons
   int release[2] = {0, 0};
   std::sscanf(GATE_TORCH, "%d.%d", &release[0], &release[1]);
   const std::string why = limits::close_elsewhere(run_dir, request["device"], release);
-  if (!why.empty()) log.mark("not_confined", numeric_state::quoted(why));
+  if (!why.empty()) log.mark("not_confined", json::literal(why));
 }
 
 // Does the one request that lies in `run_dir`, says goodbye and leaves without the destructors of a process with

@@ -220,42 +220,23 @@ MOST_VALUES = 200000
 LONGEST_LINE_BYTES = 4 << 20
 MOST_INDEX_BYTES = 16 << 20
 
-VERBS = (
-    "adopt",
-    "benchmark",
-    "convert",
-    "export",
-    "extract",
-    "fingerprint",
-    "loaders",
-    "package",
-    "registry",
-    "resave",
-    "rewrite",
-    "run",
-    "serve",
-    "trace",
-)
-
-STEPS = (
-    "answer",
-    "barrier",
-    "calls",
-    "capture",
-    "count_down",
-    "delay",
-    "drop",
-    "exit",
-    "fork",
-    "join",
-    "load",
-    "lock",
-    "memory",
-    "serve",
-    "set_threads",
-    "share",
-    "unlock",
-)
+# The module of each verb in ``harness/worker``, which has a function for it; nothing else is served.
+VERBS = {
+    "adopt": "requests.adopting",
+    "benchmark": "run.benchmark",
+    "convert": "successor.converting",
+    "export": "export",
+    "extract": "graph.extraction",
+    "fingerprint": "fingerprint",
+    "loaders": "run.loading",
+    "package": "successor.packaging",
+    "registry": "operator_registry",
+    "resave": "export",
+    "rewrite": "rewrite.rewriting",
+    "run": "run.script",
+    "serve": "zygote",
+    "trace": "graph.tracing",
+}
 
 # Exit codes of a worker that cannot go on; neither says anything about a model.
 EXIT_ORPHANED = 70

@@ -395,15 +395,11 @@ class Stage {
 
 // Returns the script of a request without one: every model after the other, in the main thread.
 inline json::Value in_order(const json::Value& runs) {
-  std::string steps;
-  for (const json::Value& run : runs.items)
-    for (const char* verb : {"load", "calls"}) {
-      steps += steps.empty() ? "[\"" : ",[\"";
-      (steps += verb) += "\",";
-      json::append_string(steps, run["artifact"]["model"].str());
-      steps += ']';
-    }
-  return json::parse("{\"threads\":[[" + steps + "]]}");
+  const std::string steps = json::array(runs.items, [](const json::Value& run) {
+    const std::string name = json::literal(run["artifact"]["model"].str());
+    return "[\"load\"," + name + "],[\"calls\"," + name + "]";
+  });
+  return json::parse("{\"threads\":[" + steps + "]}");
 }
 
 }  // namespace gate

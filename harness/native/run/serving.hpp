@@ -51,10 +51,10 @@ struct Scheduled {
 
 // One call that is ready to be made: the method, and fresh arguments that no schema has seen yet.
 struct PreparedCall {
-  std::shared_ptr<const ServedMethod> method;
+  ServedMethod method;
   c10::IValue arguments;
 
-  c10::IValue make() const { return method->call(arguments); }
+  c10::IValue make() const { return method(arguments); }
 };
 
 // One artifact with its recorded inputs; `load` first, then calls.
@@ -113,7 +113,7 @@ class ServedModel {
 
   // Brings a stateful model back to its start and seeds the generators.
   void start_over() const {
-    if (has_state()) method(artifact_["reset"].str())->call(c10::ivalue::Tuple::create({}));
+    if (has_state()) method(artifact_["reset"].str())(c10::ivalue::Tuple::create({}));
     const auto seed = static_cast<std::uint64_t>(artifact_["seed"].integer);
     at::manual_seed(seed);
     // In 2.1.2 and 2.6.0 that leaves out devices that are none of torch's; in 2.15.0 it does not.
@@ -213,7 +213,7 @@ class ServedModel {
     throw PythonError("KeyError", "'" + name + "'");
   }
 
-  std::shared_ptr<const ServedMethod> method(const std::string& name) const {
+  ServedMethod method(const std::string& name) const {
     if (!module_) throw PythonError("AttributeError", "'NoneType' object has no attribute '" + name + "'");
     return module_->method(name);
   }

@@ -195,11 +195,7 @@ inline bool install(const char* stacks_path, int request_signal = SIGUSR1) {
     handle(request_signal, on_request, SA_RESTART);
     for (int number : kFatal) handle(number, on_fatal, SA_NODEFER);  // for a fault while the stack is walked
   }
-  put("== gate stacks armed ");
-  put(signal_name(shared.request));
-  put(" pid ");
-  put_number(std::uint64_t(getpid()));
-  put("\n");
+  put_all("== gate stacks armed ", signal_name(shared.request), " pid ", getpid(), "\n");
   flush();
   return true;
 }

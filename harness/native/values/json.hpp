@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -189,5 +190,17 @@ class Parser {
 };
 
 inline Value parse(std::string_view text) { return Parser(text).parse(); }
+
+// Returns the text of a boolean, an integer or a string.
+inline std::string scalar(const Value& value) {
+  if (value.kind == Value::Kind::boolean) return truth(value.boolean);
+  return value.kind == Value::Kind::integer ? std::to_string(value.integer) : literal(value.str());
+}
+
+inline std::map<std::string, const Value*> sorted(const Value& object) {
+  std::map<std::string, const Value*> members;
+  for (const auto& [name, value] : object.members) members[name] = &value;
+  return members;
+}
 
 }  // namespace gate::json

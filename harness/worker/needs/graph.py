@@ -65,12 +65,12 @@ class Analysis:
             return self._tolist(step)
         if not kind.startswith(("aten::", "quantized::")):
             return None
-        rule = RULES.get(kind.partition("::")[2])
-        if rule is not None:
+        rule, at = RULES.get(kind.partition("::")[2], (None, None))
+        if rule is not None and at in (None, position):
             out = self.need(step.outputs[0], depth + 1) if step.outputs else ValueRequirements()
-            found = rule(Use(self.flow, step, position, out))
-            if found is not None:
-                return found
+            need = rule(Use(self.flow, step, position, out))
+            if need is not None:
+                return need
         return self._container(step, position, depth)
 
     def _container(self, step, position, depth):

@@ -133,7 +133,7 @@ class Inferrer:
             trial = next(trials, None)
             if trial is None:
                 return False
-            wide = guess.varied({index: spanned(guess.leaves[index], span) for index, span in changes.items()})
+            wide = guess.varied({index: guess.leaves[index].but(span=span) for index, span in changes.items()})
             error = self._attempt(wide, self._tries + trial, seed=self._seed, optimized=False)
             if error is not None:
                 refusal = refusal or first_line(error)
@@ -149,7 +149,7 @@ class Inferrer:
                 spans[index] = (0, high)
         if not spans:
             return None, ""
-        wide = guess.varied({index: spanned(guess.leaves[index], span) for index, span in spans.items()})
+        wide = guess.varied({index: guess.leaves[index].but(span=span) for index, span in spans.items()})
         if self._attempt(wide, self._tries, seed=self._seed, optimized=True) is not None:
             return None, ""
         return self._call(name, wide, self._seed), self._span_words(wide, spans, widest, refusal)
@@ -248,7 +248,7 @@ class Inferrer:
         unknown = [index for index, leaf in guesses[0].tensors() if not leaf.ranked and FIXED not in leaf.kinds]
         for sizes, kind in GENERIC if unknown else ():
             shape = Leaf(sizes, [BATCHED if place == 0 else FREE for place in range(len(sizes))], kind)
-            guesses.append(guesses[0].varied({index: shape.copy() for index in unknown}))
+            guesses.append(guesses[0].varied({index: shape.but() for index in unknown}))
         return guesses
 
     def _attempt(self, guess, trial, *, seed, optimized):
@@ -272,12 +272,6 @@ class Inferrer:
     def _function(self, module):
         """Return what is called of a module."""
         return getattr(module, self._method)
-
-
-def spanned(leaf, span):
-    found = leaf.copy()
-    found.span = span
-    return found
 
 
 def leaves_of(tree):
@@ -325,12 +319,10 @@ def understood(arguments, needs, failure):
             parts.append("nothing in the graph tells the keys of %s" % argument.name)
         elif need.sizes or need.dtype is not None or need.items:
             parts.append("%s is %s" % (argument.name, text(need)))
+        elif "Tensor" in kind:
+            parts.append("nothing in the graph tells the shape of %s" % argument.name)
         else:
-            parts.append(
-                "nothing in the graph tells the shape of %s" % argument.name
-                if "Tensor" in kind
-                else "%s is any %s" % (argument.name, kind)
-            )
+            parts.append("%s is any %s" % (argument.name, kind))
     return ", ".join(parts) + ("; the first guess failed: %s" % failure if failure else "")
 
 

@@ -7,6 +7,8 @@ keys where ``forward`` takes one dict; else all are names of arguments, or all e
 
 import base64
 import binascii
+import copy
+import math
 
 import torch
 
@@ -14,6 +16,7 @@ from gate_worker.needs.value_requirements import ValueRequirements
 from gate_worker.requests.call_spec import NotServed
 from gate_worker.requests.guesses import FIXED, FREE, LEAST, LENGTH, SIDE, WORDS, Guess, Leaf
 from gate_worker.requests.values import BadInputs, from_bytes
+from gate_worker.values.trees import dtype_name
 
 PLANS = (
     {},
@@ -150,8 +153,8 @@ class Bound:
 
     def _texts(self, item):
         need = self._needs.get(item["name"])
-        found = list(need.words) + list(need.each.words if need.each is not None else []) if need is not None else []
-        return list(dict.fromkeys(found + list(self._words)))
+        needed = list(need.words) + list(need.each.words if need.each is not None else []) if need is not None else []
+        return list(dict.fromkeys(needed + list(self._words)))
 
 
 class BoundByPlace(Bound):
@@ -206,10 +209,7 @@ def places_of(inputs, names, ordered):
 
 
 def elements(dims, length):
-    found = 1
-    for size in dims:
-        found *= length if size < 0 else size
-    return found
+    return math.prod(length if size < 0 else size for size in dims)
 
 
 class Elements:
@@ -233,9 +233,9 @@ class Made:
         self.batch = batch
 
     def of_batch(self, batch):
-        found = self.__class__.__new__(self.__class__)
-        found.__dict__.update(self.__dict__, batch=batch if self.batch is not None else None)
-        return found
+        other = copy.copy(self)
+        other.batch = batch if self.batch is not None else None
+        return other
 
 
 class Texts(Made):
@@ -249,8 +249,7 @@ class Texts(Made):
     def __str__(self):
         return "%d texts" % self._number()
 
-    def make(self, generator):
-        del generator
+    def make(self, _generator):
         return [self._words[index % len(self._words)] for index in range(self._number())]
 
     def _number(self):
@@ -266,13 +265,12 @@ class Cycle(Made):
 
     def __str__(self):
         return "%s%s of %s" % (
-            str(self._dtype).replace("torch.", ""),
+            dtype_name(self._dtype),
             [1] if self.batch is None else [self.batch, 1],
             " and ".join(map(str, dict.fromkeys(self._values))),
         )
 
-    def make(self, generator):
-        del generator
+    def make(self, _generator):
         count = 1 if self.batch is None else self.batch
         rows = [[self._values[index % len(self._values)]] for index in range(count)]
         return torch.tensor(rows[0] if self.batch is None else rows, dtype=self._dtype)
@@ -289,18 +287,17 @@ class Literal(Made):
     def __str__(self):
         dims = ([] if self.batch is None else [self.batch]) + list(self._dims)
         what = "of zeros" if self._bytes is None else "of its file"
-        return "%s%s %s" % (str(self._dtype).replace("torch.", ""), dims, what)
+        return "%s%s %s" % (dtype_name(self._dtype), dims, what)
 
-    def make(self, generator):
-        del generator
+    def make(self, _generator):
         if self._bytes is None:
-            one = torch.zeros(self._dims, dtype=self._dtype)
+            row = torch.zeros(self._dims, dtype=self._dtype)
         else:
             try:
-                one = from_bytes(base64.b64decode(self._bytes), self._dtype, self._dims, self._name)
+                row = from_bytes(base64.b64decode(self._bytes), self._dtype, self._dims, self._name)
             except (BadInputs, binascii.Error) as error:
                 raise ValueError(str(error))
-        return one if self.batch is None else one.expand([self.batch] + list(self._dims)).contiguous()
+        return row if self.batch is None else row.expand([self.batch] + list(self._dims)).contiguous()
 
 
 class Ragged(Leaf):
@@ -314,9 +311,7 @@ class Ragged(Leaf):
         return sum(self._each.count(index) for index in range(batch))
 
     def of_batch(self, batch):
-        found = self.copy()
-        found.sizes = [self._total(batch)]
-        return found
+        return self.but(sizes=[self._total(batch)])
 
 
 class Counts(Made):
@@ -328,10 +323,9 @@ class Counts(Made):
         self._dtype = getattr(torch, item["dtype"])
 
     def __str__(self):
-        return "%s%s counted" % (str(self._dtype).replace("torch.", ""), list(self._values().shape))
+        return "%s%s counted" % (dtype_name(self._dtype), list(self._values().shape))
 
-    def make(self, generator):
-        del generator
+    def make(self, _generator):
         return self._values()
 
     def _values(self):
@@ -339,7 +333,7 @@ class Counts(Made):
         counts = [self._source.count(index) for index in each]
         sums = [sum(counts[: index + 1]) for index in each]
         shapes = [self._source.shape(index) for index in each]
-        found = {
+        values = {
             "BATCH_ELEMENT_COUNT": counts,
             "BATCH_ACCUMULATED_ELEMENT_COUNT": sums,
             "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO": [0] + sums,
@@ -347,4 +341,4 @@ class Counts(Made):
             "BATCH_ITEM_SHAPE": shapes,
             "BATCH_ITEM_SHAPE_FLATTEN": [size for shape in shapes for size in shape],
         }[self._kind]
-        return torch.tensor(found, dtype=self._dtype)
+        return torch.tensor(values, dtype=self._dtype)

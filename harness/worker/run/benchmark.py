@@ -246,7 +246,7 @@ class ConcurrentCallers:
             native_stacks.guard_thread()
             if self._cores:
                 os.sched_setaffinity(0, self._cores)
-            settings.size_thread_pool(self._request, thread, self._log)
+            settings.read_back_pool(self._request["pools"]["intra_op"], thread, self._log)
             place = {"model": self._served.name, "thread": thread, "set": self._set}
             with settings.thread_context(self._request), self._log.phase(wire.SERVE, **place):
                 self._call()
