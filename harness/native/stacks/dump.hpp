@@ -14,7 +14,7 @@
 #include <cstring>
 
 #include "stacks/shared.hpp"
-#include "stacks/symbols.hpp"
+#include "stacks/modules.hpp"
 #include "stacks/text.hpp"
 
 namespace gate::stacks::detail {
@@ -65,12 +65,6 @@ inline void put_frame(long index, std::uintptr_t marked) {
   std::uintptr_t address = marked & ~kInterrupted;
   if (marked & kInterrupted) put("    <signal handler called>\n");
   put_all(index < 10 ? "  " : " ", index, " ", Hex{address, 16});
-  const Name wanted{address, -1, 0};
-  const Name* end = shared.names + shared.name_count;
-  const Name* name = std::lower_bound(static_cast<const Name*>(shared.names), end, wanted, lower);
-  const bool named = name != end && name->address == address && name->symbol >= 0;
-  if (named) put_all(" ", shared.symbols + name->symbol, "+", Hex{name->offset});
-  else put(" ?");
   const Module* module = module_of(address);
   put_all(" in ", module ? shared.paths + module->path : "?");
   if (module != nullptr && module->base != 0) put_all("+", Hex{address - module->bias});
@@ -178,14 +172,12 @@ inline void dump(const char* kind, int number, std::uintptr_t address, std::uint
   own->state.store(kNoted);
   const int first = static_cast<int>(own - shared.slots);
   if (crash) {
-    name_frames(first, shared.used);
     put_thread(*own);
     flush();
   }
   const int others = shared.used;
   ask_others();
   wait_for_answers(others);
-  name_frames(crash ? others : first, shared.used);
   for (int i = crash ? others : first; i < shared.used; ++i) {
     if (shared.slots[i].tid) put_thread(shared.slots[i]);
   }
