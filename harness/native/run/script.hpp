@@ -1,4 +1,4 @@
-// Interprets the script of a request: what every thread of this process does, step by step (wire.py lists the steps).
+// Interprets the script of a request: what every thread of this process does, step by step (docs/formats/wire.md lists the steps).
 //
 // A model that has failed leaves its later steps out; barriers and latches are always served, so that one failure
 // never makes a hang of another thread.

@@ -1,5 +1,5 @@
 // What a call leaves behind beside its output: inputs that it changed in place, and tensors that share memory.
-// harness/worker/run/serving.py finds the same in Python; wire.py says how it is written.
+// harness/worker/run/serving.py finds the same in Python; docs/formats/wire.md says how it is written.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-"""Verb ``run``: read the inputs of every artifact, then do the script, step by step (``wire`` lists the steps).
+"""Verb ``run``: read the inputs of every artifact, then do the script; ``docs/formats/wire.md`` lists its steps.
 
 A model that has failed leaves its later steps out; barriers and latches are always served, so that one failure never
 makes a hang of another thread.

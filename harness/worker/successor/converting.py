@@ -122,7 +122,7 @@ def dimensions(program, arguments):
 
 
 def step_of(key):
-    """Return a key of a pytree as a step of a path (see ``wire``)."""
+    """Return a key of a pytree as a step of a path (see ``docs/formats/wire.md``)."""
     for name in ("idx", "name"):
         if hasattr(key, name):
             return getattr(key, name)

@@ -11,6 +11,7 @@ from harness.tensors.decode import STORED
 from harness.worker import wire
 
 WORKER = Path(wire.__file__).parent
+CONTRACT = (WORKER.parents[1] / "docs" / "formats" / "wire.md").read_text()
 FILES = ("REQUEST", "EVENTS", "STACKS", "STDOUT", "STDERR", "TENSORS_INDEX", "TENSORS_BIN")
 
 
@@ -22,8 +23,7 @@ def test_files_of_a_probe_have_names_of_their_own() -> None:
     names = [getattr(wire, name) for name in FILES]
     assert len(set(names)) == len(names)
     assert not any("/" in name for name in names)
-    # The two that are files in the probe's folder are told in the docstring, which is the protocol's reference.
-    assert all(name in (wire.__doc__ or "") for name in names)
+    assert all(name in CONTRACT for name in names)
 
 
 def test_every_step_that_a_scenario_writes_is_described_in_the_contract_and_done_by_the_worker() -> None:
@@ -33,7 +33,7 @@ def test_every_step_that_a_scenario_writes_is_described_in_the_contract_and_done
         for steps in scenario.write(["a", "b", "c"], 3).threads
         for step in steps
     }
-    told = set(re.findall(r'^    \["(\w+)"', wire.__doc__ or "", re.MULTILINE))
+    told = set(re.findall(r'^    \["(\w+)"', CONTRACT, re.MULTILINE))
     tree = ast.parse((WORKER / "run" / "script.py").read_text())
     names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     done = {name.removeprefix("step_") for name in names if name.startswith("step_")}
@@ -43,7 +43,7 @@ def test_every_step_that_a_scenario_writes_is_described_in_the_contract_and_done
 @pytest.mark.parametrize("mark", ["intra_op_otherwise:", "served_otherwise:", "graph:"])
 def test_marks_of_the_contract_are_written_by_both_workers(mark: str) -> None:
     """The words are written in two languages; their tests see each of them fire in one run or another."""
-    assert f"    {mark}" in (wire.__doc__ or "")
+    assert f"    {mark}" in CONTRACT
     for folder in (WORKER, WORKER.parent / "native"):
         assert any(f'"{mark}' in path.read_text() for path in (*folder.rglob("*.py"), *folder.rglob("*.hpp")))
 
