@@ -166,7 +166,7 @@ def do(run_dir, limit):
             log.mark("limits", refused)
     verb = request["verb"]
     if request["protocol"] != wire.PROTOCOL or verb not in wire.VERBS:
-        log.emit("error", phase="", type="ProtocolError", message="cannot serve %r" % verb, traceback="")
+        log.refuse("cannot serve %r" % verb)
         os._exit(2)
     try:
         with log.phase(wire.IMPORT):

@@ -143,8 +143,8 @@ def unless_it_fails(read, *arguments):
 
 
 def capability(value):
-    found = re.search(r"CPU capability usage: *(.+)", torch.__config__.show())
-    name = found.group(1).strip().lower() if found else "unknown"
+    line = re.search(r"CPU capability usage: *(.+)", torch.__config__.show())
+    name = line.group(1).strip().lower() if line else "unknown"
     return value if (name if name not in ("no avx", "no vsx") else "default") == value.lower() else name
 
 

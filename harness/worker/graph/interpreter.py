@@ -135,12 +135,12 @@ class Interpreter:
         """Return the blocks of a node; a function that is forked or called is one too."""
         if step.blocks is None:
             if step.kind == "prim::fork":
-                found = [(step.node.g("Subgraph"), step.address)]
+                blocks = [(step.node.g("Subgraph"), step.address)]
             elif step.kind == "prim::CallFunction":
-                found = [(nodes.function_graph(step.node), step.address)]
+                blocks = [(nodes.function_graph(step.node), step.address)]
             else:
-                found = [(block, step.address + (index,)) for index, block in enumerate(step.node.blocks())]
-            step.blocks = [Block(block, address, self._observer) for block, address in found]
+                blocks = [(block, step.address + (index,)) for index, block in enumerate(step.node.blocks())]
+            step.blocks = [Block(block, address, self._observer) for block, address in blocks]
         return step.blocks
 
     def _if(self, step, inputs, values, place):
