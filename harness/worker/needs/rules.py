@@ -2,7 +2,7 @@
 
 import torch
 
-from gate_worker.needs.value_flow import ELEMENTWISE, known
+from gate_worker.needs.value_flow import ELEMENTWISE, UNKNOWN, known
 from gate_worker.needs.value_requirements import ValueRequirements
 
 # Name of an operator without namespace -> (rule, the input that it is for or None for all), and kind of a step -> rule
@@ -25,16 +25,13 @@ class Use:
         self.count = len(step.inputs)
         self.out = out
 
-    def constant(self, place):
-        """Return (whether it is known, the value) of another input."""
-        return self._flow.constant(self._inputs[place])
-
-    def number(self, place, default=None):
-        is_known, value = self.constant(place)
-        return value if is_known else default
+    def constant(self, place, default=None):
+        """Return what another input is in every call, ``default`` where that is not known."""
+        value = self._flow.constant(self._inputs[place])
+        return default if value is UNKNOWN else value
 
     def integer(self, place):
-        value = self.number(place)
+        value = self.constant(place)
         return value if isinstance(value, int) else None
 
     def known(self, place):
@@ -100,8 +97,8 @@ def elementwise(use):
     for dimension, size in other.sizes.items():
         if size != 1:
             need.sizes.setdefault(dimension, size)
-    certain, value = use.constant(1 - use.position)
-    if what == "add" and need.below and certain and isinstance(value, torch.Tensor) and not value.is_floating_point():
+    value = use.constant(1 - use.position)
+    if what == "add" and need.below and isinstance(value, torch.Tensor) and not value.is_floating_point():
         need.below = max(1, need.below - int(value.max())) if value.numel() else need.below
     return need
 
@@ -151,7 +148,7 @@ def packed_sequence(_):
 
 @rule("index_select", "gather", "index_add", "scatter_add", "scatter", "index_copy", at=2)
 def indexing(use):
-    source, dimension = use.known(0), use.number(1)
+    source, dimension = use.known(0), use.constant(1)
     if isinstance(dimension, int) and source.rank is not None and dimension >= 0:
         dimension -= source.rank
     return index(source.sizes.get(dimension), rank=1 if use.kind.startswith("aten::index") else source.rank)
@@ -159,7 +156,7 @@ def indexing(use):
 
 @rule("one_hot")
 def one_hot(use):
-    classes = use.number(1)
+    classes = use.constant(1)
     return index(classes if isinstance(classes, int) and classes > 0 else None)
 
 
@@ -196,7 +193,7 @@ def transpose(use):
 
 @rule("permute")
 def permute(use):
-    order = use.number(1) if use.position == 0 else None
+    order = use.constant(1) if use.position == 0 else None
     return use.out.permuted(order) if isinstance(order, list) else use.out.values()
 
 
@@ -213,7 +210,7 @@ def unsqueeze(use):
 
 @rule("squeeze")
 def squeeze(use):
-    dimension = use.number(1) if use.position == 0 and use.count > 1 else None
+    dimension = use.constant(1) if use.position == 0 and use.count > 1 else None
     return use.out.one_more(dimension) if isinstance(dimension, int) else use.out.values()
 
 
@@ -328,7 +325,7 @@ def indices(use):
 @of_list("aten::einsum")
 def einsum(use):
     """The letters of an operand tell its rank, and other operands the sizes of its letters."""
-    equation = use.number(0)
+    equation = use.constant(0)
     if not isinstance(equation, str) or "." in equation:
         return None
     operands = equation.replace(" ", "").partition("->")[0].split(",")
@@ -339,8 +336,8 @@ def einsum(use):
     for letters, need in zip(operands, members):
         sizes.update({letters[d]: size for d, size in need.sizes.items() if -len(letters) <= d < 0})
     mine = operands[use.position]
-    found = {d: sizes[letter] for d, letter in enumerate(mine) if letter in sizes}
-    return ValueRequirements(rank=len(mine), sizes=found, dtype=torch.float32 if found else None)
+    known_sizes = {d: sizes[letter] for d, letter in enumerate(mine) if letter in sizes}
+    return ValueRequirements(rank=len(mine), sizes=known_sizes, dtype=torch.float32 if known_sizes else None)
 
 
 UNPACK = {"linear": "linear_unpack", "conv2d": "conv2d_unpack", "embedding_bag": "embedding_bag_unpack"}
@@ -371,13 +368,13 @@ def linear(use):
 
 @rule("linear_dynamic", "linear_relu_dynamic", "linear_relu", at=0)
 def packed_linear(use):
-    shape = packed_shape("linear", use.number(1))
+    shape = packed_shape("linear", use.constant(1))
     return ValueRequirements(sizes={-1: shape[1]}) if shape else None
 
 
 @rule("conv2d_relu", "conv1d_relu", at=0)
 def packed_convolution(use):
-    shape = packed_shape("conv2d", use.number(1))
+    shape = packed_shape("conv2d", use.constant(1))
     return ValueRequirements(rank=len(shape), sizes={1: shape[1]}) if shape else None
 
 
@@ -408,9 +405,9 @@ def convolution(use):
         return None
     transposed, groups = "transpose" in use.kind, 1
     if use.kind.startswith("aten::_convolution"):
-        transposed, groups = bool(use.number(6)), use.number(8, 1)
+        transposed, groups = bool(use.constant(6)), use.constant(8, 1)
     elif use.count > 6:
-        groups = use.number(7 if transposed else 6, 1)
+        groups = use.constant(7 if transposed else 6, 1)
     channels = weight.sizes[-weight.rank] if transposed else weight.sizes[1 - weight.rank] * groups
     return ValueRequirements(rank=weight.rank, sizes={1: channels}, dtype=floating(weight.dtype))
 
@@ -429,7 +426,7 @@ def channels(use):
 
 @rule("layer_norm", at=0)
 def layer_norm(use):
-    shape = use.number(1)
+    shape = use.constant(1)
     if not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
         return None
     need = ValueRequirements(sizes={place - len(shape): size for place, size in enumerate(shape)})
@@ -457,7 +454,7 @@ def embedding_bag(use):
         return None
     rows = use.known(0).sizes.get(-2)
     if use.kind.startswith("quantized::"):
-        shape = packed_shape("embedding_bag", use.number(0))
+        shape = packed_shape("embedding_bag", use.constant(0))
         rows = shape[0] if shape else None
     return index(rows, role="bag")
 
@@ -473,13 +470,13 @@ def recurrent(use):
 
 
 def recurrent_weights(use):
-    params = use.number(2)
+    params = use.constant(2)
     return params if isinstance(params, list) and len(params) > 1 and isinstance(params[0], torch.Tensor) else None
 
 
 def state(use):
     """Return the need of a recurrent state: layers and directions, batch, width."""
-    params, layers, both_ways = recurrent_weights(use), use.number(4), use.number(7)
+    params, layers, both_ways = recurrent_weights(use), use.constant(4), use.constant(7)
     sizes = {2: params[1].shape[1]}
     if isinstance(layers, int):
         sizes[0] = layers * (2 if both_ways else 1)
