@@ -114,16 +114,16 @@ class Inferrer:
             request, arguments, needs, self._words
         )
 
-    def widen(self, found, name):
+    def widen(self, inference, name):
         """Return a call whose whole numbers span as much of their dtypes as the artifact takes, and words for it.
 
         None and no words where the guess has no whole numbers that only their dtype bounds.
 
         Args:
-            found: the last ``Inference`` of this inferrer, with a guess.
+            inference: the last ``Inference`` of this inferrer, with a guess.
             name: of the input set.
         """
-        guess, refusal = found.guess, ""
+        guess, refusal = inference.guess, ""
         places = [index for index, leaf in guess.tensors() if leaf.is_open]
         trials = iter(range(MOST_WIDER))
         spans = {}
@@ -209,7 +209,7 @@ class Inferrer:
         most = max([repairs.MOST_ELEMENTS] + [repairs.elements(guess) for guess in guesses[:1]])
         for place, guess in enumerate(guesses):
             heapq.heappush(pending, (3.0 * place, next(order), guess))
-        tried, said, silent = set(), set(), []
+        tried, kinds, silent = set(), set(), []
         while pending and self._tries < MOST_TRIALS:
             cost, _, guess = heapq.heappop(pending)
             key = guess.described(self._names)
@@ -231,8 +231,8 @@ class Inferrer:
                 continue
             self._failure = self._failure or first_line(error)
             kind = re.sub(r"\d+", "", str(error))  # with the place in the code, without the sizes
-            step = 1.0 if kind in said else 0.2
-            said.add(kind)
+            step = 1.0 if kind in kinds else 0.2
+            kinds.add(kind)
             for place, better in enumerate(self._repaired(guess, first_line(error))[:12]):
                 heapq.heappush(pending, (cost + step + 0.5 * place, next(order), better))
         return silent[0] if silent else None

@@ -35,13 +35,13 @@ def read(path):
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            found = {}
+            arrays = {}
             check_flat(archive.namelist(), path)
             for member in archive.infolist():
                 if not member.is_dir():
                     name = member.filename[:-4] if member.filename.endswith(".npy") else member.filename
-                    found[name] = _array(archive, member, "%s: array %r" % (path, name))
-            return found
+                    arrays[name] = _array(archive, member, "%s: array %r" % (path, name))
+            return arrays
     except DAMAGED as error:
         raise BadInputs("%s is not an .npz archive, or damaged: %s" % (path, str(error)[:200] or type(error).__name__))
 

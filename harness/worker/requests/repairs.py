@@ -11,7 +11,7 @@ from gate_worker.requests.guesses import BATCHED, FIXED, FREE, LENGTH, Leaf, Num
 MOST_SIZE = 65_536
 MOST_GROWN = 4096
 MOST_ELEMENTS = 1 << 24
-# What the message calls the size that it found and the one that it wants; where either may be, both ways are tried.
+# What the message calls the size that it better and the one that it wants; where either may be, both ways are tried.
 SIZES = (
     (r"size of tensor a \((?P<got>\d+)\) must match the size of tensor b \((?P<wanted>\d+)\)", True),
     (r"cannot be multiplied \(\d+x(?P<got>\d+) and (?P<wanted>\d+)x\d+\)", False),
@@ -91,7 +91,7 @@ def _resized(guess, have, want):
 
 def _scaled(guess, have, want):
     """Scale the free sizes of images and sequences so that ``have`` elements become ``want``."""
-    found = []
+    better = []
     for index, leaf in guess.tensors():
         free = [place for place, kind in enumerate(leaf.kinds) if kind == FREE and place > 0]
         for more in (0, 1):
@@ -102,8 +102,8 @@ def _scaled(guess, have, want):
             if all(0 < size < MOST_SIZE for size in sizes.values()) and any(
                 size != leaf.sizes[place] for place, size in sizes.items()
             ):
-                found.append(guess.varied({index: resized(leaf, sizes)}))
-    return found
+                better.append(guess.varied({index: resized(leaf, sizes)}))
+    return better
 
 
 def resized(leaf, sizes):
@@ -115,7 +115,7 @@ def resized(leaf, sizes):
 
 def _reranked(guess):
     """Give tensors whose rank is not known one dimension less, or one more; first those that are alike together."""
-    found = []
+    better = []
     groups = {}
     for index, leaf in guess.tensors():
         if not leaf.ranked:
@@ -125,8 +125,8 @@ def _reranked(guess):
             for chosen in ([members] if len(members) > 1 else []) + [[member] for member in members]:
                 changes = {index: change(leaf) for index, leaf in chosen}
                 if None not in changes.values():
-                    found.append(guess.varied(changes))
-    return found
+                    better.append(guess.varied(changes))
+    return better
 
 
 def _flatter(leaf):
@@ -165,14 +165,14 @@ def _retyped(guess, message):
 
 def _bounded(guess):
     """Make bounds of integers smaller, free sizes larger, and numbers smaller."""
-    found = []
+    better = []
     for index, leaf in enumerate(guess.leaves):
         if isinstance(leaf, Number):
-            found.extend(
+            better.extend(
                 guess.varied({index: Number(value)}) for value in (1, 0, leaf.value * 2) if value != leaf.value
             )
         elif isinstance(leaf, Leaf) and not leaf.dtype.is_floating_point and (leaf.below or 2) > 1 and not leaf.role:
-            found.append(guess.varied({index: leaf.but(below=max(1, (leaf.below or 2) // 8))}))
+            better.append(guess.varied({index: leaf.but(below=max(1, (leaf.below or 2) // 8))}))
     for kind, factor in ((FREE, 4.0), (BATCHED, 4.0), (FREE, 0.25)):
         changes = {}
         for index, leaf in guess.tensors():
@@ -181,8 +181,8 @@ def _bounded(guess):
                 for size, of_kind in zip(leaf.sizes, leaf.kinds)
             ]
             changes[index] = leaf.but(sizes=scaled)
-        found.append(guess.varied(changes))
-    return found
+        better.append(guess.varied(changes))
+    return better
 
 
 def elements(guess):
