@@ -1,17 +1,13 @@
 // Appends events to events.jsonl: one line, one write(2), so that a kill loses at most the last one.
 #pragma once
 
+#include "standard.hpp"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 #include "failures.hpp"
 #include "wire.hpp"

@@ -1,12 +1,11 @@
 // Operator libraries: opened before any artifact, so that what they register is there.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/interned_strings.h>
 #include <dlfcn.h>
 #include <torch/csrc/jit/runtime/operator.h>
-
-#include <string>
-#include <vector>
 
 #include "values/json.hpp"
 

@@ -1,18 +1,12 @@
 // How a worker begins and ends: parent-death signal, stack dumps, one request, and a hard exit after goodbye.
 #pragma once
 
+#include "standard.hpp"
+
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <exception>
-#include <stdexcept>
-#include <string>
 
 #include "events.hpp"
 #include "libraries.hpp"

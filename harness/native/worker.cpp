@@ -8,9 +8,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "defects.hpp"
 #include "lifecycle.hpp"
 

@@ -1,12 +1,10 @@
 // A TorchScript archive as a served module.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/jit/api/module.h>
-
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "failures.hpp"
 #include "run/arguments.hpp"

@@ -4,26 +4,14 @@
 // values that were read before, as a server makes them from a request; the Python worker's conversion does the same.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <malloc.h>
 #include <sched.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
-
-#include <condition_variable>
-#include <cstdint>
-#include <fstream>
-#include <iostream>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "events.hpp"
 #include "failures.hpp"

@@ -1,8 +1,7 @@
 // CUDA graph capture of one call, and its replay compared with the plain call. Built only with -DGATE_WITH_CUDA.
 #pragma once
 
-#include <string>
-
+#include "standard.hpp"
 #include "events.hpp"
 #include "run/serving.hpp"
 

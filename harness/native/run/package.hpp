@@ -3,18 +3,13 @@
 // Releases before 2.6 have no such loader: there a package is refused in words.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <dlfcn.h>
-
-#include <memory>
-#include <mutex>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "failures.hpp"
 #include "run/served_module.hpp"

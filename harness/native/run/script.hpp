@@ -1,28 +1,12 @@
-// Interprets the script of a request: what every thread of this process does, step by step (docs/formats/wire.md lists the steps).
+// Interprets the script of a request: what every thread of this process does; docs/formats/wire.md lists the steps.
 //
 // A model that has failed leaves its later steps out; barriers and latches are always served, so that one failure
 // never makes a hang of another thread.
 #pragma once
 
-#include <malloc.h>
+#include "standard.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <filesystem>
-#include <fstream>
-#include <future>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
+#include <malloc.h>
 
 #include "events.hpp"
 #include "processes.hpp"

@@ -1,11 +1,9 @@
 // What a served model is once it is loaded: something that has methods, and answers calls of them.
 #pragma once
 
-#include <ATen/core/ivalue.h>
+#include "standard.hpp"
 
-#include <functional>
-#include <map>
-#include <string>
+#include <ATen/core/ivalue.h>
 
 namespace gate {
 

@@ -1,20 +1,14 @@
 // A loaded artifact as a server holds it: load, reset, seed, call, drop.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <sys/stat.h>
 #include <torch/csrc/jit/api/module.h>
-
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "failures.hpp"
 #include "run/archive.hpp"

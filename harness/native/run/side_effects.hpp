@@ -2,14 +2,11 @@
 // harness/worker/run/serving.py finds the same in Python; docs/formats/wire.md says how it is written.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
-
-#include <string>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "values/json.hpp"
 #include "values/json_text.hpp"

@@ -3,13 +3,10 @@
 // the same.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/Context.h>
 #include <torch/version.h>
-
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "failures.hpp"
 #include "values/dtypes.hpp"

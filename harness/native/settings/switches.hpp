@@ -1,6 +1,8 @@
 // JIT switches by name. Each is applied, read back, or reported as unsupported here; never set silently.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -8,15 +10,6 @@
 #include <torch/csrc/jit/passes/tensorexpr_fuser.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
-
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
 
 #include "events.hpp"
 #include "failures.hpp"

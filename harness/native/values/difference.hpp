@@ -1,15 +1,11 @@
 // The largest difference between two values of the same structure.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/view_as_real.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <optional>
-#include <vector>
 
 #include "values/tensors.hpp"
 

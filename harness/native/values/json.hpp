@@ -1,16 +1,7 @@
 // JSON as a value: a small type that holds what was read, and its parser.
 #pragma once
 
-#include <charconv>
-#include <cmath>
-#include <cstdint>
-#include <map>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
+#include "standard.hpp"
 #include "values/json_text.hpp"
 
 namespace gate::json {

@@ -1,12 +1,7 @@
 // Writes JSON with the text that Python's json module gives the same value.
 #pragma once
 
-#include <charconv>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <string>
-#include <string_view>
+#include "standard.hpp"
 
 namespace gate::json {
 

@@ -1,18 +1,12 @@
 // Outputs to files: trees to tensors.jsonl, raw little-endian bytes to tensors.bin, equal bytes once.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/ivalue.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <mutex>
-#include <string>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "failures.hpp"
 #include "wire.hpp"

@@ -1,10 +1,10 @@
 // The tensors of a value, in the order in which torch.export flattens it.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
-
-#include <vector>
 
 namespace gate {
 

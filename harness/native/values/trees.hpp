@@ -1,11 +1,11 @@
 // Values as the text of wire trees.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
-
-#include <string>
 
 #include "values/dtypes.hpp"
 #include "values/json.hpp"

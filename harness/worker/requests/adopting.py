@@ -151,13 +151,8 @@ class Adoption:
         asked = []
         for method in self._methods:
             suffix = "_" + method if asked else ""
-            asked.append(
-                (
-                    method,
-                    "guessed_range" + suffix,
-                    functools.partial(inferring.Inferrer.infer, method=method, suffix=suffix),
-                )
-            )
+            ask = functools.partial(inferring.Inferrer.infer, method=method, suffix=suffix)
+            asked.append((method, "guessed_range" + suffix, ask))
         self._guess("guessed from the graph: ", asked)
 
     def _serve(self, requests):

@@ -11,7 +11,7 @@ from gate_worker.requests.guesses import BATCHED, FIXED, FREE, LENGTH, Leaf, Num
 MOST_SIZE = 65_536
 MOST_GROWN = 4096
 MOST_ELEMENTS = 1 << 24
-# What the message calls the size that it better and the one that it wants; where either may be, both ways are tried.
+# What the message calls the size that it has and the one that it wants; where either may be, both ways are tried.
 SIZES = (
     (r"size of tensor a \((?P<got>\d+)\) must match the size of tensor b \((?P<wanted>\d+)\)", True),
     (r"cannot be multiplied \(\d+x(?P<got>\d+) and (?P<wanted>\d+)x\d+\)", False),
