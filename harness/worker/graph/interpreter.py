@@ -61,6 +61,11 @@ class Observer:
         return choice
 
 
+def with_defaults(module, method, arguments):
+    left_out = getattr(module, method).schema.arguments[1 + len(arguments) :]
+    return list(arguments) + [argument.default_value for argument in left_out]
+
+
 class Interpreter:
     """Runs graphs; attributes that are lists or dicts are kept, because torch hands out copies of them."""
 
@@ -70,8 +75,7 @@ class Interpreter:
         self._functions = {}
 
     def call(self, module, method, arguments):
-        left_out = getattr(module, method).schema.arguments[1 + len(arguments) :]
-        given = list(arguments) + [argument.default_value for argument in left_out]
+        given = with_defaults(module, method, arguments)
         return self._function(self._method(module, method, ()), [module] + given, ())
 
     def _method(self, owner, name, address):

@@ -32,8 +32,8 @@ class Step:
 class Flow:
     """The values of one method, by name; blocks of If and Loop and forked subgraphs are parts of one flow.
 
-    ``arguments`` are the names of the method's arguments, in order, without ``self``. ``sizes`` is where
-    ``known_sizes`` keeps what it has found.
+    ``arguments`` are the names of the method's arguments, in order, without ``self``. ``sizes`` is what
+    ``known`` has returned.
     """
 
     def __init__(self, module, method):
