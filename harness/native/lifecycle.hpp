@@ -92,11 +92,9 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
 
 // A package of AOTInductor runs code as it is loaded: see harness/worker/confinement.py.
 inline void confine(const json::Value& request, const std::string& run_dir, const std::string& work, EventLog& log) {
-  const json::Value* runs_code = request.find("runs_code");
-  if (!runs_code || !runs_code->truthy()) return;
+  if (!request["runs_code"].truthy()) return;
   for (const char* name : {"HOME", "TMPDIR"}) setenv(name, work.c_str(), 1);
-  const json::Value* wanted = request.find("limits");
-  if (!wanted || wanted->is_null()) return;
+  if (request["limits"].is_null()) return;
   int release[2] = {0, 0};
   std::sscanf(GATE_TORCH, "%d.%d", &release[0], &release[1]);
   const std::string why = limits::close_elsewhere(run_dir, request["device"], release);
@@ -115,14 +113,14 @@ inline void confine(const json::Value& request, const std::string& run_dir, cons
   if (!log.is_open()) throw std::runtime_error("cannot write " + run_dir + "/" + wire::kEvents);
   say_hello(log);
   arm_stack_dumps(run_dir);
-  if (const json::Value* wanted = request.find("limits"); wanted && !wanted->is_null())
-    if (const std::string refused = limits::apply(*wanted, run_dir); !refused.empty()) log.mark("limits", refused);
-  confine(request, run_dir, work, log);
   const std::string& verb = request["verb"].str();
   if (request["protocol"].integer != wire::kProtocol || (verb != "run" && verb != "benchmark")) {
     log.refuse("cannot serve '" + verb + "'");
     leave(wire::kExitRefused);
   }
+  if (const json::Value& wanted = request["limits"]; !wanted.is_null())
+    if (const std::string refused = limits::apply(wanted, run_dir); !refused.empty()) log.mark("limits", refused);
+  confine(request, run_dir, work, log);
   try {
     apply_settings(request, log);
     if (verb == "run") run(request, run_dir, log);

@@ -101,8 +101,8 @@ class ServedModel {
   StableAnswer& stable_answer() { return stable_answer_; }
 
   bool has_state() const {
-    const json::Value* reset = artifact_.find("reset");
-    return reset && !reset->is_null() && !reset->str().empty();
+    const json::Value& reset = artifact_["reset"];
+    return !reset.is_null() && !reset.str().empty();
   }
 
   // Brings a stateful model back to its start and seeds the generators.
@@ -134,8 +134,7 @@ class ServedModel {
     start_over();
     const json::Value& input = input_set(set);
     c10::IValue arguments = reader_.value(larger > 0 ? run_["larger_inputs"] : input["tree"], larger);
-    const json::Value* named = input.find("method");
-    return {method(named ? named->str() : "forward"), std::move(arguments)};
+    return {method(input["method"].str()), std::move(arguments)};
   }
 
   BufferAddresses buffer_addresses() const { return module_->buffer_addresses(); }
@@ -187,9 +186,8 @@ class ServedModel {
   // Returns the methods beside forward that are called.
   std::vector<std::string> other_methods(const Module& module) const {
     std::set<std::string> names;
-    for (const auto& entry : inputs_)
-      if (const json::Value* named = entry.find("method")) names.insert(named->str());
-    if (const json::Value* reset = artifact_.find("reset"); reset && !reset->is_null()) names.insert(reset->str());
+    for (const auto& entry : inputs_) names.insert(entry["method"].str());
+    if (has_state()) names.insert(artifact_["reset"].str());
     std::vector<std::string> methods;
     for (const std::string& name : names)
       if (name != "forward" && module.find_method(name)) methods.push_back(name);

@@ -80,11 +80,6 @@ struct Autocast {
   }
 };
 
-inline const json::Value* requested(const json::Value& request, const std::string& name) {
-  const json::Value* numerics = request.find("numerics");
-  return numerics ? numerics->find(name) : nullptr;
-}
-
 inline c10::DeviceType device_of(const json::Value& request) {
   return c10::Device(request["device"].str()).type();
 }
@@ -93,11 +88,11 @@ inline c10::DeviceType device_of(const json::Value& request) {
 class ThreadContext {
  public:
   explicit ThreadContext(const json::Value& request) : device_(device_of(request)) {
-    if (const json::Value* value = requested(request, "flush_denormal")) {
+    if (const json::Value* value = request["numerics"].find("flush_denormal")) {
       flushed_before_ = flushes_denormals();
       at::globalContext().setFlushDenormal(value->truthy());
     }
-    if (const json::Value* value = requested(request, "autocast")) {
+    if (const json::Value* value = request["numerics"].find("autocast")) {
       try {
         cast_before_ = Autocast::read(device_);
         Autocast wanted = *cast_before_;
@@ -188,9 +183,7 @@ std::string reported(const json::Value& requested, ReadBack&& read_back) {
 
 // Pins what the request names and adds a row for each of it to `report`.
 inline void apply(const json::Value& request, json::Object& report) {
-  const json::Value* numerics = request.find("numerics");
-  if (!numerics) return;
-  for (const auto& [name, value] : json::sorted(*numerics))
+  for (const auto& [name, value] : json::sorted(request["numerics"]))
     report.raw(name, reported(*value, [&, &name = name, &value = *value] {
       for (const Setting& setting : settings()) {
         if (setting.name != name) continue;
