@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment
-from harness.domain.models import GivenArtifact, ModelDeclaration
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.core.environment import Environment
+from harness.core.models import GivenArtifact, ModelDeclaration
+from harness.core.outcome import Outcome
+from harness.core.probe import ProbeRequest, ProbeResult
 from harness.environments.interpreters import find_pythons, verified_python
-from harness.errors import EnvironmentUnavailable
-from harness.hang import watchdog
-from harness.models.fixture_folders import read_fixtures, read_sources
+from harness.core.errors import EnvironmentUnavailable
+from harness.checks.hang import watchdog
+from harness.artifacts.fixture_folders import read_fixtures, read_sources
 from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
 
