@@ -13,13 +13,13 @@ from benchmarks.calibrate.rivals import blocks_say
 from harness.artifacts.fixture_folders import read_fixtures
 from harness.checks.latency.benchmark import contest
 from harness.checks.latency.common_slowdown import common_slowdown
+from harness.config.schema import BUDGET_DEFAULTS
 from harness.core.machine import MachineState
 from harness.core.measurement import CommonSlowdown, LatencyMeasurement, RatioEstimate
 from harness.core.models import Artifact
 from harness.core.plan import Cell, LatencyBudget
 from harness.probing.export import export_models
 from harness.probing.facts import Answered, Effects, Exported, new_profile
-from harness.config.schema import BUDGET_DEFAULTS
 from harness.verdict.latency import judge_latency
 from tests.integration.servers import planned, provisioned
 

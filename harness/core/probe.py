@@ -14,7 +14,7 @@ Step = tuple[str | int, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Script:
-    """One list of steps per thread; ``harness/worker/wire.py`` says what each step does.
+    """One list of steps per thread; ``docs/formats/wire.md`` says what each step does.
 
     Attributes:
         threads: at least one; a single thread is the process's main thread.

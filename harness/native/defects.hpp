@@ -2,12 +2,10 @@
 // that of harness/worker/defects.py, whose docstring says what its operators do.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
-
-#include <csignal>
-#include <cstdint>
-#include <string>
 
 namespace gate::defects {
 

@@ -1,17 +1,13 @@
 // Appends events to events.jsonl: one line, one write(2), so that a kill loses at most the last one.
 #pragma once
 
+#include "standard.hpp"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 #include "failures.hpp"
 #include "wire.hpp"
@@ -103,7 +99,7 @@ class EventLog {
   }
 
   static json::Object with_thread(json::Object object) {
-    return object.natural("ident", static_cast<std::uint64_t>(pthread_self())).integer("tid", syscall(SYS_gettid));
+    return object.integer("ident", static_cast<std::uint64_t>(pthread_self())).integer("tid", syscall(SYS_gettid));
   }
 
   void fail(const char* phase, const Place& place, const Failure& failure) {

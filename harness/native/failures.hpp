@@ -1,17 +1,11 @@
 // A C++ exception as the data that the Python worker would have recorded for it.
 #pragma once
 
+#include "standard.hpp"
+
 #include <c10/util/Exception.h>
 #include <cxxabi.h>
 #include <torch/csrc/jit/runtime/jit_exception.h>
-
-#include <cstdlib>
-#include <exception>
-#include <memory>
-#include <new>
-#include <stdexcept>
-#include <string>
-#include <utility>
 
 namespace gate {
 

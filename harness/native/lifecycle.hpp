@@ -1,18 +1,12 @@
 // How a worker begins and ends: parent-death signal, stack dumps, one request, and a hard exit after goodbye.
 #pragma once
 
+#include "standard.hpp"
+
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <exception>
-#include <stdexcept>
-#include <string>
 
 #include "events.hpp"
 #include "libraries.hpp"
@@ -60,11 +54,11 @@ inline void say_hello(EventLog& log) {
 
 inline void apply_settings(const json::Value& request, EventLog& log) {
   if (request.find("operators"))  // a library of Python alone has operators and no path
-    log.mark("libraries", libraries::open_all(request["libraries"], request));
+    log.mark("libraries", libraries::open_all(request));
   try {
     numeric_state::device_of(request);
   } catch (const c10::Error&) {  // its name is registered by a library, or from Python only
-    log.mark("no_device", numeric_state::quoted(request["device"].str()));
+    log.mark("no_device", json::literal(request["device"].str()));
     throw;
   }
   log.mark("switches", switches::apply_process_wide(request));
@@ -98,15 +92,13 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
 
 // A package of AOTInductor runs code as it is loaded: see harness/worker/confinement.py.
 inline void confine(const json::Value& request, const std::string& run_dir, const std::string& work, EventLog& log) {
-  const json::Value* runs_code = request.find("runs_code");
-  if (!runs_code || !runs_code->truthy()) return;
+  if (!request["runs_code"].truthy()) return;
   for (const char* name : {"HOME", "TMPDIR"}) setenv(name, work.c_str(), 1);
-  const json::Value* wanted = request.find("limits");
-  if (!wanted || wanted->is_null()) return;
+  if (request["limits"].is_null()) return;
   int release[2] = {0, 0};
   std::sscanf(GATE_TORCH, "%d.%d", &release[0], &release[1]);
   const std::string why = limits::close_elsewhere(run_dir, request["device"], release);
-  if (!why.empty()) log.mark("not_confined", numeric_state::quoted(why));
+  if (!why.empty()) log.mark("not_confined", json::literal(why));
 }
 
 // Does the one request that lies in `run_dir`, says goodbye and leaves without the destructors of a process with
@@ -121,14 +113,14 @@ inline void confine(const json::Value& request, const std::string& run_dir, cons
   if (!log.is_open()) throw std::runtime_error("cannot write " + run_dir + "/" + wire::kEvents);
   say_hello(log);
   arm_stack_dumps(run_dir);
-  if (const json::Value* wanted = request.find("limits"); wanted && !wanted->is_null())
-    if (const std::string refused = limits::apply(*wanted, run_dir); !refused.empty()) log.mark("limits", refused);
-  confine(request, run_dir, work, log);
   const std::string& verb = request["verb"].str();
   if (request["protocol"].integer != wire::kProtocol || (verb != "run" && verb != "benchmark")) {
     log.refuse("cannot serve '" + verb + "'");
     leave(wire::kExitRefused);
   }
+  if (const json::Value& wanted = request["limits"]; !wanted.is_null())
+    if (const std::string refused = limits::apply(wanted, run_dir); !refused.empty()) log.mark("limits", refused);
+  confine(request, run_dir, work, log);
   try {
     apply_settings(request, log);
     if (verb == "run") run(request, run_dir, log);

@@ -1,6 +1,8 @@
 // Resource limits of this process, as harness/worker/limits.py sets them: before any artifact is touched.
 #pragma once
 
+#include "standard.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -14,15 +16,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
-#include <cstdlib>
-#include <cstdio>
-#include <cstring>
-#include <string>
-#include <vector>
 
 #include "values/json.hpp"
 

@@ -1,19 +1,12 @@
 // This process and the ones that it forks: whose end it shares.
 #pragma once
 
+#include "standard.hpp"
+
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <exception>
-#include <stdexcept>
-#include <string>
 
 #include "wire.hpp"
 #include "stacks/stacks.hpp"

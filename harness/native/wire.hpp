@@ -1,7 +1,7 @@
-// Names of the wire contract; harness/worker/wire.py says what they mean, and a test compares the two.
+// Names of the wire contract; docs/formats/wire.md says what they mean, and a test compares the two.
 #pragma once
 
-#include <cstddef>
+#include "standard.hpp"
 
 namespace gate::wire {
 

@@ -1,4 +1,4 @@
-// The C++ worker: serves the verbs `run` and `benchmark` of harness/worker/wire.py with LibTorch alone, as a C++ model
+// The C++ worker: serves the verbs `run` and `benchmark` of docs/formats/wire.md with LibTorch alone, as a C++ model
 // server would.
 //
 //     worker RUN_DIR CONTROLLER_PID
@@ -7,9 +7,6 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
 
 #include "defects.hpp"
 #include "lifecycle.hpp"

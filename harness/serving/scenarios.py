@@ -1,6 +1,6 @@
 """The ways in which a server may start: each scenario writes the script that one process performs.
 
-A scenario is data for two workers that know a handful of steps (``harness/worker/wire.py``); nothing in them knows its
+A scenario is data for two workers that know a handful of steps (``docs/formats/wire.md``); nothing in them knows its
 name. Whatever fails in one is also tried in the old release: what hangs there too is no regression.
 """
 

@@ -50,10 +50,10 @@ class Device:
 
     def generators(self):
         """Return the generators of random numbers that calls draw from, the CPU's first."""
-        found = [torch.default_generator]
+        generators = [torch.default_generator]
         if not self.is_cpu and getattr(self.module, "default_generators", ()):
-            found.append(self.module.default_generators[self.module.current_device()])
-        return found
+            generators.append(self.module.default_generators[self.module.current_device()])
+        return generators
 
     def give_back_cached(self):
         """Give memory that its allocator keeps for later back to the device."""

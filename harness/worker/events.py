@@ -10,9 +10,11 @@ from contextlib import contextmanager
 
 from gate_worker import wire
 
+LONGEST = 20000  # characters of a message, and of a trace
+
 
 class EventLog:
-    """The worker's event_log. Thread-safe: the kernel appends each ``write`` whole."""
+    """Thread-safe: the kernel appends each ``write`` whole."""
 
     def __init__(self, path):
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -41,33 +43,24 @@ class EventLog:
 
     def refuse(self, message, trace=""):
         """Say that the request cannot be served; no phase and no model is to blame."""
-        self.emit("error", phase="", type="ProtocolError", message=message[:20000], traceback=trace[-20000:])
+        self.emit("error", phase="", type="ProtocolError", message=message[:LONGEST], traceback=trace[-LONGEST:])
 
     @contextmanager
     def phase(self, name, model="", thread=0, **fields):
         """Bracket a phase. An exception becomes an ``error`` event and goes on up as ``PhaseFailed``."""
-        ident, tid = threading.get_ident(), threading.get_native_id()
-        self.emit("begin", phase=name, model=model, thread=thread, ident=ident, tid=tid, **fields)
+        place = {"phase": name, "model": model, "thread": thread, **fields}
+        self.emit("begin", ident=threading.get_ident(), tid=threading.get_native_id(), **place)
         cpu_ns = time.thread_time_ns()
         try:
             yield
         except PhaseFailed:
             raise
         except BaseException as error:  # SystemExit too: a model that exits is data like any other
-            self.emit(
-                "error",
-                phase=name,
-                model=model,
-                thread=thread,
-                type=type(error).__name__,
-                message=str(error)[:20000],
-                traceback=traceback.format_exc()[-20000:],
-                **fields,
-            )
+            trace = traceback.format_exc()[-LONGEST:]
+            self.emit("error", type=type(error).__name__, message=str(error)[:LONGEST], traceback=trace, **place)
             raise PhaseFailed(name) from error
         else:
-            spent_ns = time.thread_time_ns() - cpu_ns
-            self.emit("end", phase=name, model=model, thread=thread, cpu_ns=spent_ns, **fields)
+            self.emit("end", cpu_ns=time.thread_time_ns() - cpu_ns, **place)
 
 
 class PhaseFailed(Exception):

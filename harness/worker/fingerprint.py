@@ -8,6 +8,7 @@ import sys
 import torch
 
 from gate_worker import device, libraries, settings
+from gate_worker.settings import unless_it_fails as ask
 
 
 def fingerprint(request, run_dir, log):
@@ -25,19 +26,19 @@ def take(runs_on):
         "torch": torch.__version__,
         "git_revision": getattr(torch.version, "git_version", None),
         "cuda": torch.version.cuda,
-        "cudnn": _ask(lambda: str(torch.backends.cudnn.version()) if torch.version.cuda else None),
+        "cudnn": ask(lambda: str(torch.backends.cudnn.version()) if torch.version.cuda else None),
         "driver": _driver(),
-        "gpu": _ask(runs_on.described),
+        "gpu": ask(runs_on.described),
         "cpu": _cpu(),
         "isa": _isa(),
-        "glibc": _ask(lambda: platform.libc_ver()[1]),
+        "glibc": ask(lambda: platform.libc_ver()[1]),
         "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
         "python": platform.python_version(),
         "intra_op_threads": torch.get_num_threads(),
         "inter_op_threads": torch.get_num_interop_threads(),
-        "quantized_engine": _ask(lambda: torch.backends.quantized.engine),
-        "libraries": _ask(libraries.words) or "",
-        "operator_version": _ask(lambda: int(torch._C._get_max_operator_version())),
+        "quantized_engine": ask(lambda: torch.backends.quantized.engine),
+        "libraries": ask(libraries.words) or "",
+        "operator_version": ask(lambda: int(torch._C._get_max_operator_version())),
         "env_vars": {
             name: value
             for name, value in os.environ.items()
@@ -54,13 +55,6 @@ def libtorch():
         "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
         "git_revision": getattr(torch.version, "git_version", None),
     }
-
-
-def _ask(question):
-    try:
-        return question()
-    except Exception:  # a release that does not know the answer is not an error
-        return None
 
 
 def _driver():

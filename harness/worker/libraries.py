@@ -12,7 +12,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class Loaded:
-    """What ``load`` has found; forked children inherit it.
+    """What ``load`` has loaded; forked children inherit it.
 
     Attributes:
         names: as they were asked for.
@@ -84,11 +84,11 @@ def version_of(name):
 
 
 def digest(path):
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     try:
         with open(path, "rb") as stream:
             for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""):
-                found.update(chunk)
+                hashed.update(chunk)
     except OSError:  # loaded by a name that the dynamic linker has looked for
         return "?"
-    return found.hexdigest()[:12]
+    return hashed.hexdigest()[:12]

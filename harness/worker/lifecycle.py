@@ -20,23 +20,6 @@ PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 FATAL = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
-# The module of each verb, which it has a function for; a closed set, refused before anything else happens.
-MODULES = {
-    "adopt": "requests.adopting",
-    "benchmark": "run.benchmark",
-    "convert": "successor.converting",
-    "export": "export",
-    "extract": "graph.extraction",
-    "fingerprint": "fingerprint",
-    "loaders": "run.loading",
-    "package": "successor.packaging",
-    "registry": "operator_registry",
-    "resave": "export",
-    "rewrite": "rewrite.rewriting",
-    "run": "run.script",
-    "serve": "zygote",
-    "trace": "graph.tracing",
-}
 # Verbs that run code of the user before they load anything, which may need its home, and confine themselves then.
 LATER_CONFINED = ("adopt",)
 
@@ -182,12 +165,12 @@ def do(run_dir, limit):
         if refused:
             log.mark("limits", refused)
     verb = request["verb"]
-    if request["protocol"] != wire.PROTOCOL or verb not in MODULES:
-        log.emit("error", phase="", type="ProtocolError", message="cannot serve %r" % verb, traceback="")
+    if request["protocol"] != wire.PROTOCOL or verb not in wire.VERBS:
+        log.refuse("cannot serve %r" % verb)
         os._exit(2)
     try:
         with log.phase(wire.IMPORT):
-            module = importlib.import_module("gate_worker." + MODULES[verb])
+            module = importlib.import_module("gate_worker." + wire.VERBS[verb])
             if verb not in LATER_CONFINED:
                 confinement.enter(request, run_dir, log)
         getattr(module, verb)(request, run_dir, log)

@@ -104,8 +104,8 @@ def close_network():
         raise OSError("no filter is known for %s" % machine)
     audit, seccomp, socket = ARCHITECTURES[machine]
     filters = program(audit, socket)
-    held = ctypes.create_string_buffer(filters, len(filters))
-    header = ctypes.create_string_buffer(struct.pack("HP", len(filters) // 8, ctypes.addressof(held)))
+    kept = ctypes.create_string_buffer(filters, len(filters))
+    header = ctypes.create_string_buffer(struct.pack("HP", len(filters) // 8, ctypes.addressof(kept)))
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     # A kernel that does not know the flag does not slow anything down either.
@@ -172,10 +172,10 @@ def _beside(folder, run):
     """Return what lies in a folder above ``run`` beside the way to it; a link is no place of its own."""
     try:
         with os.scandir(folder) as entries:
-            found = [entry.path for entry in entries if not entry.is_symlink()]
+            paths = [entry.path for entry in entries if not entry.is_symlink()]
     except OSError:  # which may not be listed, and is not to be written
         return []
-    return [path for path in found if path != run and not run.startswith(path + os.sep)]
+    return [path for path in paths if path != run and not run.startswith(path + os.sep)]
 
 
 def _allow(libc, ruleset, path, of_folders, of_files):

@@ -21,7 +21,7 @@ def registry(request, run_dir, log):
     libraries.load(request.get("libraries") or (), log)
     defects.register()  # workers have them wherever an artifact does
     schemas = all_schemas()  # before torch.export is imported, which registers more
-    found = {
+    accepted = {
         "torch": torch.__version__,
         "operator_version": torch._C._get_max_operator_version(),
         "schemas": sorted(schemas),
@@ -36,7 +36,7 @@ def registry(request, run_dir, log):
     }
     path = os.path.join(run_dir, wire.REGISTRY)
     with open(path + ".part", "w") as stream:
-        json.dump(found, stream)
+        json.dump(accepted, stream)
     os.replace(path + ".part", path)
 
 
@@ -68,7 +68,7 @@ class Holder(torch.nn.Module):
 
 def packed_dtypes():
     """Return the dtypes of several values in a byte that this release loads again: 2.15.0 takes them for damaged."""
-    found = []
+    loadable = []
     for name in sorted({"quint4x2", "quint2x4"} & set(dir(torch))):
         archive, ones = io.BytesIO(), torch.ones(4, 4)
         try:
@@ -77,8 +77,8 @@ def packed_dtypes():
             torch.jit.load(io.BytesIO(archive.getvalue()))
         except RuntimeError:
             continue
-        found.append(name)
-    return found
+        loadable.append(name)
+    return loadable
 
 
 def all_schemas():
@@ -96,26 +96,26 @@ def programs(before):
 
     Archives came with 2.8; before that an exported program was a zip of its own kind, which is read to this day.
     """
-    found = {"packages": hasattr(getattr(torch._C, "_aoti", None), "AOTIModelPackageLoader")}
+    reads = {"packages": hasattr(getattr(torch._C, "_aoti", None), "AOTIModelPackageLoader")}
     try:
         from torch._export.serde import schema, serialize
     except ImportError:  # of an older release
-        return found
+        return reads
     version = schema.SCHEMA_VERSION
-    found["schema"] = [version] if isinstance(version, int) else list(version)
+    reads["schema"] = [version] if isinstance(version, int) else list(version)
     if isinstance(version, int):  # of 2.1, which reads what it has written
-        return found
-    found.update(parts(schema))
-    found["skips_fields"] = skips_fields(schema, serialize)
-    found["operators"] = sorted(operators_of_python() | named_operators(all_schemas() - before))
-    found["callables"] = sorted(callables(serialize))
+        return reads
+    reads.update(parts(schema))
+    reads["skips_fields"] = skips_fields(schema, serialize)
+    reads["operators"] = sorted(operators_of_python() | named_operators(all_schemas() - before))
+    reads["callables"] = sorted(callables(serialize))
     try:
         from torch.export.pt2_archive import constants
     except ImportError:
-        return found
-    found["archive"] = constants.ARCHIVE_VERSION_VALUE
-    found["weights_listed"] = hasattr(constants, "WEIGHTS_CONFIG_FILENAME_FORMAT")
-    return found
+        return reads
+    reads["archive"] = constants.ARCHIVE_VERSION_VALUE
+    reads["weights_listed"] = hasattr(constants, "WEIGHTS_CONFIG_FILENAME_FORMAT")
+    return reads
 
 
 def parts(schema):
@@ -136,13 +136,13 @@ def parts(schema):
             known.setdefault(name, set()).update(field.name for field in dataclasses.fields(kind))
             waiting.extend((field.name, hints[field.name]) for field in dataclasses.fields(kind))
     named = {"fields": fields, "alternatives": alternatives, "numbers": numbers}
-    return {key: {name: sorted(known) for name, known in found.items()} for key, found in named.items()}
+    return {key: {name: sorted(known) for name, known in table.items()} for key, table in named.items()}
 
 
 def value_type(kind):
     """Return the type of what a list, a mapping or an optional value holds; any other type as it is."""
     while True:
-        inner = [one for one in typing.get_args(kind) if one is not type(None)]
+        inner = [part for part in typing.get_args(kind) if part is not type(None)]
         if not inner:
             return kind
         kind = inner[1] if typing.get_origin(kind) is dict else inner[0]

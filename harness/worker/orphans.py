@@ -30,18 +30,18 @@ def adopt():
 
 def children():
     """Return the numbers of the children of this process, which alone reaps them: what is read holds."""
-    found = set()
+    numbers = set()
     try:
         for thread in os.listdir("/proc/self/task"):
             with open("/proc/self/task/%s/children" % thread) as stream:
-                found.update(map(int, stream.read().split()))
+                numbers.update(map(int, stream.read().split()))
     except OSError:  # a kernel without these files
         return _with_this_parent()
-    return found
+    return numbers
 
 
 def _with_this_parent():
-    own, found = os.getpid(), set()
+    own, numbers = os.getpid(), set()
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open("/proc/%s/stat" % name, "rb") as stream:
@@ -49,8 +49,8 @@ def _with_this_parent():
         except (OSError, IndexError):  # gone meanwhile
             continue
         if parent == own:
-            found.add(int(name))
-    return found
+            numbers.add(int(name))
+    return numbers
 
 
 def end(spared=()):
@@ -67,6 +67,13 @@ def end(spared=()):
             except (ProcessLookupError, ChildProcessError, PermissionError):
                 pass
         time.sleep(PAUSE_S)
+
+
+def kill_group(leader):
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # nobody is left in it
 
 
 def run(asker, report, variables, command):
@@ -99,10 +106,7 @@ def run(asker, report, variables, command):
         os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
+    kill_group(pid)
     end(spared=(pid,))
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status):

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import sys
 from contextlib import contextmanager
+from operator import attrgetter
 
 
 def is_program(library):
@@ -51,9 +52,31 @@ def toggled(setter):
     return apply
 
 
-def texpr_fuser(torch, value):
-    private(torch, "_jit_set_texpr_fuser_enabled", bool(value))
-    return bool(private(torch, "_jit_texpr_fuser_enabled"))
+def switch(setter, getter):
+    def apply(torch, value):
+        private(torch, setter, bool(value))
+        return bool(private(torch, getter))
+
+    return apply
+
+
+class Numeric:
+    """Sets an attribute of torch, or what its function ``path`` tells and ``setter`` sets; reads it back."""
+
+    def __init__(self, path, setter=""):
+        self.path, self.setter = path, setter
+
+    def __call__(self, torch, value):
+        if self.setter:
+            attrgetter(self.setter)(torch)(value)
+        else:
+            place, _, name = self.path.rpartition(".")
+            setattr(attrgetter(place)(torch), name, value)
+        return self.read(torch)
+
+    def read(self, torch):
+        value = attrgetter(self.path)(torch)
+        return value() if self.setter else value
 
 
 def fusion_depth(torch, value):
@@ -68,41 +91,6 @@ def cpu_fusion(torch, value):
     return bool(private(torch, "_jit_can_fuse_on_cpu"))
 
 
-def onednn_fusion(torch, value):
-    private(torch, "_jit_set_llga_enabled", bool(value))
-    return bool(private(torch, "_jit_llga_enabled"))
-
-
-def quantized_engine(torch, value):
-    torch.backends.quantized.engine = value
-    return torch.backends.quantized.engine
-
-
-def matmul_precision(torch, value):
-    torch.set_float32_matmul_precision(value)
-    return torch.get_float32_matmul_precision()
-
-
-def cudnn(torch, value):
-    torch.backends.cudnn.enabled = value
-    return torch.backends.cudnn.enabled
-
-
-def cudnn_tf32(torch, value):
-    torch.backends.cudnn.allow_tf32 = value
-    return torch.backends.cudnn.allow_tf32
-
-
-def mkldnn(torch, value):
-    torch._C._set_mkldnn_enabled(value)
-    return torch._C._get_mkldnn_enabled()
-
-
-def deterministic(torch, value):
-    torch.use_deterministic_algorithms(value)
-    return torch.are_deterministic_algorithms_enabled()
-
-
 @contextmanager
 def flush_denormal(torch, value, _device):
     before = flushes_denormals()
@@ -114,7 +102,7 @@ def flush_denormal(torch, value, _device):
         torch.set_flush_denormal(before)
 
 
-def flushes_denormals(_=None):
+def flushes_denormals():
     return float("5e-310") * float("1.0") == 0.0
 
 
@@ -124,20 +112,24 @@ def autocast(torch, value, device):
     return torch.autocast(device, dtype=getattr(torch, value))
 
 
+# Those that change numbers and that a process has as a whole.
+NUMERICS = {
+    "quantized_engine": Numeric("backends.quantized.engine"),
+    "matmul_precision": Numeric("get_float32_matmul_precision", "set_float32_matmul_precision"),
+    "cudnn": Numeric("backends.cudnn.enabled"),
+    "cudnn_tf32": Numeric("backends.cudnn.allow_tf32"),
+    "mkldnn": Numeric("_C._get_mkldnn_enabled", "_C._set_mkldnn_enabled"),
+    "deterministic": Numeric("are_deterministic_algorithms_enabled", "use_deterministic_algorithms"),
+}
 # Set once, before anything is loaded.
 PROCESS_WIDE = {
     "profiling": toggled("_jit_set_profiling_mode"),
     "profiling_executor": toggled("_jit_set_profiling_executor"),
-    "texpr_fuser": texpr_fuser,
+    "texpr_fuser": switch("_jit_set_texpr_fuser_enabled", "_jit_texpr_fuser_enabled"),
     "fusion_depth": fusion_depth,
     "cpu_fusion": cpu_fusion,
-    "onednn_fusion": onednn_fusion,
-    "quantized_engine": quantized_engine,
-    "matmul_precision": matmul_precision,
-    "cudnn": cudnn,
-    "cudnn_tf32": cudnn_tf32,
-    "mkldnn": mkldnn,
-    "deterministic": deterministic,
+    "onednn_fusion": switch("_jit_set_llga_enabled", "_jit_llga_enabled"),
+    **NUMERICS,
 }
 # A context that every thread enters for itself.
 THREAD_LOCAL = {

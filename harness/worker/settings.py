@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import torch
 
 from gate_worker import setters
-from gate_worker.setters import AT_LOAD, PROCESS_WIDE, THREAD_LOCAL
+from gate_worker.setters import AT_LOAD, NUMERICS, PROCESS_WIDE, THREAD_LOCAL
 from gate_worker.values import trees
 
 _applied = {}
@@ -61,7 +61,7 @@ def applied(name, value, device):
     if name not in THREAD_LOCAL:
         return PROCESS_WIDE[name](torch, value)
     with THREAD_LOCAL[name](torch, value, device):
-        return {**READ, **READ_SWITCHES}[name](device)
+        return READ[name](device)
 
 
 def numerics(request):
@@ -91,24 +91,14 @@ def numerics_context(request):
     return stack
 
 
-def size_thread_pool(request, thread, log):
-    """Give the calling thread the intra-op pool of the request; a mark says where another size reads back.
+def read_back_pool(size, thread, log):
+    """Leave a mark where the intra-op pool of the calling thread reads back as another size.
 
     OpenMP and MKL keep that number per thread, and a new thread has torch's only once torch was asked there.
     """
-    _read_back_size(request["pools"]["intra_op"], thread, log)
-
-
-def resize_thread_pool(size, thread, log):
-    """Give the calling thread an intra-op pool of another size; a mark says where it reads back as another one."""
-    torch.set_num_threads(size)
-    _read_back_size(size, thread, log)
-
-
-def _read_back_size(requested, thread, log):
     read_back = torch.get_num_threads()
-    if read_back != requested:
-        log.mark("intra_op_otherwise:%d" % thread, {"requested": requested, "read_back": read_back})
+    if read_back != size:
+        log.mark("intra_op_otherwise:%d" % thread, {"requested": size, "read_back": read_back})
 
 
 def autocast_dtype(device):
@@ -127,18 +117,10 @@ AUTOCAST_BEFORE_2_4 = {
     "cpu": lambda: (torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype),
     "cuda": lambda: (torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype),
 }
-# The numerics, each as it stands in the calling thread.
+# What a thread has for itself, as it stands in the calling one.
 READ = {
-    "quantized_engine": lambda _: torch.backends.quantized.engine,
-    "matmul_precision": lambda _: torch.get_float32_matmul_precision(),
-    "cudnn": lambda _: torch.backends.cudnn.enabled,
-    "cudnn_tf32": lambda _: torch.backends.cudnn.allow_tf32,
-    "mkldnn": lambda _: torch._C._get_mkldnn_enabled(),
-    "deterministic": lambda _: torch.are_deterministic_algorithms_enabled(),
-    "flush_denormal": setters.flushes_denormals,
+    "flush_denormal": lambda _: setters.flushes_denormals(),
     "autocast": autocast_dtype,
-}
-READ_SWITCHES = {
     "optimized_execution": lambda _: bool(setters.private(torch, "_get_graph_executor_optimize")),
     "inference_mode": lambda _: torch.is_inference_mode_enabled(),
 }
@@ -146,19 +128,23 @@ READ_SWITCHES = {
 
 def state(request):
     """Return every setting that changes numbers as it is in a thread of this process; None where nobody can tell."""
-    found = {}
     with numerics_context(request):
-        for name, read in READ.items():
-            try:
-                found[name] = read(request["device"])
-            except Exception:
-                found[name] = None
-    return found
+        readings = {name: unless_it_fails(setting.read, torch) for name, setting in NUMERICS.items()}
+        for name in ("flush_denormal", "autocast"):
+            readings[name] = unless_it_fails(READ[name], request["device"])
+    return readings
+
+
+def unless_it_fails(read, *arguments):
+    try:
+        return read(*arguments)
+    except Exception:  # a release that does not know the answer is not an error
+        return None
 
 
 def capability(value):
-    found = re.search(r"CPU capability usage: *(.+)", torch.__config__.show())
-    name = found.group(1).strip().lower() if found else "unknown"
+    line = re.search(r"CPU capability usage: *(.+)", torch.__config__.show())
+    name = line.group(1).strip().lower() if line else "unknown"
     return value if (name if name not in ("no avx", "no vsx") else "default") == value.lower() else name
 
 

@@ -9,8 +9,8 @@ second thread once: a process that never had one allocates faster for ever (0.7 
 """
 
 import io
-import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
@@ -42,11 +42,17 @@ def call_loaded(module, argument, device="cpu"):
 
 
 QUANTIZING = ("fbgemm", "x86", "onednn", "qnnpack")
-FLOAT_PARTS = {
-    "matrices": lambda nn: nn.Sequential(nn.Linear(256, 256), nn.LayerNorm(256), nn.GELU(), nn.Softmax(-1)),
-    "convolution": lambda nn: nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2)),
+# Large enough for all threads of the pool.
+FLOATS = {
+    "matrices": (
+        lambda nn: nn.Sequential(nn.Linear(256, 256), nn.LayerNorm(256), nn.GELU(), nn.Softmax(-1)),
+        (256, 256),
+    ),
+    "convolution": (
+        lambda nn: nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2)),
+        (4, 3, 32, 32),
+    ),
 }
-SHAPES = {"matrices": (256, 256), "convolution": (4, 3, 32, 32)}  # large enough for all threads of the pool
 
 
 def run_operators(device):
@@ -76,8 +82,8 @@ def why_not(part):
 
 
 def run_floats(name, device):
-    module = FLOAT_PARTS[name](torch.nn).eval().to(device)
-    call_loaded(module, torch.ones(SHAPES[name], device=device), device)
+    make, shape = FLOATS[name]
+    call_loaded(make(torch.nn).eval().to(device), torch.ones(shape, device=device), device)
 
 
 def run_embedding(device):
@@ -86,19 +92,8 @@ def run_embedding(device):
 
 
 def run_in_thread(part):
-    failures = []
-
-    def run():
-        try:
-            part()
-        except Exception as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(part).result()
 
 
 def run_int8(device):

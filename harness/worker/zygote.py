@@ -37,8 +37,7 @@ from gate_worker import (  # noqa: F401
 from gate_worker.run import script  # noqa: F401
 
 
-def serve(request, run_dir, log):
-    del run_dir
+def serve(request, _run_dir, log):
     libraries.load(request.get("libraries") or (), log)
     wake(log)
     preload(request.get("preload") or (), log)
@@ -130,10 +129,7 @@ class Zygote:
     def _end(self):
         """Kill all children and what they leave; nobody is told."""
         for pid in self._children:
-            try:
-                os.killpg(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
+            orphans.kill_group(pid)
         orphans.end()
 
     def _take(self, order):
@@ -155,10 +151,8 @@ class Zygote:
             return
         worker.at_work = run_dir
         self._answer({"run_dir": run_dir, "pid": worker.pid})
-        try:
+        with contextlib.suppress(OSError):  # it has ended; so has the request when it is reaped
             worker.channel.sendall(json.dumps(run_dir).encode("utf-8") + b"\n")
-        except OSError:
-            pass  # it has ended; so has the request when it is reaped
 
     def _hear(self, worker):
         """Pass on that a batch worker has done its request; not that it is gone, which is told when it is reaped."""
@@ -183,10 +177,8 @@ class Zygote:
         pid = os.fork()
         if pid == 0:
             self._be_child(run_dir, parent, channel)
-        try:
+        with contextlib.suppress(OSError):  # the child has done it, or is gone already
             os.setpgid(pid, pid)
-        except OSError:
-            pass  # the child has done it, or is gone already
         self._children[pid] = run_dir
         self._answer({"run_dir": run_dir, "pid": pid})
         return pid
@@ -221,10 +213,7 @@ class Zygote:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is None:
                 return
-            try:  # before it is reaped: a zombie still holds its number, so this group is nobody else's
-                os.killpg(ended.si_pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
+            orphans.kill_group(ended.si_pid)  # before it is reaped: a zombie keeps its number from others
             pid, status, usage = os.wait4(ended.si_pid, 0)
             run_dir = self._children.pop(pid, None)
             if run_dir is None:
@@ -241,11 +230,9 @@ class Zygote:
             self._answer({"run_dir": run_dir, "status": status, "max_rss_bytes": usage.ru_maxrss * 1024})
 
     def _drain(self):
-        try:
+        with contextlib.suppress(BlockingIOError):
             while os.read(self._wake_read, 4096):
                 pass
-        except BlockingIOError:
-            pass
 
     def _answer(self, message):
         os.write(self._answers, (json.dumps(message) + "\n").encode("utf-8"))

@@ -344,130 +344,53 @@ using namespace fakedev;
 extern "C" {
 
 const char* fakedev_message() { return message.c_str(); }
-
 int fakedev_device_type() { return static_cast<int>(kType); }
-
-int fakedev_device_count(std::int64_t* count) {
-  return guarded([&] { *count = driver().device_count(); });
-}
-
 int fakedev_in_bad_fork() { return driver().in_bad_fork(); }
-
 int fakedev_current_device() { return Driver::current_device(); }
-
-int fakedev_set_device(int device) {
-  return guarded([&] { driver().set_device(device); });
-}
-
-int fakedev_set_faults(const char* text) {
-  return guarded([&] { driver().set_faults(text); });
-}
-
 void fakedev_hand_out_default(int yes) { hand_out_default = yes != 0; }
-
-int fakedev_synchronize(int device) {
-  return guarded([&] { driver().synchronize_device(device); });
-}
-
-int fakedev_sleep(std::int64_t us) {
-  return guarded([&] {
-    driver().launch(driver().current_stream(Driver::current_device()),
-                    {[us](std::uint64_t) { std::this_thread::sleep_for(std::chrono::microseconds(us)); }});
-  });
-}
-
-int fakedev_pool_stream(int device, std::int64_t* id) {
-  return guarded([&] { *id = driver().pool_stream(device); });
-}
-
-int fakedev_current_stream(int device, std::int64_t* id) {
-  return guarded([&] { *id = driver().current_stream(device).id; });
-}
-
-int fakedev_set_stream(int device, std::int64_t id) {
-  return guarded([&] { driver().exchange_stream(device, id); });
-}
-
-int fakedev_stream_idle(int device, std::int64_t id, std::int64_t* idle) {
-  return guarded([&] { *idle = driver().is_idle(driver().stream(device, id)); });
-}
-
-int fakedev_stream_capturing(int device, std::int64_t id, std::int64_t* capturing) {
-  return guarded([&] { *capturing = driver().is_capturing(driver().stream(device, id)); });
-}
-
-int fakedev_stream_synchronize(int device, std::int64_t id) {
-  return guarded([&] { driver().synchronize(driver().stream(device, id)); });
-}
-
 void* fakedev_event_new(int timing) { return new Event{timing != 0}; }
-
-void fakedev_event_delete(void* event) { delete static_cast<Event*>(event); }
-
-int fakedev_event_record(void* event, int device, std::int64_t id) {
-  return guarded([&] { driver().record(*static_cast<Event*>(event), driver().stream(device, id)); });
-}
-
-int fakedev_event_wait(void* event, int device, std::int64_t id) {
-  return guarded([&] { driver().wait(driver().stream(device, id), *static_cast<Event*>(event)); });
-}
-
-int fakedev_event_done(void* event, std::int64_t* done) {
-  return guarded([&] { *done = driver().is_done(*static_cast<Event*>(event)); });
-}
-
-int fakedev_event_synchronize(void* event) {
-  return guarded([&] { driver().synchronize(*static_cast<Event*>(event)); });
-}
-
-int fakedev_event_elapsed(void* begin, void* end, double* ms) {
-  return guarded([&] { *ms = driver().elapsed_ms(*static_cast<Event*>(begin), *static_cast<Event*>(end)); });
-}
-
-int fakedev_memory(int device, std::int64_t* allocated_peak_reserved_capacity) {
-  return guarded([&] {
-    const Driver::Memory memory = driver().memory(device);
-    std::size_t const numbers[] = {memory.allocated, memory.peak, memory.reserved, memory.capacity};
-    std::copy(std::begin(numbers), std::end(numbers), allocated_peak_reserved_capacity);
-  });
-}
-
-int fakedev_reset_peak(int device) {
-  return guarded([&] { driver().reset_peak(device); });
-}
-
-int fakedev_empty_cache() {
-  return guarded([] { driver().empty_cache(); });
-}
-
+void fakedev_event_delete(Event* event) { delete event; }
 void* fakedev_graph_new() { return new Graph; }
-
-void fakedev_graph_delete(void* graph) {
-  driver().reset(*static_cast<Graph*>(graph));
-  delete static_cast<Graph*>(graph);
+void fakedev_graph_delete(Graph* graph) {
+  driver().reset(*graph);
+  delete graph;
 }
 
-int fakedev_graph_reset(void* graph) {
-  return guarded([&] { driver().reset(*static_cast<Graph*>(graph)); });
-}
+#define GUARDED(name, parameters, ...) \
+  int fakedev_##name parameters { return guarded([&] { __VA_ARGS__; }); }
+#define STREAM driver().stream(device, id)
+#define CURRENT_STREAM driver().current_stream(Driver::current_device())
 
-int fakedev_graph_begin(void* graph, int mode) {
-  return guarded([&] {
-    Stream& stream = driver().current_stream(Driver::current_device());
-    driver().begin_capture(*static_cast<Graph*>(graph), stream, static_cast<CaptureMode>(mode));
-  });
-}
-
-int fakedev_graph_end(void* graph) {
-  return guarded([&] {
-    driver().end_capture(*static_cast<Graph*>(graph), driver().current_stream(Driver::current_device()));
-  });
-}
-
-int fakedev_graph_replay(void* graph) {
-  return guarded([&] {
-    driver().replay(*static_cast<Graph*>(graph), driver().current_stream(Driver::current_device()));
-  });
-}
+GUARDED(device_count, (std::int64_t* count), *count = driver().device_count())
+GUARDED(set_device, (int device), driver().set_device(device))
+GUARDED(set_faults, (const char* text), driver().set_faults(text))
+GUARDED(synchronize, (int device), driver().synchronize_device(device))
+GUARDED(sleep, (std::int64_t us), driver().launch(CURRENT_STREAM, {[us](std::uint64_t) {
+  std::this_thread::sleep_for(std::chrono::microseconds(us));
+}}))
+GUARDED(pool_stream, (int device, std::int64_t* id), *id = driver().pool_stream(device))
+GUARDED(current_stream, (int device, std::int64_t* id), *id = driver().current_stream(device).id)
+GUARDED(set_stream, (int device, std::int64_t id), driver().exchange_stream(device, id))
+GUARDED(stream_idle, (int device, std::int64_t id, std::int64_t* idle), *idle = driver().is_idle(STREAM))
+GUARDED(stream_capturing, (int device, std::int64_t id, std::int64_t* yes), *yes = driver().is_capturing(STREAM))
+GUARDED(stream_synchronize, (int device, std::int64_t id), driver().synchronize(STREAM))
+GUARDED(event_record, (Event* event, int device, std::int64_t id), driver().record(*event, STREAM))
+GUARDED(event_wait, (Event* event, int device, std::int64_t id), driver().wait(STREAM, *event))
+GUARDED(event_done, (Event* event, std::int64_t* done), *done = driver().is_done(*event))
+GUARDED(event_synchronize, (Event* event), driver().synchronize(*event))
+GUARDED(event_elapsed, (Event* begin, Event* end, double* ms), *ms = driver().elapsed_ms(*begin, *end))
+GUARDED(memory, (int device, std::int64_t* numbers), {
+  const auto [allocated, peak, reserved, capacity] = driver().memory(device);
+  std::int64_t index = 0;
+  for (const std::size_t number : {allocated, peak, reserved, capacity})
+    numbers[index++] = static_cast<std::int64_t>(number);
+})
+GUARDED(reset_peak, (int device), driver().reset_peak(device))
+GUARDED(empty_cache, (), driver().empty_cache())
+GUARDED(graph_reset, (Graph* graph), driver().reset(*graph))
+GUARDED(graph_begin, (Graph* graph, int mode),
+        driver().begin_capture(*graph, CURRENT_STREAM, static_cast<CaptureMode>(mode)))
+GUARDED(graph_end, (Graph* graph), driver().end_capture(*graph, CURRENT_STREAM))
+GUARDED(graph_replay, (Graph* graph), driver().replay(*graph, CURRENT_STREAM))
 
 }  // extern "C"

@@ -11,7 +11,7 @@ from harness.environments.interpreters import find_pythons, verified_python
 from harness.core.errors import EnvironmentUnavailable
 
 ROOT = Path(__file__).parents[2]
-WORKER = sorted((ROOT / "harness" / "worker").glob("*.py"))
+WORKER = sorted((ROOT / "harness" / "worker").rglob("*.py"))
 FOREIGN = [
     *WORKER,
     *sorted((ROOT / "fixtures").rglob("*.py")),

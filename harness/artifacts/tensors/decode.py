@@ -97,7 +97,7 @@ def decode(spec: Spec, buffer: Buffer) -> Decoded:
     """Return the numbers of one wire tensor; zero-copy where the bytes allow it.
 
     Args:
-        spec: a tensor's spec as in ``harness/worker/wire.py``, or one from ``plain_number``.
+        spec: a tensor's spec as in ``docs/formats/wire.md``, or one from ``plain_number``.
         buffer: the bytes of ``tensors.bin``. Arrays may view it: an ``mmap`` cannot be closed before they go.
 
     Raises:

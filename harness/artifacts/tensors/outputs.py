@@ -57,7 +57,7 @@ def side_effects(line: Mapping[str, Any]) -> SideEffects:
     """Return what a line of ``tensors.jsonl`` says beside the output.
 
     Raises:
-        DecodeError: the line is not what ``harness/worker/wire.py`` describes.
+        DecodeError: the line is not what ``docs/formats/wire.md`` describes.
     """
     changed, shared = line.get("changed", ()), line.get("shared", ())
     if not changed and not shared:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from harness.artifacts.tensors.decode import DecodeError, Spec, element_count, plain_number
 from harness.core.comparison import TreeDifference
 
-Tree: TypeAlias = Any  # [kind, value], see harness/worker/wire.py
+Tree: TypeAlias = Any  # [kind, value], see docs/formats/wire.md
 
 PLAIN_KINDS = ("none", "bool", "int", "str", "device", "object")
 LONGEST_TEXT = 200
@@ -54,7 +54,7 @@ def walk_trees(expected: Tree, actual: Tree, path: str = "output") -> TreeWalk:
     not ``1.0``.
 
     Raises:
-        DecodeError: a tree is not what ``harness/worker/wire.py`` describes.
+        DecodeError: a tree is not what ``docs/formats/wire.md`` describes.
     """
     walk = TreeWalk()
     _walk(expected, actual, path, walk)

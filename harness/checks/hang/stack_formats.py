@@ -146,7 +146,7 @@ _HANDLER = re.compile(r"/libc[.-]|/libpthread|python")
 
 _OWN_HEAD = re.compile(r"== gate stacks (\d+) (request|crash) (\w+) pid (\d+) tid (\d+)(?: address 0x([0-9a-f]+))?$")
 _OWN_THREAD = re.compile(r"-- thread (\d+) (\S) 0x([0-9a-f]+) (.*?)(: no answer|: blocks signals)?$")
-_OWN_FRAME = re.compile(r" *(\d+) 0x([0-9a-f]+) (\S+?)(?:\+0x[0-9a-f]+)? in (.+?)(?:\+0x([0-9a-f]+))?$")
+_OWN_FRAME = re.compile(r" *\d+ 0x([0-9a-f]+) in (.+?)(?:\+0x([0-9a-f]+))?$")
 _EU_THREAD = re.compile(r"TID (\d+):$")
 _EU_FRAME = re.compile(r"#(\d+) +0x([0-9a-f]+)(?: (?!- )(.+?))?(?: - (/.+|\[.+\]))?$")
 _EU_PLACE = re.compile(r" +\[[0-9a-f]*\]@0x[0-9a-f]+\+0x([0-9a-f]+)$")
@@ -223,8 +223,8 @@ def _own_threads(lines: Iterable[str]) -> Iterable[RawThread]:
                 yield RawThread(int(tid), name, int(ident, 16), tuple(frames), not silent)
             head, frames = _OWN_THREAD.match(line), []
         elif match := _OWN_FRAME.match(line):
-            _index, address, symbol, image, offset = match.groups()
-            frame = RawFrame(int(address, 16), symbol=symbol if symbol != UNKNOWN else "")
+            address, image, offset = match.groups()
+            frame = RawFrame(int(address, 16))
             frames.append(frame if offset is None else replace(frame, image=image, offset=int(offset, 16)))
         elif line.lstrip() == SIGNAL_FRAME or line.endswith(LEFT_OUT):
             frames.append(RawFrame(0, note=line.strip().removeprefix("... ")))

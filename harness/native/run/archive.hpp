@@ -1,13 +1,10 @@
 // A TorchScript archive as a served module.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/jit/api/module.h>
-
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "failures.hpp"
 #include "run/arguments.hpp"
@@ -26,46 +23,27 @@ inline std::vector<c10::IValue> fitted_to(const torch::jit::Method& method, cons
   return stack;
 }
 
-class ArchiveMethod final : public ServedMethod {
- public:
-  explicit ArchiveMethod(torch::jit::Method method) : method_(std::move(method)) {}
-
-  c10::IValue call(const c10::IValue& arguments) const override { return method_(fitted_to(method_, arguments)); }
-
- private:
-  const torch::jit::Method method_;
-};
-
-// The module called as Python does: its hooks run before and after forward.
-class ArchiveCall final : public ServedMethod {
- public:
-  explicit ArchiveCall(torch::jit::Module module) : module_(std::move(module)) {}
-
-  c10::IValue call(const c10::IValue& arguments) const override {
-    torch::jit::Module called = module_;  // the same module: its call operator is not const
-    return called(fitted_to(called.get_method("forward"), arguments));
-  }
-
- private:
-  const torch::jit::Module module_;
-};
-
 class ArchiveModule final : public ServedModule {
  public:
   explicit ArchiveModule(torch::jit::Module module) : module_(std::move(module)) {}
 
-  std::shared_ptr<const ServedMethod> method(const std::string& name) const override {
-    if (name == wire::kWithHooksMethod) return std::make_shared<ArchiveCall>(module_);
-    if (auto method = module_.find_method(name)) return std::make_shared<ArchiveMethod>(*method);
+  ServedMethod method(const std::string& name) const override {
+    if (name == wire::kWithHooksMethod)  // called as Python does: hooks run before and after forward
+      return [module = module_](const c10::IValue& arguments) {
+        torch::jit::Module called = module;  // the same module: its call operator is not const
+        return called(fitted_to(called.get_method("forward"), arguments));
+      };
+    if (const auto method = module_.find_method(name))
+      return [method = *method](const c10::IValue& arguments) { return method(fitted_to(method, arguments)); };
     throw PythonError("AttributeError", "'RecursiveScriptModule' object has no attribute '" + name + "'");
   }
 
   BufferAddresses buffer_addresses() const override {
-    BufferAddresses found;
+    BufferAddresses addresses;
     for (const auto& buffer : module_.named_buffers())
       if (buffer.value.layout() == c10::kStrided && buffer.value.has_storage())
-        found[buffer.name] = buffer.value.storage().data();
-    return found;
+        addresses[buffer.name] = buffer.value.storage().data();
+    return addresses;
   }
 
  private:

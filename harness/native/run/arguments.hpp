@@ -1,11 +1,10 @@
 // Untyped values to what a method's schema asks for: TorchScript's lists and dicts know the type of their items.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
-
-#include <utility>
-#include <vector>
 
 namespace gate {
 

@@ -4,26 +4,14 @@
 // values that were read before, as a server makes them from a request; the Python worker's conversion does the same.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <malloc.h>
 #include <sched.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
-
-#include <condition_variable>
-#include <cstdint>
-#include <fstream>
-#include <iostream>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "events.hpp"
 #include "failures.hpp"
@@ -76,17 +64,6 @@ class PeakMemory {
  private:
   std::optional<std::int64_t> before_;
 };
-
-template <typename Number>
-std::string json_array(const std::vector<Number>& values, std::size_t step = 1) {
-  std::string text;
-  for (std::size_t i = 0; i < values.size(); i += step) {
-    if (i) text += ',';
-    if constexpr (std::is_floating_point_v<Number>) json::append_float(text, values[i]);
-    else text += std::to_string(values[i]);
-  }
-  return "[" + text + "]";
-}
 
 inline std::string words_of(const Failure& failure) {
   return (failure.type + ": " + failure.message).substr(0, kLongestWords);
@@ -253,7 +230,7 @@ class BenchmarkProcess {
     models_[model] = std::move(held);
     return json::Object()
         .number("load_s", load_s)
-        .raw("calls_s", json_array(calls_s))
+        .raw("calls_s", json::array(calls_s, json::number))
         .raw("peak_rss_bytes", peak_bytes)
         .raw("device_bytes", "null");
   }
@@ -293,8 +270,10 @@ class BenchmarkProcess {
       wait_ns = queued_ns() - queued;
     });
     const std::size_t step = (times_ns.size() + kMostTimes - 1) / kMostTimes;
+    std::vector<std::int64_t> thinned;
+    for (std::size_t i = 0; i < times_ns.size(); i += step) thinned.push_back(times_ns[i]);
     return json::Object()
-        .raw("times_ns", json_array(times_ns, step))
+        .raw("times_ns", json::integers(thinned))
         .integer("wait_ns", wait_ns)
         .integer("wall_ns", wall_ns)
         .integer("rss_bytes", memory_of("VmRSS").value_or(0));
@@ -304,7 +283,7 @@ class BenchmarkProcess {
     ServedModel& served = *models_.at(model).served;
     std::vector<double> calls_s;
     for (std::int64_t index = 0; index < calls; ++index) calls_s.push_back(call(served, set, index));
-    return json::Object().raw("calls_s", json_array(calls_s));
+    return json::Object().raw("calls_s", json::array(calls_s, json::number));
   }
 
   json::Object together(const std::string& model, const json::Value& order) {

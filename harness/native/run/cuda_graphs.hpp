@@ -1,8 +1,7 @@
 // CUDA graph capture of one call, and its replay compared with the plain call. Built only with -DGATE_WITH_CUDA.
 #pragma once
 
-#include <string>
-
+#include "standard.hpp"
 #include "events.hpp"
 #include "run/serving.hpp"
 
@@ -89,12 +88,6 @@ inline std::string moved(const std::vector<std::string>& rebound) {
   return names.empty() ? "" : ": the call bound " + names + " to other memory";
 }
 
-inline std::string json_list(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) json::append_string(all.empty() ? all : all += ',', word);
-  return "[" + all + "]";
-}
-
 // Captures on a stream and in a memory pool of the thread's own; the mark graph:MODEL holds what the Python worker's
 // holds. The graph is never destroyed: a server keeps its own.
 inline void capture(ServedModel& served, const std::string& mode, long warm_calls, EventLog& log, int thread) {
@@ -126,16 +119,16 @@ inline void capture(ServedModel& served, const std::string& mode, long warm_call
     served.prepare(set);  // the state and the random numbers of a first call
     graph->replay();
     served.synchronize();
-    const auto difference = max_abs_difference(expected, captured);
+    const auto difference = difference_of(expected, captured);
     if (!difference) throw PythonError("RuntimeError", "the replay has another structure than the plain call");
-    if (std::isinf(*difference))
+    if (std::isinf(difference->largest))
       throw PythonError("RuntimeError", "the replay is not finite where the plain call is" + moved(rebound));
     const PreparedCall again = served.prepare(set);
     json::Object data;
     data.text("mode", mode);
-    data.number("max_abs_difference", *difference);
-    data.number("scale", largest_magnitude(expected));
-    data.raw("rebound", json_list(rebound));
+    data.number("max_abs_difference", difference->largest);
+    data.number("scale", difference->scale);
+    data.raw("rebound", json::array(rebound, json::literal));
     data.number("call_ms", timed_ms([&] { PreparedCall(again).make(); }));
     data.number("replay_ms", timed_ms([&] { graph->replay(); }));
     log.mark(("graph:" + served.name()).c_str(), data.str());

@@ -1,15 +1,10 @@
 // Where a call is made: in the thread that asks for it, or in torch's inter-op pool while that thread waits.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/Parallel.h>
 #include <unistd.h>
-
-#include <condition_variable>
-#include <cstdint>
-#include <exception>
-#include <functional>
-#include <mutex>
-#include <string>
 
 #include "events.hpp"
 #include "failures.hpp"

@@ -1,20 +1,13 @@
 // The ways in which a caller loads a TorchScript archive, by the names of `serving.load`.
 #pragma once
 
+#include "standard.hpp"
+
 #include <c10/core/Device.h>
 #include <caffe2/serialize/inline_container.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <sstream>
-#include <string>
-#include <utility>
 
 #include "failures.hpp"
 #include "values/tensor_reader.hpp"

@@ -3,22 +3,18 @@
 // Releases before 2.6 have no such loader: there a package is refused in words.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <dlfcn.h>
 
-#include <memory>
-#include <mutex>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 #include "failures.hpp"
 #include "run/served_module.hpp"
 #include "values/json.hpp"
+#include "values/tensors.hpp"
 
 #if __has_include(<torch/csrc/inductor/aoti_package/model_package_loader.h>)
 #define GATE_LOADS_PACKAGES
@@ -109,43 +105,20 @@ std::unique_ptr<Loader> open_package(const std::string& path, std::int64_t runne
 
 inline constexpr const char* kKeywordsMethod = "forward(**)";  // wire.KEYWORDS_METHOD
 
-// The tensors of a request in order, as torch.export flattens them; what else there is, it holds constant.
-inline void flatten(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
-  if (value.isTensor()) tensors.push_back(value.toTensor());
-  else if (value.isTuple())
-    for (const c10::IValue& item : value.toTupleRef().elements()) flatten(item, tensors);
-  else if (value.isList())
-    for (const c10::IValue& item : value.toListRef()) flatten(item, tensors);
-  else if (value.isGenericDict())
-    for (const auto& entry : value.toGenericDict()) flatten(entry.value(), tensors);
-}
-
 class PackageModule final : public ServedModule, public std::enable_shared_from_this<PackageModule> {
  public:
   PackageModule(const std::string& path, std::int64_t runners)
       : loader_(open_package(path, runners)), answers_(loader_->get_call_spec().at(1)) {}
 
-  std::shared_ptr<const ServedMethod> method(const std::string& name) const override {
+  ServedMethod method(const std::string& name) const override {
     if (name != "forward" && name != kKeywordsMethod)  // keyword arguments are flattened like others
       throw PythonError("AttributeError", "an exported program has no method '" + name + "'");
-    return std::make_shared<Forward>(shared_from_this());
+    return [package = shared_from_this()](const c10::IValue& arguments) {
+      return package->answers_.filled(package->loader_->run(tensors_of(arguments)));  // all else it holds constant
+    };
   }
 
  private:
-  class Forward final : public ServedMethod {
-   public:
-    explicit Forward(std::shared_ptr<const PackageModule> module) : module_(std::move(module)) {}
-
-    c10::IValue call(const c10::IValue& arguments) const override {
-      std::vector<at::Tensor> tensors;
-      flatten(arguments, tensors);
-      return module_->answers_.filled(module_->loader_->run(tensors));
-    }
-
-   private:
-    const std::shared_ptr<const PackageModule> module_;
-  };
-
   const std::unique_ptr<PackageLoader> loader_;
   const AnswerTree answers_;
 };

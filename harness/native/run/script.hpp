@@ -1,28 +1,12 @@
-// Interprets the script of a request: what every thread of this process does, step by step (wire.py lists the steps).
+// Interprets the script of a request: what every thread of this process does; docs/formats/wire.md lists the steps.
 //
 // A model that has failed leaves its later steps out; barriers and latches are always served, so that one failure
 // never makes a hang of another thread.
 #pragma once
 
-#include <malloc.h>
+#include "standard.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <filesystem>
-#include <fstream>
-#include <future>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
+#include <malloc.h>
 
 #include "events.hpp"
 #include "processes.hpp"
@@ -395,15 +379,11 @@ class Stage {
 
 // Returns the script of a request without one: every model after the other, in the main thread.
 inline json::Value in_order(const json::Value& runs) {
-  std::string steps;
-  for (const json::Value& run : runs.items)
-    for (const char* verb : {"load", "calls"}) {
-      steps += steps.empty() ? "[\"" : ",[\"";
-      (steps += verb) += "\",";
-      json::append_string(steps, run["artifact"]["model"].str());
-      steps += ']';
-    }
-  return json::parse("{\"threads\":[[" + steps + "]]}");
+  const std::string steps = json::array(runs.items, [](const json::Value& run) {
+    const std::string name = json::literal(run["artifact"]["model"].str());
+    return "[\"load\"," + name + "],[\"calls\"," + name + "]";
+  });
+  return json::parse("{\"threads\":[" + steps + "]}");
 }
 
 }  // namespace gate

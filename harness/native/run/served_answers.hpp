@@ -1,10 +1,7 @@
 // Holds what a thread serves against what the same copy answered before, so that a race while serving is seen.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
+#include "standard.hpp"
 #include "events.hpp"
 #include "values/json.hpp"
 #include "values/trees.hpp"

@@ -1,23 +1,15 @@
 // What a served model is once it is loaded: something that has methods, and answers calls of them.
 #pragma once
 
-#include <ATen/core/ivalue.h>
+#include "standard.hpp"
 
-#include <map>
-#include <memory>
-#include <string>
+#include <ATen/core/ivalue.h>
 
 namespace gate {
 
-// A method of a loaded model, ready to be called many times and by several threads.
-class ServedMethod {
- public:
-  virtual ~ServedMethod() = default;
-
-  // `arguments`: a tuple of fresh ones, that no schema has seen yet.
-  virtual c10::IValue call(const c10::IValue& arguments) const = 0;
-};
-
+// A method of a loaded model, which many calls and several threads may use. Its argument is a tuple of fresh values that
+// no schema has seen yet.
+using ServedMethod = std::function<c10::IValue(const c10::IValue&)>;
 using BufferAddresses = std::map<std::string, const void*>;
 
 // A loaded model; copies of it are not made, whoever shares it holds the same.
@@ -25,8 +17,8 @@ class ServedModule {
  public:
   virtual ~ServedModule() = default;
 
-  // Returns the method; throws what Python would where there is none of that name.
-  virtual std::shared_ptr<const ServedMethod> method(const std::string& name) const = 0;
+  // Throws what Python would where there is no method of that name.
+  virtual ServedMethod method(const std::string& name) const = 0;
 
   // Returns where each buffer lies, by name: a call that binds one anew, instead of writing into it, moves it.
   virtual BufferAddresses buffer_addresses() const { return {}; }

@@ -1,20 +1,14 @@
 // A loaded artifact as a server holds it: load, reset, seed, call, drop.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <sys/stat.h>
 #include <torch/csrc/jit/api/module.h>
-
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "failures.hpp"
 #include "run/archive.hpp"
@@ -51,10 +45,10 @@ struct Scheduled {
 
 // One call that is ready to be made: the method, and fresh arguments that no schema has seen yet.
 struct PreparedCall {
-  std::shared_ptr<const ServedMethod> method;
+  ServedMethod method;
   c10::IValue arguments;
 
-  c10::IValue make() const { return method->call(arguments); }
+  c10::IValue make() const { return method(arguments); }
 };
 
 // One artifact with its recorded inputs; `load` first, then calls.
@@ -107,13 +101,13 @@ class ServedModel {
   StableAnswer& stable_answer() { return stable_answer_; }
 
   bool has_state() const {
-    const json::Value* reset = artifact_.find("reset");
-    return reset && !reset->is_null() && !reset->str().empty();
+    const json::Value& reset = artifact_["reset"];
+    return !reset.is_null() && !reset.str().empty();
   }
 
   // Brings a stateful model back to its start and seeds the generators.
   void start_over() const {
-    if (has_state()) method(artifact_["reset"].str())->call(c10::ivalue::Tuple::create({}));
+    if (has_state()) method(artifact_["reset"].str())(c10::ivalue::Tuple::create({}));
     const auto seed = static_cast<std::uint64_t>(artifact_["seed"].integer);
     at::manual_seed(seed);
     // In 2.1.2 and 2.6.0 that leaves out devices that are none of torch's; in 2.15.0 it does not.
@@ -140,8 +134,7 @@ class ServedModel {
     start_over();
     const json::Value& input = input_set(set);
     c10::IValue arguments = reader_.value(larger > 0 ? run_["larger_inputs"] : input["tree"], larger);
-    const json::Value* named = input.find("method");
-    return {method(named ? named->str() : "forward"), std::move(arguments)};
+    return {method(input["method"].str()), std::move(arguments)};
   }
 
   BufferAddresses buffer_addresses() const { return module_->buffer_addresses(); }
@@ -193,9 +186,8 @@ class ServedModel {
   // Returns the methods beside forward that are called.
   std::vector<std::string> other_methods(const Module& module) const {
     std::set<std::string> names;
-    for (const auto& entry : inputs_)
-      if (const json::Value* named = entry.find("method")) names.insert(named->str());
-    if (const json::Value* reset = artifact_.find("reset"); reset && !reset->is_null()) names.insert(reset->str());
+    for (const auto& entry : inputs_) names.insert(entry["method"].str());
+    if (has_state()) names.insert(artifact_["reset"].str());
     std::vector<std::string> methods;
     for (const std::string& name : names)
       if (name != "forward" && module.find_method(name)) methods.push_back(name);
@@ -213,7 +205,7 @@ class ServedModel {
     throw PythonError("KeyError", "'" + name + "'");
   }
 
-  std::shared_ptr<const ServedMethod> method(const std::string& name) const {
+  ServedMethod method(const std::string& name) const {
     if (!module_) throw PythonError("AttributeError", "'NoneType' object has no attribute '" + name + "'");
     return module_->method(name);
   }

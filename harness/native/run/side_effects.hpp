@@ -1,15 +1,12 @@
 // What a call leaves behind beside its output: inputs that it changed in place, and tensors that share memory.
-// harness/worker/run/serving.py finds the same in Python; wire.py says how it is written.
+// harness/worker/run/serving.py finds the same in Python; docs/formats/wire.md says how it is written.
 #pragma once
+
+#include "standard.hpp"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
-
-#include <string>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "values/json.hpp"
 #include "values/json_text.hpp"
@@ -78,7 +75,7 @@ class SideEffectFinder {
       const auto type = tuple.type<c10::TupleType>();
       const bool named = type->name() && type->schema();
       for (std::size_t i = 0; i < tuple.elements().size(); ++i) {
-        const std::string step = named ? quoted(type->schema()->arguments()[i].name()) : std::to_string(i);
+        const std::string step = named ? json::literal(type->schema()->arguments()[i].name()) : std::to_string(i);
         leaves(tuple.elements()[i], path + "," + step);
       }
     } else if (value.isList()) {
@@ -89,17 +86,11 @@ class SideEffectFinder {
     }
   }
 
-  static std::string quoted(const std::string& text) {
-    std::string out;
-    json::append_string(out, text);
-    return out;
-  }
-
   static std::string key_step(const c10::IValue& key) {
-    if (key.isBool()) return std::string("[\"bool\",") + (key.toBool() ? "true]" : "false]");
+    if (key.isBool()) return "[\"bool\"," + json::truth(key.toBool()) + "]";
     if (key.isInt()) return "[\"int\"," + std::to_string(key.toInt()) + "]";
-    if (key.isString()) return "[\"str\"," + quoted(key.toStringRef()) + "]";
-    if (key.isDouble()) return "[\"float\"," + quoted(json::float_repr(key.toDouble())) + "]";
+    if (key.isString()) return "[\"str\"," + json::literal(key.toStringRef()) + "]";
+    if (key.isDouble()) return "[\"float\"," + json::literal(json::float_repr(key.toDouble())) + "]";
     return std::string("[\"object\",") + (key.isTensor() ? "\"Tensor\"]" : "\"complex\"]");
   }
 
@@ -113,14 +104,10 @@ class SideEffectFinder {
   }
 
   std::string shared() const {
-    std::string all;
-    for (const auto& group : groups_) {
-      if (group.size() < 2) continue;
-      std::string paths;
-      for (const std::string& path : group) (paths += paths.empty() ? "" : ",") += path;
-      (all += all.empty() ? "[" : ",[") += paths + "]";
-    }
-    return all.empty() ? all : "[" + all + "]";
+    std::vector<std::string> lists;
+    for (const auto& paths : groups_)
+      if (paths.size() > 1) lists.push_back(json::array(paths, [](const std::string& path) { return path; }));
+    return lists.empty() ? "" : json::array(lists, [](const std::string& list) { return list; });
   }
 
   const TensorReader& reader_;

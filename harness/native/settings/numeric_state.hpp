@@ -3,13 +3,10 @@
 // the same.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/Context.h>
 #include <torch/version.h>
-
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
 
 #include "failures.hpp"
 #include "values/dtypes.hpp"
@@ -36,14 +33,6 @@ TORCH_API void clear_cache();
 }  // namespace at::autocast
 
 namespace gate::numeric_state {
-
-inline std::string truth(bool value) { return value ? "true" : "false"; }
-
-inline std::string quoted(const std::string& text) {
-  std::string out;
-  json::append_string(out, text);
-  return out;
-}
 
 inline std::string engine_name(at::QEngine engine) {
   const std::string name = lower(at::toString(engine));
@@ -91,11 +80,6 @@ struct Autocast {
   }
 };
 
-inline const json::Value* requested(const json::Value& request, const std::string& name) {
-  const json::Value* numerics = request.find("numerics");
-  return numerics ? numerics->find(name) : nullptr;
-}
-
 inline c10::DeviceType device_of(const json::Value& request) {
   return c10::Device(request["device"].str()).type();
 }
@@ -104,11 +88,11 @@ inline c10::DeviceType device_of(const json::Value& request) {
 class ThreadContext {
  public:
   explicit ThreadContext(const json::Value& request) : device_(device_of(request)) {
-    if (const json::Value* value = requested(request, "flush_denormal")) {
+    if (const json::Value* value = request["numerics"].find("flush_denormal")) {
       flushed_before_ = flushes_denormals();
       at::globalContext().setFlushDenormal(value->truthy());
     }
-    if (const json::Value* value = requested(request, "autocast")) {
+    if (const json::Value* value = request["numerics"].find("autocast")) {
       try {
         cast_before_ = Autocast::read(device_);
         Autocast wanted = *cast_before_;
@@ -136,21 +120,9 @@ class ThreadContext {
   std::optional<Autocast> cast_before_;
 };
 
-inline std::string read(const std::string& name, c10::DeviceType device) {
-  const at::Context& context = at::globalContext();
-  if (name == "quantized_engine") return quoted(engine_name(context.qEngine()));
-  if (name == "cudnn") return truth(context.userEnabledCuDNN());
-  if (name == "mkldnn") return truth(context.userEnabledMkldnn());
-  if (name == "cudnn_tf32") return truth(context.allowTF32CuDNN());
-  if (name == "deterministic") return truth(context.deterministicAlgorithms());
-  if (name == "flush_denormal") return truth(flushes_denormals());
-  if (name == "matmul_precision") {
-    const auto precision = context.float32MatmulPrecision();
-    if (precision == at::Float32MatmulPrecision::HIGHEST) return quoted("highest");
-    return quoted(precision == at::Float32MatmulPrecision::HIGH ? "high" : "medium");
-  }
-  const Autocast cast = Autocast::read(device);
-  return quoted(cast.enabled ? dtype_name(cast.dtype) : "off");
+inline std::string precision_name(at::Float32MatmulPrecision precision) {
+  if (precision == at::Float32MatmulPrecision::HIGHEST) return "highest";
+  return precision == at::Float32MatmulPrecision::HIGH ? "high" : "medium";
 }
 
 inline void set_quantized_engine(const std::string& name) {
@@ -162,53 +134,79 @@ inline void set_quantized_engine(const std::string& name) {
   throw PythonError("RuntimeError", "quantized engine " + name + " is not supported; there are: " + known);
 }
 
-inline void apply_one(const std::string& name, const json::Value& value) {
-  if (name == "quantized_engine") set_quantized_engine(value.str());
-  else if (name == "matmul_precision") at::globalContext().setFloat32MatmulPrecision(value.str());
-  else if (name == "cudnn") at::globalContext().setUserEnabledCuDNN(value.truthy());
-  else if (name == "mkldnn") at::globalContext().setUserEnabledMkldnn(value.truthy());
-  else if (name == "cudnn_tf32") at::globalContext().setAllowTF32CuDNN(value.truthy());
-  else if (name == "deterministic") at::globalContext().setDeterministicAlgorithms(value.truthy(), false);
-  else if (name != "flush_denormal" && name != "autocast") throw PythonError("KeyError", "'" + name + "'");
+inline std::string autocast_dtype(c10::DeviceType device) {
+  const Autocast cast = Autocast::read(device);
+  return cast.enabled ? dtype_name(cast.dtype) : "off";
 }
 
-inline std::string as_json(const json::Value& value) {
-  return value.kind == json::Value::Kind::boolean ? truth(value.boolean) : quoted(value.str());
+// A setting: how it reads in the calling thread, as JSON, and how it is set; a ThreadContext sets what a thread has.
+struct Setting {
+  std::string name;
+  std::function<std::string(c10::DeviceType)> read;
+  std::function<void(const json::Value&)> set = [](const json::Value&) {};
+};
+
+inline const std::vector<Setting>& settings() {
+  using Device = c10::DeviceType;
+  using json::Value;
+  static at::Context& context = at::globalContext();
+  static const auto& rows = *new std::vector<Setting>{
+      {"quantized_engine", [](Device) { return json::literal(engine_name(context.qEngine())); },
+       [](const Value& value) { set_quantized_engine(value.str()); }},
+      {"matmul_precision", [](Device) { return json::literal(precision_name(context.float32MatmulPrecision())); },
+       [](const Value& value) { context.setFloat32MatmulPrecision(value.str()); }},
+      {"cudnn", [](Device) { return json::truth(context.userEnabledCuDNN()); },
+       [](const Value& value) { context.setUserEnabledCuDNN(value.truthy()); }},
+      {"cudnn_tf32", [](Device) { return json::truth(context.allowTF32CuDNN()); },
+       [](const Value& value) { context.setAllowTF32CuDNN(value.truthy()); }},
+      {"mkldnn", [](Device) { return json::truth(context.userEnabledMkldnn()); },
+       [](const Value& value) { context.setUserEnabledMkldnn(value.truthy()); }},
+      {"deterministic", [](Device) { return json::truth(context.deterministicAlgorithms()); },
+       [](const Value& value) { context.setDeterministicAlgorithms(value.truthy(), false); }},
+      {"flush_denormal", [](Device) { return json::truth(flushes_denormals()); }},
+      {"autocast", [](Device device) { return json::literal(autocast_dtype(device)); }},
+  };
+  return rows;
 }
 
-// Pins what the request names and adds to `report` what was requested and what reads back, per name.
-inline void apply(const json::Value& request, json::Object& report) {
-  const json::Value* numerics = request.find("numerics");
-  if (!numerics) return;
-  std::map<std::string, const json::Value*> sorted;
-  for (const auto& [name, value] : numerics->members) sorted[name] = &value;
-  for (const auto& [name, value] : sorted) {
-    json::Object entry;
-    entry.raw("requested", as_json(*value));
-    try {
-      apply_one(name, *value);
-      const ThreadContext context(request);
-      entry.raw("read_back", read(name, device_of(request))).boolean("supported", true);
-    } catch (...) {
-      entry.boolean("supported", false).text("reason", current_failure().message.substr(0, 300));
-    }
-    report.raw(name, entry.str());
+// Returns a row of the report, as JSON: what was requested, and what `read_back` returns or why that is not to be had.
+template <typename ReadBack>
+std::string reported(const json::Value& requested, ReadBack&& read_back) {
+  json::Object row;
+  row.raw("requested", json::scalar(requested));
+  try {
+    return row.raw("read_back", read_back()).boolean("supported", true).str();
+  } catch (...) {
+    return row.boolean("supported", false).text("reason", current_failure().message.substr(0, 300)).str();
   }
+}
+
+// Pins what the request names and adds a row for each of it to `report`.
+inline void apply(const json::Value& request, json::Object& report) {
+  for (const auto& [name, value] : json::sorted(request["numerics"]))
+    report.raw(name, reported(*value, [&, &name = name, &value = *value] {
+      for (const Setting& setting : settings()) {
+        if (setting.name != name) continue;
+        setting.set(value);
+        const ThreadContext context(request);
+        return setting.read(device_of(request));
+      }
+      throw PythonError("KeyError", "'" + name + "'");
+    }));
 }
 
 // Returns every setting as it is in a thread of this process, as JSON; null where this release cannot tell.
 inline std::string state(const json::Value& request) {
   const ThreadContext context(request);
-  json::Object settings;
-  for (const char* name : {"quantized_engine", "matmul_precision", "cudnn", "cudnn_tf32", "mkldnn", "deterministic",
-                           "flush_denormal", "autocast"}) {
+  json::Object state;
+  for (const Setting& setting : settings()) {
     try {
-      settings.raw(name, read(name, device_of(request)));
+      state.raw(setting.name, setting.read(device_of(request)));
     } catch (...) {
-      settings.raw(name, "null");
+      state.raw(setting.name, "null");
     }
   }
-  return settings.str();
+  return state.str();
 }
 
 }  // namespace gate::numeric_state

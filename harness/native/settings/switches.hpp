@@ -1,6 +1,8 @@
 // JIT switches by name. Each is applied, read back, or reported as unsupported here; never set silently.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -8,15 +10,6 @@
 #include <torch/csrc/jit/passes/tensorexpr_fuser.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
-
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
 
 #include "events.hpp"
 #include "failures.hpp"
@@ -37,24 +30,7 @@ TORCH_API void fuseGraph(std::shared_ptr<Graph>& graph) __attribute__((weak));
 
 namespace gate::switches {
 
-inline std::string as_text(bool value) { return value ? "true" : "false"; }
-
-inline std::string apply_profiling(const json::Value& value) {
-  torch::jit::getProfilingMode() = value.truthy();
-  return as_text(torch::jit::getProfilingMode());
-}
-
-inline std::string apply_profiling_executor(const json::Value& value) {
-  torch::jit::getExecutorMode() = value.truthy();
-  return as_text(torch::jit::getExecutorMode());
-}
-
-inline std::string apply_texpr_fuser(const json::Value& value) {
-  torch::jit::setTensorExprFuserEnabled(value.truthy());
-  return as_text(torch::jit::tensorExprFuserEnabled());
-}
-
-inline std::string apply_fusion_depth(const json::Value& value) {
+inline std::string set_fusion_depth(const json::Value& value) {
   const auto depth = static_cast<std::size_t>(value.kind == json::Value::Kind::boolean ? value.boolean : value.integer);
   torch::jit::FusionStrategy strategy = {{torch::jit::FusionBehavior::STATIC, depth},
                                          {torch::jit::FusionBehavior::DYNAMIC, depth}};
@@ -64,27 +40,34 @@ inline std::string apply_fusion_depth(const json::Value& value) {
   return std::to_string(deepest);
 }
 
-inline std::string apply_cpu_fusion(const json::Value& value) {
+inline bool set_cpu_fusion(bool value) {
   if (!torch::jit::canFuseOnCPU || !torch::jit::overrideCanFuseOnCPU || !torch::jit::tensorexpr::getTEMustUseLLVMOnCPU)
     throw PythonError("AttributeError", "this torch has no switch for fusion on the CPU");
-  torch::jit::overrideCanFuseOnCPU(value.truthy());
-  torch::jit::tensorexpr::getTEMustUseLLVMOnCPU() = !value.truthy();
-  return as_text(torch::jit::canFuseOnCPU());
+  torch::jit::overrideCanFuseOnCPU(value);
+  torch::jit::tensorexpr::getTEMustUseLLVMOnCPU() = !value;
+  return torch::jit::canFuseOnCPU();
 }
 
 // As RegisterLlgaFuseGraph::setEnabled does, whose header most releases leave out; once per process.
-inline std::string apply_onednn_fusion(const json::Value& value) {
+inline bool set_onednn_fusion(bool value) {
   if (!torch::jit::fuser::onednn::fuseGraph)
     throw PythonError("AttributeError", "this torch has no fusion by oneDNN Graph");
-  if (value.truthy()) torch::jit::registerPrePass(torch::jit::fuser::onednn::fuseGraph);
-  return as_text(!torch::jit::getCustomPrePasses().empty());
+  if (value) torch::jit::registerPrePass(torch::jit::fuser::onednn::fuseGraph);
+  return !torch::jit::getCustomPrePasses().empty();
 }
 
-// Process-wide: set once, before anything is loaded.
-inline const std::map<std::string, std::function<std::string(const json::Value&)>> kProcessWide = {
-    {"profiling", apply_profiling},       {"profiling_executor", apply_profiling_executor},
-    {"texpr_fuser", apply_texpr_fuser},   {"fusion_depth", apply_fusion_depth},
-    {"cpu_fusion", apply_cpu_fusion},     {"onednn_fusion", apply_onednn_fusion},
+inline bool set_texpr_fuser(bool value) {
+  torch::jit::setTensorExprFuserEnabled(value);
+  return torch::jit::tensorExprFuserEnabled();
+}
+
+// Process-wide: set once, before anything is loaded. Each returns what reads back.
+inline const std::map<std::string, std::function<bool(bool)>> kProcessWide = {
+    {"profiling", [](bool value) -> bool { return torch::jit::getProfilingMode() = value; }},
+    {"profiling_executor", [](bool value) -> bool { return torch::jit::getExecutorMode() = value; }},
+    {"texpr_fuser", set_texpr_fuser},
+    {"cpu_fusion", set_cpu_fusion},
+    {"onednn_fusion", set_onednn_fusion},
 };
 
 // The thread-local switches of a request: construct one in every thread, and in every task of a pool.
@@ -137,44 +120,31 @@ class ThreadPools {
   std::mutex lock_;
 };
 
-inline json::Object entry(const std::string& requested, const std::string& read_back) {
-  return json::Object().raw("requested", requested).raw("read_back", read_back).boolean("supported", true);
-}
-
-inline std::string as_json(const json::Value& value) {
-  return value.kind == json::Value::Kind::boolean ? as_text(value.boolean) : std::to_string(value.integer);
-}
-
-inline json::Object apply_one(const std::string& name, const json::Value& value, const json::Value& request) {
-  if (name == "freeze" || name == "optimize_for_inference")  // each load tells by itself if it has no effect
-    return entry(as_json(value), as_json(value));
+// Sets one and returns what reads back, as JSON; thread-local ones are tried.
+inline std::string set(const std::string& name, const json::Value& value, const json::Value& request) {
+  if (name == "freeze" || name == "optimize_for_inference") return json::scalar(value);  // each load tells its effect
+  if (name == "fusion_depth") return set_fusion_depth(value);
   if (name == "inference_mode" || name == "optimized_execution") {
     const ThreadContext context(request);
-    const bool read_back =
-        name == "inference_mode" ? c10::InferenceMode::is_enabled() : torch::jit::getGraphExecutorOptimize();
-    return entry(as_json(value), as_text(read_back));
+    const bool is_inference = name == "inference_mode";
+    return json::truth(is_inference ? c10::InferenceMode::is_enabled() : torch::jit::getGraphExecutorOptimize());
   }
-  try {
-    const auto setter = kProcessWide.find(name);
-    if (setter == kProcessWide.end()) throw PythonError("KeyError", "'" + name + "'");
-    return entry(as_json(value), setter->second(value));
-  } catch (...) {
-    const std::string reason = current_failure().message.substr(0, 300);
-    return json::Object().raw("requested", as_json(value)).boolean("supported", false).text("reason", reason);
-  }
+  const auto setter = kProcessWide.find(name);
+  if (setter == kProcessWide.end()) throw PythonError("KeyError", "'" + name + "'");
+  return json::truth(setter->second(value.truthy()));
 }
 
 // Sets pools, process-wide switches and numerics; returns what was requested and what reads back, per name, as JSON.
 inline std::string apply_process_wide(const json::Value& request) {
+  using numeric_state::reported;
   const json::Value &intra = request["pools"]["intra_op"], &inter = request["pools"]["inter_op"];
   at::set_num_threads(static_cast<int>(intra.integer));
   at::set_num_interop_threads(static_cast<int>(inter.integer));
   json::Object report;
-  report.raw("intra_op_threads", entry(as_json(intra), std::to_string(at::get_num_threads())).str());
-  report.raw("inter_op_threads", entry(as_json(inter), std::to_string(at::get_num_interop_threads())).str());
-  std::map<std::string, const json::Value*> sorted;
-  for (const auto& [name, value] : request["switches"].members) sorted[name] = &value;
-  for (const auto& [name, value] : sorted) report.raw(name, apply_one(name, *value, request).str());
+  report.raw("intra_op_threads", reported(intra, [] { return std::to_string(at::get_num_threads()); }));
+  report.raw("inter_op_threads", reported(inter, [] { return std::to_string(at::get_num_interop_threads()); }));
+  for (const auto& [name, value] : json::sorted(request["switches"]))
+    report.raw(name, reported(*value, [&, &name = name, &value = *value] { return set(name, value, request); }));
   numeric_state::apply(request, report);
   return report.str();
 }

@@ -14,7 +14,7 @@
 #include <cstring>
 
 #include "stacks/shared.hpp"
-#include "stacks/symbols.hpp"
+#include "stacks/modules.hpp"
 #include "stacks/text.hpp"
 
 namespace gate::stacks::detail {
@@ -64,52 +64,23 @@ inline void note_stack(Slot& slot) {
 inline void put_frame(long index, std::uintptr_t marked) {
   std::uintptr_t address = marked & ~kInterrupted;
   if (marked & kInterrupted) put("    <signal handler called>\n");
-  put(index < 10 ? "  " : " ");
-  put_number(std::uint64_t(index));
-  put(" ");
-  put_hex(address, 16);
-  const Name wanted{address, -1, 0};
-  const Name* end = shared.names + shared.name_count;
-  const Name* name = std::lower_bound(static_cast<const Name*>(shared.names), end, wanted, lower);
-  if (name != end && name->address == address && name->symbol >= 0) {
-    put(" ");
-    put(shared.symbols + name->symbol);
-    put("+");
-    put_hex(name->offset);
-  } else {
-    put(" ?");
-  }
+  put_all(index < 10 ? "  " : " ", index, " ", Hex{address, 16});
   const Module* module = module_of(address);
-  put(" in ");
-  put(module ? shared.paths + module->path : "?");
-  if (module != nullptr && module->base != 0) {
-    put("+");
-    put_hex(address - module->bias);
-  }
+  put_all(" in ", module ? shared.paths + module->path : "?");
+  if (module != nullptr && module->base != 0) put_all("+", Hex{address - module->bias});
   put("\n");
 }
 
 inline void put_thread(const Slot& slot) {
-  put("-- thread ");
-  put_number(std::uint64_t(slot.tid));
-  put(" ");
-  char letter[2] = {slot.letter, 0};
-  put(letter);
-  put(" ");
-  put_hex(slot.ident, 16);
-  put(" ");
-  put(slot.name);
+  const char letter[2] = {slot.letter, 0};
+  put_all("-- thread ", slot.tid, " ", letter, " ", Hex{slot.ident, 16}, " ", slot.name);
   if (slot.state.load() != kNoted) {
     put(slot.blocks ? ": blocks signals\n" : ": no answer\n");
     return;
   }
   put("\n");
   each_frame(slot, [&slot](long index, std::uintptr_t address) {
-    if (index > kHead && index == slot.total - kTail) {
-      put("    ... ");
-      put_number(std::uint64_t(index - kHead));
-      put(" frames left out\n");
-    }
+    if (index > kHead && index == slot.total - kTail) put_all("    ... ", index - kHead, " frames left out\n");
     put_frame(index, address);
   });
 }
@@ -175,14 +146,8 @@ inline void wait_for_answers(int from) {
 }
 
 inline void put_end() {
-  if (shared.not_listed) {
-    put("-- ");
-    put_number(std::uint64_t(shared.not_listed));
-    put(" more threads\n");
-  }
-  put("== gate stacks ");
-  put_number(std::uint64_t(shared.dumps));
-  put(" end\n");
+  if (shared.not_listed) put_all("-- ", shared.not_listed, " more threads\n");
+  put_all("== gate stacks ", shared.dumps, " end\n");
   flush();
 }
 
@@ -191,25 +156,11 @@ inline void dump(const char* kind, int number, std::uintptr_t address, std::uint
   shared.used = 0;
   shared.not_listed = 0;
   ++shared.dumps;
-  put("== gate stacks ");
-  put_number(std::uint64_t(shared.dumps));
-  put(" ");
-  put(kind);
-  put(" ");
-  put(signal_name(number));
-  put(" pid ");
-  put_number(std::uint64_t(getpid()));
-  put(" tid ");
-  put_number(std::uint64_t(own_tid()));
+  put_all("== gate stacks ", shared.dumps, " ", kind, " ", signal_name(number), " pid ", getpid(), " tid ", own_tid());
   const bool crash = kind[0] == 'c';
-  if (crash) {
-    put(" address ");
-    put_hex(address);
-    put("\n");
-    flush();  // whatever comes now may fail
-  } else {
-    put("\n");
-  }
+  if (crash) put_all(" address ", Hex{address});
+  put("\n");
+  if (crash) flush();  // whatever comes now may fail
   read_modules();
   Slot* own = take_slot(own_tid());
   if (own == nullptr) return;
@@ -221,14 +172,12 @@ inline void dump(const char* kind, int number, std::uintptr_t address, std::uint
   own->state.store(kNoted);
   const int first = static_cast<int>(own - shared.slots);
   if (crash) {
-    name_frames(first, shared.used);
     put_thread(*own);
     flush();
   }
   const int others = shared.used;
   ask_others();
   wait_for_answers(others);
-  name_frames(crash ? others : first, shared.used);
   for (int i = crash ? others : first; i < shared.used; ++i) {
     if (shared.slots[i].tid) put_thread(shared.slots[i]);
   }

@@ -13,8 +13,8 @@
 
 namespace gate::stacks::detail {
 
-constexpr int kThreads = 512, kHead = 96, kTail = 64, kModules = 2048, kPaths = 256 * 1024, kAddresses = 16 * 1024,
-              kSymbols = 512 * 1024, kLongest = 1024, kPrograms = 32;
+constexpr int kThreads = 512, kHead = 96, kTail = 64, kModules = 2048, kPaths = 256 * 1024,
+              kPrograms = 32;
 constexpr long kDeepest = 500000;
 constexpr int kFatal[] = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE};
 constexpr std::size_t kAlternateStack = 64 * 1024;
@@ -42,12 +42,6 @@ struct Module {
   int path;
 };
 
-struct Name {
-  std::uintptr_t address;
-  int symbol;  // where in the pool, -1 while unknown
-  std::uintptr_t offset;
-};
-
 struct Shared {
   int file = -1;
   int request = 0;
@@ -56,13 +50,10 @@ struct Shared {
   int dumps = 0;
   struct sigaction previous[NSIG] = {};
   Slot slots[kThreads];
-  int used = 0, module_count = 0, path_bytes = 0, name_count = 0;
+  int used = 0, module_count = 0, path_bytes = 0;
   long not_listed = 0;
   Module modules[kModules];
   char paths[kPaths];
-  Name names[kAddresses];
-  char symbols[kSymbols];
-  int symbol_bytes = 0;
   char text[32 * 1024];
   std::size_t length = 0;
 };

@@ -9,24 +9,25 @@
 // put back and the signal raised again, so that the wait status shows it.
 //
 // Neither malloc nor the dynamic loader's lock is used: either may be what the process hangs on. That rules out
-// backtrace_symbols_fd and dladdr, which take that lock; symbols come from the ELF images in memory. (Unwinding itself
-// takes no lock from glibc 2.35 with GCC 12 on, and briefly the loader's before.) Every wait is bounded.
+// backtrace_symbols_fd and dladdr, which take that lock: whoever reads the text finds the functions in the files.
+// (Unwinding itself takes no lock from glibc 2.35 with GCC 12 on, and briefly the loader's before.) Every wait is
+// bounded.
 //
 // The text, appended to whatever else is in the file:
 //
 //     == gate stacks armed SIGUSR1 pid 71
 //     == gate stacks 1 request SIGUSR1 pid 71 tid 71
 //     -- thread 71 S 0x00007f0c0f3d2740 worker
-//       0 0x00007f0c01c0de29 _ZN3c104failEv+0x1d in /lib/libc10.so+0x6de29
+//       0 0x00007f0c01c0de29 in /lib/libc10.so+0x6de29
 //         <signal handler called>
-//       1 0x00007f0c01c0de2a ? in ?
+//       1 0x00007f0c01c0de2a in ?
 //         ... 812 frames left out
 //     -- thread 72 S 0x0000000000000000 pool: no answer
 //     == gate stacks 1 end
 //
 // and "crash SIGSEGV pid 71 tid 71 address 0x10" in place of "request SIGUSR1 ...". Third in a thread's line is its
 // pthread_t, by which Python's faulthandler names threads. Addresses are those of the call instructions; after + stands
-// the offset within the function, and within the image as its symbol table counts.
+// the offset within the image as its symbol table counts.
 #pragma once
 
 #include <fcntl.h>
@@ -195,11 +196,7 @@ inline bool install(const char* stacks_path, int request_signal = SIGUSR1) {
     handle(request_signal, on_request, SA_RESTART);
     for (int number : kFatal) handle(number, on_fatal, SA_NODEFER);  // for a fault while the stack is walked
   }
-  put("== gate stacks armed ");
-  put(signal_name(shared.request));
-  put(" pid ");
-  put_number(std::uint64_t(getpid()));
-  put("\n");
+  put_all("== gate stacks armed ", signal_name(shared.request), " pid ", getpid(), "\n");
   flush();
   return true;
 }

@@ -14,8 +14,6 @@
 
 namespace gate::stacks::detail {
 
-// --- text -----------------------------------------------------------------------------------------------------------
-
 inline void flush() {
   std::size_t done = 0;
   while (done < shared.length) {
@@ -33,7 +31,7 @@ inline void put(const char* text) {
   }
 }
 
-inline void put_number(std::uint64_t value, unsigned base = 10, int width = 1) {
+inline void put(std::uint64_t value, unsigned base = 10, int width = 1) {
   char digits[24] = {};
   int at = sizeof(digits) - 1;
   do {
@@ -44,9 +42,22 @@ inline void put_number(std::uint64_t value, unsigned base = 10, int width = 1) {
   put(digits + at);
 }
 
-inline void put_hex(std::uintptr_t value, int width = 1) {
+inline void put(long value) { put(std::uint64_t(value)); }
+inline void put(int value) { put(std::uint64_t(value)); }
+
+struct Hex {
+  std::uintptr_t value;
+  int width = 1;
+};
+
+inline void put(Hex hex) {
   put("0x");
-  put_number(value, 16, width);
+  put(hex.value, 16, hex.width);
+}
+
+template <typename... Parts>
+void put_all(const Parts&... parts) {
+  (put(parts), ...);
 }
 
 inline const char* signal_name(int number) {
@@ -61,8 +72,6 @@ inline const char* signal_name(int number) {
     default: return "signal";
   }
 }
-
-// --- reading /proc without stdio ------------------------------------------------------------------------------------
 
 struct Lines {  // one reader at a time: the buffer is shared, since the alternate stack may be small
   int file;

@@ -1,14 +1,10 @@
 // Names of dtypes as Python prints them.
 #pragma once
 
+#include "standard.hpp"
+
 #include <c10/core/Layout.h>
 #include <c10/core/ScalarType.h>
-
-#include <cctype>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <unordered_map>
 
 namespace gate {
 

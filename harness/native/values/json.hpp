@@ -1,15 +1,7 @@
 // JSON as a value: a small type that holds what was read, and its parser.
 #pragma once
 
-#include <charconv>
-#include <cmath>
-#include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
+#include "standard.hpp"
 #include "values/json_text.hpp"
 
 namespace gate::json {
@@ -189,5 +181,17 @@ class Parser {
 };
 
 inline Value parse(std::string_view text) { return Parser(text).parse(); }
+
+// Returns the text of a boolean, an integer or a string.
+inline std::string scalar(const Value& value) {
+  if (value.kind == Value::Kind::boolean) return truth(value.boolean);
+  return value.kind == Value::Kind::integer ? std::to_string(value.integer) : literal(value.str());
+}
+
+inline std::map<std::string, const Value*> sorted(const Value& object) {
+  std::map<std::string, const Value*> members;
+  for (const auto& [name, value] : object.members) members[name] = &value;
+  return members;
+}
 
 }  // namespace gate::json

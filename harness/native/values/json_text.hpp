@@ -1,12 +1,7 @@
 // Writes JSON with the text that Python's json module gives the same value.
 #pragma once
 
-#include <charconv>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <string>
-#include <string_view>
+#include "standard.hpp"
 
 namespace gate::json {
 
@@ -61,37 +56,53 @@ inline void append_string(std::string& out, std::string_view text) {
   out += '"';
   for (std::size_t at = 0; at < text.size();) {
     const std::uint32_t point = next_code_point(text, at);
-    switch (point) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
-      default:
-        if (point >= 0x20 && point < 0x7F) out += static_cast<char>(point);
-        else if (point < 0x10000) unit(point);
-        else unit(0xD800 + ((point - 0x10000) >> 10)), unit(0xDC00 + ((point - 0x10000) & 0x3FF));
-    }
+    const auto plain = std::u32string_view(U"\"\\\n\r\t\b\f").find(point);
+    if (plain != std::u32string_view::npos) (out += '\\') += "\"\\nrtbf"[plain];
+    else if (point >= 0x20 && point < 0x7F) out += static_cast<char>(point);
+    else if (point < 0x10000) unit(point);
+    else unit(0xD800 + ((point - 0x10000) >> 10)), unit(0xDC00 + ((point - 0x10000) & 0x3FF));
   }
   out += '"';
 }
 
-inline void append_float(std::string& out, double value) {
-  if (std::isnan(value)) out += "NaN";
-  else if (std::isinf(value)) out += value > 0 ? "Infinity" : "-Infinity";
-  else out += float_repr(value);
+inline std::string literal(std::string_view text) {
+  std::string out;
+  append_string(out, text);
+  return out;
+}
+
+inline std::string truth(bool value) { return value ? "true" : "false"; }
+
+inline std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return float_repr(value);
+}
+
+// Returns an array of what `text` makes of each item.
+template <typename Items, typename Text>
+std::string array(const Items& items, Text&& text) {
+  std::string body;
+  for (const auto& item : items) {
+    if (!body.empty()) body += ',';
+    body += text(item);
+  }
+  return "[" + body + "]";
+}
+
+template <typename Integers>
+std::string integers(const Integers& values) {
+  return array(values, [](std::int64_t value) { return std::to_string(value); });
 }
 
 // Writes one object, member by member.
 class Object {
  public:
   Object& text(std::string_view key, std::string_view value) { return append_string(member(key), value), *this; }
-  Object& integer(std::string_view key, std::int64_t value) { return member(key) += std::to_string(value), *this; }
-  Object& natural(std::string_view key, std::uint64_t value) { return member(key) += std::to_string(value), *this; }
-  Object& boolean(std::string_view key, bool value) { return member(key) += value ? "true" : "false", *this; }
-  Object& number(std::string_view key, double value) { return append_float(member(key), value), *this; }
+  template <typename Integer>
+  Object& integer(std::string_view key, Integer value) { return member(key) += std::to_string(value), *this; }
+  Object& boolean(std::string_view key, bool value) { return member(key) += truth(value), *this; }
+  Object& number(std::string_view key, double value) { return member(key) += json::number(value), *this; }
   // `json` is finished JSON text.
   Object& raw(std::string_view key, std::string_view json) { return member(key) += json, *this; }
   std::string str() const { return "{" + body_ + "}"; }

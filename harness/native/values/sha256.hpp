@@ -1,11 +1,7 @@
 // SHA-256 (FIPS 180-4) of a buffer, as lower-case hex.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
+#include "standard.hpp"
 
 namespace gate {
 

@@ -1,19 +1,14 @@
 // Wire trees to values: reads back what a tensor writer wrote. Every call returns fresh tensors.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/_make_per_tensor_quantized_tensor.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
-
-#include <cstring>
-#include <fstream>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <vector>
 
 #include "failures.hpp"
 #include "wire.hpp"

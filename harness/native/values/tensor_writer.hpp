@@ -1,18 +1,12 @@
 // Outputs to files: trees to tensors.jsonl, raw little-endian bytes to tensors.bin, equal bytes once.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/ivalue.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <mutex>
-#include <string>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "failures.hpp"
 #include "wire.hpp"
@@ -37,15 +31,10 @@ class TensorWriter : public Trees {
   void write(const c10::IValue& value, const SideEffects& effects, const std::string& model, const std::string& set,
              std::int64_t call) {
     require_small(value);
-    const std::string tree = text(value);
-    std::string changed;
-    for (const PlacedTensor& input : effects.changed) {
-      ((changed += changed.empty() ? "[" : ",[") += input.path) += ',';
-      (changed += text(input.tensor)) += ']';
-    }
     json::Object line;
-    line.text("model", model).text("set", set).integer("call", call).raw("tree", tree);
-    if (!changed.empty()) line.raw("changed", "[" + changed + "]");
+    line.text("model", model).text("set", set).integer("call", call).raw("tree", text(value));
+    const auto change = [this](const PlacedTensor& input) { return "[" + input.path + "," + text(input.tensor) + "]"; };
+    if (!effects.changed.empty()) line.raw("changed", json::array(effects.changed, change));
     if (!effects.shared.empty()) line.raw("shared", effects.shared);
     const std::string whole = line.str() + "\n";
     if (whole.size() > wire::kLongestLineBytes) throw too_long();

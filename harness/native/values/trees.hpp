@@ -1,11 +1,11 @@
 // Values as the text of wire trees.
 #pragma once
 
+#include "standard.hpp"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
-
-#include <string>
 
 #include "values/dtypes.hpp"
 #include "values/json.hpp"
@@ -18,38 +18,27 @@ class Trees {
   virtual ~Trees() = default;
 
   std::string text(const c10::IValue& value) {
-    std::string out;
-    append_tree(out, value);
-    return out;
+    if (value.isTensor() && value.toTensor().defined()) return leaf("tensor", spec(value.toTensor()));
+    if (value.isNone() || value.isTensor()) return leaf("none", "null");
+    if (value.isBool()) return leaf("bool", json::truth(value.toBool()));
+    if (value.isInt()) return leaf("int", std::to_string(value.toInt()));
+    if (value.isDouble()) return leaf("float", json::literal(json::float_repr(value.toDouble())));
+    if (value.isComplexDouble()) return leaf("complex", complex_parts(value.toComplexDouble()));
+    if (value.isString()) return leaf("str", json::literal(value.toStringRef()));
+    if (value.isDevice()) return leaf("device", json::literal(value.toDevice().str()));
+    if (value.isTuple()) return tuple(value);
+    if (value.isList()) return leaf("list", items(value.toListRef()));
+    if (!value.isGenericDict()) return leaf("object", json::literal(object_name(value)));
+    const auto pair = [this](const auto& entry) { return "[" + text(entry.key()) + "," + text(entry.value()) + "]"; };
+    return leaf("dict", json::array(value.toGenericDict(), pair));  // in order of insertion
   }
 
  private:
   // Returns where the bytes of a tensor lie; nowhere, unless a subclass keeps them.
   virtual std::int64_t store(const std::string& /*digest*/, const void* /*data*/, std::size_t /*size*/) { return 0; }
 
-  void append_tree(std::string& out, const c10::IValue& value) {
-    if (value.isTensor() && value.toTensor().defined()) leaf(out, "tensor", spec(value.toTensor()));
-    else if (value.isNone() || value.isTensor()) leaf(out, "none", "null");
-    else if (value.isBool()) leaf(out, "bool", value.toBool() ? "true" : "false");
-    else if (value.isInt()) leaf(out, "int", std::to_string(value.toInt()));
-    else if (value.isDouble()) leaf(out, "float", quoted(json::float_repr(value.toDouble())));
-    else if (value.isComplexDouble()) leaf(out, "complex", complex_parts(value.toComplexDouble()));
-    else if (value.isString()) leaf(out, "str", quoted(value.toStringRef()));
-    else if (value.isDevice()) leaf(out, "device", quoted(value.toDevice().str()));
-    else if (value.isTuple()) append_tuple(out, value);
-    else if (value.isList()) append_items(out, "list", value.toListRef());
-    else if (value.isGenericDict()) append_dict(out, value);
-    else leaf(out, "object", quoted(object_name(value)));
-  }
-
-  static void leaf(std::string& out, const char* kind, const std::string& json) {
-    ((((out += "[\"") += kind) += "\",") += json) += ']';
-  }
-
-  static std::string quoted(const std::string& text) {
-    std::string out;
-    json::append_string(out, text);
-    return out;
+  static std::string leaf(const char* kind, const std::string& json) {
+    return std::string("[\"") + kind + "\"," + json + "]";
   }
 
   static std::string complex_parts(const c10::complex<double>& value) {
@@ -57,40 +46,19 @@ class Trees {
   }
 
   template <typename Items>
-  void append_items(std::string& out, const char* kind, const Items& items) {
-    std::string body;
-    for (const auto& item : items) {
-      if (!body.empty()) body += ',';
-      append_tree(body, item);
-    }
-    leaf(out, kind, "[" + body + "]");
+  std::string items(const Items& values) {
+    return json::array(values, [this](const c10::IValue& item) { return text(item); });
   }
 
-  void append_tuple(std::string& out, const c10::IValue& value) {
-    const auto& tuple = value.toTupleRef();
-    const auto type = tuple.type<c10::TupleType>();
-    if (!type->name() || !type->schema()) return append_items(out, "tuple", tuple.elements());
-    std::string fields;
-    for (std::size_t i = 0; i < tuple.elements().size(); ++i) {
-      if (i > 0) fields += ',';
-      (fields += '[') += quoted(type->schema()->arguments()[i].name()) += ',';
-      append_tree(fields, tuple.elements()[i]);
-      fields += ']';
-    }
-    leaf(out, "namedtuple", "[" + quoted(type->name()->name()) + ",[" + fields + "]]");
-  }
-
-  void append_dict(std::string& out, const c10::IValue& value) {
-    std::string body;
-    for (const auto& entry : value.toGenericDict()) {  // in order of insertion
-      if (!body.empty()) body += ',';
-      body += '[';
-      append_tree(body, entry.key());
-      body += ',';
-      append_tree(body, entry.value());
-      body += ']';
-    }
-    leaf(out, "dict", "[" + body + "]");
+  std::string tuple(const c10::IValue& value) {
+    const auto& elements = value.toTupleRef().elements();
+    const auto type = value.toTupleRef().type<c10::TupleType>();
+    if (!type->name() || !type->schema()) return leaf("tuple", items(elements));
+    std::size_t i = 0;
+    const std::string fields = json::array(elements, [&](const c10::IValue& item) {
+      return "[" + json::literal(type->schema()->arguments()[i++].name()) + "," + text(item) + "]";
+    });
+    return leaf("namedtuple", "[" + json::literal(type->name()->name()) + "," + fields + "]");
   }
 
   static std::string object_name(const c10::IValue& value) {
@@ -107,9 +75,9 @@ class Trees {
   std::string spec(at::Tensor tensor) {
     tensor = tensor.detach();
     json::Object object;
-    object.text("dtype", dtype_name(tensor.scalar_type())).raw("shape", numbers(tensor.sizes()));
+    object.text("dtype", dtype_name(tensor.scalar_type())).raw("shape", json::integers(tensor.sizes()));
     if (tensor.layout() == c10::kStrided) {
-      object.raw("stride", numbers(tensor.strides()));
+      object.raw("stride", json::integers(tensor.strides()));
     } else {
       object.text("layout", layout_name(tensor.layout()));
       tensor = tensor.to_dense();
@@ -123,28 +91,18 @@ class Trees {
     const auto size = static_cast<std::size_t>(raw.numel()) * raw.element_size();
     const std::string digest = sha256_hex(raw.data_ptr(), size);
     return object.integer("offset", store(digest, raw.data_ptr(), size))
-        .natural("nbytes", size)
+        .integer("nbytes", size)
         .text("sha256", digest)
         .str();
-  }
-
-  template <typename Numbers>
-  static std::string numbers(const Numbers& values) {
-    std::string body;
-    for (const auto value : values) (body += body.empty() ? "" : ",") += std::to_string(value);
-    return "[" + body + "]";
   }
 
   // Returns the elements of a vector, whole numbers or not, as Python's tolist() gives them.
   static std::string listed(const at::Tensor& vector) {
     const at::Tensor wide = vector.to(vector.is_floating_point() ? at::kDouble : at::kLong).contiguous();
-    std::string body;
-    for (std::int64_t i = 0; i < wide.numel(); ++i) {
-      if (i > 0) body += ',';
-      if (vector.is_floating_point()) json::append_float(body, static_cast<const double*>(wide.data_ptr())[i]);
-      else body += std::to_string(static_cast<const std::int64_t*>(wide.data_ptr())[i]);
-    }
-    return "[" + body + "]";
+    const auto count = static_cast<std::size_t>(wide.numel());
+    if (!vector.is_floating_point())
+      return json::integers(at::IntArrayRef(static_cast<const std::int64_t*>(wide.data_ptr()), count));
+    return json::array(at::ArrayRef<double>(static_cast<const double*>(wide.data_ptr()), count), json::number);
   }
 
   static std::string quantizer(const at::Tensor& tensor) {

@@ -3,6 +3,7 @@
 What the removed nodes produced, and what the module holds, becomes an input; what the kept ones produce and nobody
 among them takes, or somebody else takes too, becomes an output, so that no node is optimised away."""
 
+import functools
 import os
 
 import torch
@@ -13,24 +14,22 @@ from gate_worker.graph.nodes import function_graph, single_output
 from gate_worker.values import trees
 
 
-def lift(node, copy, input_of, is_passed):
+def lift(node, copy, input_of):
     """Give the copy of a fork its own function, in which no module is an input any more where that can be.
 
     Args:
         node, copy: the fork, and its copy in the new graph.
         input_of: (path of an attribute, its type) -> the value of the new graph that stands for it.
-        is_passed: whether a type may be an input.
     """
     function = node.g("Subgraph").copy()
     torch._C._jit_pass_inline(function)
     roots = {}
-    for given, taken in zip(node.inputs(), function.inputs()):
+    for given, own in zip(node.inputs(), function.inputs()):
         if not is_passed(given.type()):
-            roots[taken.debugName()] = node_facts.root_and_path(given)[1]
+            roots[own.debugName()] = node_facts.root_and_path(given)[1]
     if not roots:
         return
-    fetched = []
-    gather(function, roots, fetched)
+    fetched = list(fetches(function, roots))
     for inner, path in fetched:
         if is_passed(inner.output().type()):
             value = function.addInput()
@@ -40,22 +39,22 @@ def lift(node, copy, input_of, is_passed):
     for inner, _ in reversed(fetched):
         if not inner.output().uses():
             inner.destroy()
-    for index, taken in reversed(list(enumerate(function.inputs()))):
-        if taken.debugName() in roots and not taken.uses():
+    for index, own in reversed(list(enumerate(function.inputs()))):
+        if own.debugName() in roots and not own.uses():
             function.eraseInput(index)
             copy.removeInput(index)
     copy.g_("Subgraph", function)
 
 
-def gather(block, roots, found):
-    """Add (node, path from the module) of all that a block, and those in it, fetch of the inputs ``roots``."""
+def fetches(block, roots):
+    """Yield (node, path from the module) of all that a block, and those in it, fetch of the inputs ``roots``."""
     for node in block.nodes():
         if node.kind() == "prim::GetAttr":
             root, path = node_facts.root_and_path(node.output())
             if root.debugName() in roots:
-                found.append((node, roots[root.debugName()] + path))
+                yield node, roots[root.debugName()] + path
         for inner in node.blocks():
-            gather(inner, roots, found)
+            yield from fetches(inner, roots)
 
 
 class NotKept(Exception):
@@ -85,22 +84,19 @@ class Values:
     def value(self, value):
         """Return what a value of the graph, or an attribute, was."""
         if hasattr(value, "path"):
-            return self._held(value.path)
+            return self._attribute(value.path)
         reader, tree = self._known.get(value.debugName(), (None, None))
         known = tree is not None and not trace_files.is_live(tree)
         if known and trace_files.is_kept(tree):
             return reader.value(tree)
         path = node_facts.attribute_path(value)
         if path:
-            return self._held(path)
+            return self._attribute(path)
         what = "is too large to be kept in a trace" if known else "has no value on record"
         raise NotKept("%s, which the nodes take, %s" % (value.debugName(), what))
 
-    def _held(self, path):
-        held = self._module
-        for name in path:
-            held = getattr(held, name)
-        return held
+    def _attribute(self, path):
+        return functools.reduce(getattr, path, self._module)
 
     def _read(self, node, place):
         """Keep what a node, and those within it, have read; those of a turn or branch that was made."""
@@ -240,7 +236,7 @@ class Part:
             self._copies[value.debugName()] = copied
         gone = []
         if node.kind() == "prim::fork":
-            lift(node, copy, self._attribute, is_passed)
+            lift(node, copy, self._attribute)
         self._lift(node, copy, gone)
         for inner in reversed(gone):
             if any(value.uses() for value in inner.outputs()):
@@ -270,17 +266,17 @@ class Part:
         return self._copies[path]
 
     def _input(self, value, kind):
-        taken = self.extracted.addInput()
-        taken.setType(kind)
+        new = self.extracted.addInput()
+        new.setType(kind)
         self.inputs.append(value)
-        return taken
+        return new
 
     def _lift(self, node, copy, gone):
         """Take what blocks within a kept node fetch of the module out of them, as inputs of the whole."""
         for block, copied in zip(node.blocks(), copy.blocks()):
             for inner, like in zip(list(block.nodes()), list(copied.nodes())):
                 if inner.kind() == "prim::fork":
-                    lift(inner, like, self._attribute, is_passed)
+                    lift(inner, like, self._attribute)
                 if not is_of_module(inner):
                     self._lift(inner, like, gone)
                     continue
@@ -292,22 +288,21 @@ class Part:
         kept = {index for index, _ in self.kept}
         within, elsewhere = set(), {value.debugName() for value in self.levels[-1][1].outputs()}
         for index, node in enumerate(nodes):
-            taken_by(node, within if index in kept else elsewhere)
+            (within if index in kept else elsewhere).update(names_read(node))
         made = [value for index, node in self.kept for value in self._defined(index, node)]
         left = [value for value in made if value.debugName() in elsewhere or value.debugName() not in within]
-        left = [self._answered(value) for value in left]
-        left = [value for value in left if value is not None]
+        left = [answer for answer in map(self._answered, left) if answer is not None]
         answer = single_output(self.extracted, left) if left else none_of(self.extracted)
         self.extracted.registerOutput(answer)
         return len(left)
 
     def _defined(self, index, node):
         """Return the outputs of a node; without tensors that it leaves undefined, of which nothing can be told."""
-        trees = self._trace.ended.get(self._place + (index,)) if self._trace is not None else None
+        recorded = self._trace.ended.get(self._place + (index,)) if self._trace is not None else None
         values = list(node.outputs())
-        if trees is None or len(trees) != len(values):
+        if recorded is None or len(recorded) != len(values):
             return values
-        return [value for tree, value in zip(trees, values) if not is_undefined(value.type(), tree)]
+        return [value for tree, value in zip(recorded, values) if not is_undefined(value.type(), tree)]
 
     def _answered(self, value):
         """Return what the new graph answers for a value of the old one; None for what cannot be passed."""
@@ -328,11 +323,8 @@ def levels_of(graph, place):
             raise CannotExtract("there is no node %d at %s" % (rest[0], here))
         node = nodes[rest[0]]
         here += (rest.pop(0),)
-        if node.kind() == "prim::fork":
-            levels = [(here, node.g("Subgraph"))]
-            continue
-        if node.kind() == "prim::CallFunction":
-            levels = [(here, function_graph(node))]
+        if node.kind() in ("prim::fork", "prim::CallFunction"):
+            levels = [(here, node.g("Subgraph") if node.kind() == "prim::fork" else function_graph(node))]
             continue
         blocks = list(node.blocks())
         which = rest.pop(0) if blocks and rest else None
@@ -356,12 +348,13 @@ def is_of_module(node):
     return owner.node().kind() == "prim::Param" or bool(node_facts.attribute_path(owner))
 
 
-def taken_by(node, found):
-    found.update(value.debugName() for value in node.inputs())
+def names_read(node):
+    """Yield the names of all values that a node, and those in it, read."""
+    yield from (value.debugName() for value in node.inputs())
     for block in node.blocks():
-        found.update(value.debugName() for value in block.outputs())
+        yield from (value.debugName() for value in block.outputs())
         for inner in block.nodes():
-            taken_by(inner, found)
+            yield from names_read(inner)
 
 
 def is_passed(kind):

@@ -61,6 +61,11 @@ class Observer:
         return choice
 
 
+def with_defaults(module, method, arguments):
+    left_out = getattr(module, method).schema.arguments[1 + len(arguments) :]
+    return list(arguments) + [argument.default_value for argument in left_out]
+
+
 class Interpreter:
     """Runs graphs; attributes that are lists or dicts are kept, because torch hands out copies of them."""
 
@@ -70,8 +75,7 @@ class Interpreter:
         self._functions = {}
 
     def call(self, module, method, arguments):
-        left_out = getattr(module, method).schema.arguments[1 + len(arguments) :]
-        given = list(arguments) + [argument.default_value for argument in left_out]
+        given = with_defaults(module, method, arguments)
         return self._function(self._method(module, method, ()), [module] + given, ())
 
     def _method(self, owner, name, address):
@@ -135,12 +139,12 @@ class Interpreter:
         """Return the blocks of a node; a function that is forked or called is one too."""
         if step.blocks is None:
             if step.kind == "prim::fork":
-                found = [(step.node.g("Subgraph"), step.address)]
+                blocks = [(step.node.g("Subgraph"), step.address)]
             elif step.kind == "prim::CallFunction":
-                found = [(nodes.function_graph(step.node), step.address)]
+                blocks = [(nodes.function_graph(step.node), step.address)]
             else:
-                found = [(block, step.address + (index,)) for index, block in enumerate(step.node.blocks())]
-            step.blocks = [Block(block, address, self._observer) for block, address in found]
+                blocks = [(block, step.address + (index,)) for index, block in enumerate(step.node.blocks())]
+            step.blocks = [Block(block, address, self._observer) for block, address in blocks]
         return step.blocks
 
     def _if(self, step, inputs, values, place):

@@ -32,7 +32,7 @@ def facts_of(node, paths):
 def source_of(text):
     """Return ``file:line`` of what was exported; of the archive's own code where it has no debug information."""
     exported, _, serialized = text.partition(SERIALIZED)
-    scripted = [found for found in SCRIPTED.findall(exported) if found[0]]
+    scripted = [frame for frame in SCRIPTED.findall(exported) if frame[0]]
     frames = TRACED.findall(exported)
     own = [frame for frame in frames if "/site-packages/torch/" not in frame[0]]
     known = scripted or own or frames or SCRIPTED.findall(serialized)
@@ -40,8 +40,8 @@ def source_of(text):
 
 
 def code_of(text):
-    found = MARKED.search(text)
-    return found.group(1).strip() if found else ""
+    marked = MARKED.search(text)
+    return marked.group(1).strip() if marked else ""
 
 
 def key_of(node):
@@ -81,17 +81,15 @@ def is_subsequence(names, path):
     return all(name in rest for name in names)
 
 
-def module_paths(block, found=None):
-    """Return the paths of all attributes that a graph fetches of its own module, as tuples of names."""
-    found = set() if found is None else found
-    for node in block.nodes():
+def module_paths(nodes):
+    """Return the paths, as tuples of names, of all attributes that nodes, and those in them, fetch of their module."""
+    paths = set()
+    for node in nodes:
         if node.kind() == "prim::GetAttr":
-            path = attribute_path(node.output())
-            if path:
-                found.add(path)
-        for inner in node.blocks():
-            module_paths(inner, found)
-    return found
+            paths.add(attribute_path(node.output()))
+        for block in node.blocks():
+            paths |= module_paths(block.nodes())
+    return paths - {()}
 
 
 def attribute_path(value):

@@ -34,6 +34,13 @@ class Site:
         return value.toIValue()
 
 
+def inlined(module, method):
+    """Return the graph of a method, with every call in it, as the module will be saved with it."""
+    graph = module._c._get_method(method).graph
+    torch._C._jit_pass_inline(graph)
+    return graph
+
+
 def has_schema(node):
     schema = node.schema()
     return "(" in schema and "(...)" not in schema
@@ -93,11 +100,8 @@ def write_out(site, source):
     parameters = function.schema.arguments
     names = [argument.name for argument in schema_of(site.node).arguments]
     given = dict(zip(names, site.node.inputs()))
-    for name in names:
-        value = given[name]
-        if name not in [parameter.name for parameter in parameters] and not (
-            is_constant(value) and value.toIValue() in (None, False)
-        ):
+    for name in [name for name in names if name not in [parameter.name for parameter in parameters]]:
+        if not is_constant(given[name]) or given[name].toIValue() not in (None, False):
             raise Refused("it has the argument %s, of which the rule knows nothing" % name)
     put_in_place(site, function, [given.get(parameter.name) for parameter in parameters])
 

@@ -65,12 +65,8 @@ def overload_of(schema):
 def by_executor(node):
     """Return what runs a graph of this node alone; for operators that only the executor has."""
     graph = torch._C.Graph()
-    mapped, places = {}, []
-    for index, value in enumerate(node.inputs()):
-        if value.debugName() not in mapped:
-            mapped[value.debugName()] = graph.addInput()
-            mapped[value.debugName()].setType(value.type())
-            places.append(index)
+    mapped = {}
+    places = add_inputs(graph, node.inputs(), mapped)
     clone = graph.insertNode(graph.createClone(node, lambda value: mapped[value.debugName()]))
     graph.registerOutput(single_output(graph, list(clone.outputs())))
     function = torch._C._create_function_from_graph("node", graph)
@@ -83,14 +79,22 @@ def function_graph(node):
     graph = torch._C.Graph()
     constant = graph.insertNode(graph.createClone(function.node(), lambda value: value))
     mapped = {function.debugName(): constant.output()}
-    for value in given:
-        if value.debugName() not in mapped:
-            mapped[value.debugName()] = graph.addInput()
-            mapped[value.debugName()].setType(value.type())
+    add_inputs(graph, given, mapped)
     call = graph.insertNode(graph.createClone(node, lambda value: mapped[value.debugName()]))
     graph.registerOutput(call.output())
     torch._C._jit_pass_inline(graph)
     return graph
+
+
+def add_inputs(graph, values, mapped):
+    """Add an input for each value that ``mapped`` (name -> its like in the graph) lacks; return the places of those."""
+    places = []
+    for index, value in enumerate(values):
+        if value.debugName() not in mapped:
+            mapped[value.debugName()] = graph.addInput()
+            mapped[value.debugName()].setType(value.type())
+            places.append(index)
+    return places
 
 
 def single_output(graph, outputs):
@@ -140,8 +144,8 @@ VALUES = {
     "aten::Int": int,
     "aten::IntImplicit": int,
     "aten::ScalarImplicit": scalar,
-    "aten::__is__": lambda one, other: one is other,
-    "aten::__isnot__": lambda one, other: one is not other,
+    "aten::__is__": lambda left, right: left is right,
+    "aten::__isnot__": lambda left, right: left is not right,
     "aten::__not__": lambda value: not value,
     "aten::format": lambda text, *values: text.format(*values),
     "aten::str": str,
@@ -178,14 +182,14 @@ CONTAINERS = {
     "aten::__contains__": lambda container, key: key in container,
     "aten::__getitem__": lambda container, key: container[key],
     "aten::_set_item": set_item,
-    "aten::add": lambda one, other: one + other,
+    "aten::add": lambda left, right: left + right,
     "aten::add_": add_in_place,
     "aten::append": append,
     "aten::clear": lambda container: container.clear(),
     "aten::copy": lambda container: container.copy(),
     "aten::count": lambda container, value: container.count(value),
     "aten::dict": dict,
-    "aten::eq": lambda one, other: one == other,
+    "aten::eq": lambda left, right: left == right,
     "aten::extend": lambda container, values: container.extend(values),
     "aten::get": lambda container, key, default=None: container.get(key, default),
     "aten::index": lambda container, *rest: container.index(*rest),
@@ -195,7 +199,7 @@ CONTAINERS = {
     "aten::len": len,
     "aten::list": list,
     "aten::mul": lambda container, times: container * times,
-    "aten::ne": lambda one, other: one != other,
+    "aten::ne": lambda left, right: left != right,
     "aten::pop": lambda container, *key: container.pop(*key),
     "aten::popitem": lambda container: container.popitem(),
     "aten::remove": lambda container, value: container.remove(value),

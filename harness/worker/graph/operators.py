@@ -10,21 +10,19 @@ import torch
 
 def names(artifact):
     """Return the operators of every method and submodule, as ``name.overload``, and ``prim::fork``, sorted."""
-    found = set()
-    _visit_module(artifact._c, found)
-    return sorted(found)
+    return sorted(set(_of_module(artifact._c)))
 
 
-def _visit_module(module, found):
+def _of_module(module):
     for name in module._method_names():
         graph = module._get_method(name).graph.copy()
         torch._C._jit_pass_inline(graph)
-        _visit_graph(graph, found)
+        yield from _of_graph(graph)
     for _, child in torch._C.ModuleDict(module).items():  # noqa: PERF102  no dict: it has no values()
-        _visit_module(child, found)
+        yield from _of_module(child)
 
 
-def _visit_graph(graph, found):
+def _of_graph(graph):
     pending = list(graph.nodes())
     while pending:
         node = pending.pop()
@@ -32,9 +30,9 @@ def _visit_graph(graph, found):
             pending.extend(block.nodes())
         graphs = [node.g(attribute) for attribute in node.attributeNames() if node.kindOf(attribute) == "g"]
         for own in graphs:
-            _visit_graph(own, found)
+            yield from _of_graph(own)
         # Most nodes without a schema build a container or choose a block. One that runs a graph of its own counts like
         # an operator: prim::fork.
         name = node.schema().split("(", 1)[0] or (node.kind() if graphs else "")
         if name:
-            found.add(name)
+            yield name

@@ -18,7 +18,7 @@ import os
 import torch
 
 from gate_worker import wire
-from gate_worker.values import trees
+from gate_worker.values import recorded, trees
 
 
 class TraceTooLong(BaseException):
@@ -81,29 +81,16 @@ def is_kept(tree):
 
 
 def leaves(tree):
-    kind, content = tree
-    if kind in ("tuple", "list"):
-        return [leaf for item in content for leaf in leaves(item)]
-    if kind == "dict":
-        return [leaf for pair in content for item in pair for leaf in leaves(item)]
-    if kind == "namedtuple":
-        return [leaf for _, item in content[1] for leaf in leaves(item)]
-    return [(kind, content)]
+    """Return (kind, content) of each leaf."""
+    pairs = []
+    recorded.rebuilt(tree, lambda *leaf: pairs.append(leaf))
+    return pairs
 
 
-def same(one, other):
+def same(mine, theirs):
     """Return whether two trees are the same value, to the last bit and stride, wherever their bytes lie."""
-    return without_offsets(one) == without_offsets(other)
+    return without_offsets(mine) == without_offsets(theirs)
 
 
 def without_offsets(tree):
-    kind, content = tree
-    if kind == "tensor":
-        return [kind, {key: value for key, value in content.items() if key != "offset"}]
-    if kind in ("tuple", "list"):
-        return [kind, [without_offsets(item) for item in content]]
-    if kind == "dict":
-        return [kind, [[without_offsets(item) for item in pair] for pair in content]]
-    if kind == "namedtuple":
-        return [kind, [content[0], [[name, without_offsets(item)] for name, item in content[1]]]]
-    return [kind, content]
+    return recorded.rebuilt(tree, lambda kind, spec: [kind, dict(spec, offset=0) if kind == "tensor" else spec])

@@ -27,7 +27,7 @@ class Recorder(interpreter.Observer):
     negative label.
     """
 
-    def __init__(self, writer, beat, other=None):
+    def __init__(self, writer, beat, other, _order):
         self._writer = writer
         self._beat = beat
         self._other = other
@@ -38,8 +38,7 @@ class Recorder(interpreter.Observer):
         keys = [node_facts.key_of(step.node) for step in steps]
         self._writer.line(block=list(address), keys=keys)
         if not self.is_elsewhere(address):
-            for step in steps:
-                self._paths |= paths_at(step.node)
+            self._paths |= node_facts.module_paths(step.node for step in steps)
         if self._other is None or address not in self._other.keys:
             return range(len(steps))
         return node_facts.aligned(self._other.keys[address], keys)
@@ -127,10 +126,9 @@ class Patched(Recorder):
     Those at ``unrun`` are not even run: they end the process here.
     """
 
-    def __init__(self, writer, beat, other, places, unrun):
-        super().__init__(writer, beat, other)
-        self._places = {tuple(place) for place in places}
-        self._unrun = {tuple(place) for place in unrun}
+    def __init__(self, writer, beat, other, order):
+        super().__init__(writer, beat, other, order)
+        self._places, self._unrun = ({tuple(place) for place in order[name]} for name in ("places", "unrun"))
 
     def instead(self, place, step):
         if place not in self._unrun or place not in self._other.ended:
@@ -193,15 +191,6 @@ def set_generator(state):
         pass  # another layout: then what is drawn shows as a difference, which it is
 
 
-def paths_at(node):
-    found = set()
-    if node.kind() == "prim::GetAttr":
-        found.add(node_facts.attribute_path(node.output()))
-    for block in node.blocks():
-        node_facts.module_paths(block, found)
-    return found - {()}
-
-
 # A phase of nodes lasts about so long, unless one node does: that is how a node that hangs is told from many nodes.
 STRETCH_S = 0.5
 
@@ -226,19 +215,15 @@ def trace(request, run_dir, log):
         served.prepare()
         answers = trees.TensorWriter(os.path.join(run_dir, wire.OUTPUTS))
         with Stretches(log, model=name, set=wanted[0], call=wanted[1]) as stretches:
-            observer = observer_of(order, writer, stretches.beat, other)
+            make = OBSERVERS[order["mode"]]
+            observer = make(writer, stretches.beat, other, order)
             target = served.target(wanted[0])
             output = interpreter.Interpreter(observer).call(target[0], target[1], served.arguments(wanted[0]))
             answers.write(output, model=name, set=wanted[0], call=wanted[1])
     log.emit("ready", model=name, thread=0)
 
 
-def observer_of(order, writer, beat, other):
-    if order["mode"] == "forced":
-        return Forced(writer, beat, other)
-    if order["mode"] == "patched":
-        return Patched(writer, beat, other, order["places"], order["unrun"])
-    return Recorder(writer, beat, other)
+OBSERVERS = {"free": Recorder, "forced": Forced, "patched": Patched}
 
 
 def calls_before(schedule, wanted):

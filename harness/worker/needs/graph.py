@@ -22,30 +22,26 @@ class Analysis:
 
     def __init__(self, flow):
         self.flow = flow
-        self._found = {}
+        self._needs = {}
         self._steps = 0
 
     def need(self, name, depth=0):
         """Return what the consumers of a value need it to be."""
-        if name in self._found:
-            return self._found[name]
-        self._found[name] = ValueRequirements()  # a value that comes back to itself through a loop says nothing new
-        found = ValueRequirements()
+        if name in self._needs:
+            return self._needs[name]
+        self._needs[name] = ValueRequirements()  # a value that comes back to itself through a loop says nothing new
+        need = ValueRequirements()
         if depth > MOST_DEPTH:
-            return found
+            return need
         for step, position in self.flow.consumers(name):
             self._steps += 1
             if self._steps > MOST_STEPS:
                 break
-            found.merge(self._from(step, position, depth))
+            need.merge(self._from(step, position, depth))
         for alias in self.flow.aliases(name):
-            found.merge(self.need(alias, depth + 1))
-        self._found[name] = found
-        return found
-
-    def number(self, name, default=None):
-        known, value = self.flow.constant(name)
-        return value if known else default
+            need.merge(self.need(alias, depth + 1))
+        self._needs[name] = need
+        return need
 
     def _from(self, step, position, depth):
         kind = step.kind
@@ -65,12 +61,12 @@ class Analysis:
             return self._tolist(step)
         if not kind.startswith(("aten::", "quantized::")):
             return None
-        rule = RULES.get(kind.partition("::")[2])
-        if rule is not None:
+        rule, at = RULES.get(kind.partition("::")[2], (None, None))
+        if rule is not None and at in (None, position):
             out = self.need(step.outputs[0], depth + 1) if step.outputs else ValueRequirements()
-            found = rule(Use(self.flow, step, position, out))
-            if found is not None:
-                return found
+            need = rule(Use(self.flow, step, position, out))
+            if need is not None:
+                return need
         return self._container(step, position, depth)
 
     def _container(self, step, position, depth):
@@ -80,7 +76,7 @@ class Analysis:
             return self._item(step, depth)
         need = ValueRequirements()
         if kind in ("aten::cat", "aten::stack") and position == 0:
-            out, dimension = self.need(step.outputs[0], depth + 1), self.number(step.inputs[1])
+            out, dimension = self.need(step.outputs[0], depth + 1), self.flow.constant(step.inputs[1])
             if isinstance(dimension, int):
                 need.each = out.without(dimension) if kind == "aten::cat" else out.one_less(dimension)
                 need.each.role = ""
@@ -93,10 +89,10 @@ class Analysis:
             need.each = pair.items.get(1) if pair is not None else None
             return need
         if kind in ("aten::eq", "aten::ne", "aten::startswith", "aten::endswith"):
-            word = self.number(step.inputs[1 - position]) if len(step.inputs) > 1 and position < 2 else None
+            word = self.flow.constant(step.inputs[1 - position]) if len(step.inputs) > 1 and position < 2 else None
             need.words = [word] if isinstance(word, str) else []
         if kind in ("aten::__contains__", "aten::__getitem__", "aten::get") and position == 1:
-            owner = self.number(step.inputs[0])
+            owner = self.flow.constant(step.inputs[0])
             if isinstance(owner, dict):
                 need.words = [key for key in list(owner)[:8] if isinstance(key, str)]
             elif isinstance(owner, list):
@@ -107,8 +103,8 @@ class Analysis:
         need = ValueRequirements()
         absent = step.kind == "aten::__contains__"
         element = ValueRequirements() if absent else self.need(step.outputs[0], depth + 1)
-        known, key = self.flow.constant(step.inputs[1]) if len(step.inputs) > 1 else (False, None)
-        if known and isinstance(key, (int, str)):
+        key = self.flow.constant(step.inputs[1]) if len(step.inputs) > 1 else None
+        if isinstance(key, (int, str)):
             need.items[key] = element
         elif not absent:
             need.each = element
@@ -116,14 +112,14 @@ class Analysis:
 
     def _in_list(self, step, position, depth):
         """Return the need of an element from the consumers of the list that it is put into."""
-        found = ValueRequirements()
+        need = ValueRequirements()
         for consumer, _ in self.flow.consumers(step.outputs[0]):
             rule = OF_LISTS.get(consumer.kind)
             if rule is not None:
                 out = self.need(consumer.outputs[0], depth + 1) if consumer.outputs else ValueRequirements()
-                found.merge(rule(ListUse(self.flow, step, position, consumer, out)))
-        held = self.need(step.outputs[0], depth + 1)
-        return found.merge(held.items.get(position)).merge(held.each)
+                need.merge(rule(ListUse(self.flow, step, position, consumer, out)))
+        whole = self.need(step.outputs[0], depth + 1)
+        return need.merge(whole.items.get(position)).merge(whole.each)
 
     def _in_tuple(self, step, position, depth):
         return self.need(step.outputs[0], depth + 1).items.get(position)

@@ -2,10 +2,11 @@
 
 import torch
 
-from gate_worker.needs.value_flow import ELEMENTWISE, known
+from gate_worker.needs.value_flow import ELEMENTWISE, UNKNOWN, known
 from gate_worker.needs.value_requirements import ValueRequirements
 
-# Name of an operator without namespace -> rule, and kind of a step -> rule for one member of the list that it takes.
+# Name of an operator without namespace -> (rule, the input that it is for or None for all), and kind of a step -> rule
+# for one member of the list that it takes.
 RULES = {}
 OF_LISTS = {}
 
@@ -24,13 +25,14 @@ class Use:
         self.count = len(step.inputs)
         self.out = out
 
-    def constant(self, place):
-        """Return (whether it is known, the value) of another input."""
-        return self._flow.constant(self._inputs[place])
+    def constant(self, place, default=None):
+        """Return what another input is in every call, ``default`` where that is not known."""
+        value = self._flow.constant(self._inputs[place])
+        return default if value is UNKNOWN else value
 
-    def number(self, place, default=None):
-        is_known, value = self.constant(place)
-        return value if is_known else default
+    def integer(self, place):
+        value = self.constant(place)
+        return value if isinstance(value, int) else None
 
     def known(self, place):
         """Return the rank and sizes that another input certainly has."""
@@ -50,11 +52,21 @@ class ListUse(Use):
         ]
 
 
-def rule(*names):
+def rule(*names, at=None):
+    """Register the function for operators; ``at``: the one input that it says something of."""
+
     def register(function):
         for name in names:
             assert name not in RULES, name
-            RULES[name] = function
+            RULES[name] = (function, at)
+        return function
+
+    return register
+
+
+def of_list(*kinds):
+    def register(function):
+        OF_LISTS.update(dict.fromkeys(kinds, function))
         return function
 
     return register
@@ -66,16 +78,6 @@ def floating(dtype):
 
 def index(below=None, rank=None, role=""):
     return ValueRequirements(dtype=torch.int64, rank=rank, below=below, role=role)
-
-
-def of_list(*kinds):
-    def register(function):
-        for kind in kinds:
-            assert kind not in OF_LISTS, kind
-            OF_LISTS[kind] = function
-        return function
-
-    return register
 
 
 # Of the elementwise ones, those that have a rule of their own.
@@ -95,16 +97,14 @@ def elementwise(use):
     for dimension, size in other.sizes.items():
         if size != 1:
             need.sizes.setdefault(dimension, size)
-    certain, value = use.constant(1 - use.position)
-    if what == "add" and need.below and certain and isinstance(value, torch.Tensor) and not value.is_floating_point():
+    value = use.constant(1 - use.position)
+    if what == "add" and need.below and isinstance(value, torch.Tensor) and not value.is_floating_point():
         need.below = max(1, need.below - int(value.max())) if value.numel() else need.below
     return need
 
 
-@rule("to", "type_as", "float", "half", "double", "long", "int", "bool", "bfloat16", "quantize_per_tensor")
+@rule("to", "type_as", "float", "half", "double", "long", "int", "bool", "bfloat16", "quantize_per_tensor", at=0)
 def cast(use):
-    if use.position != 0:
-        return None
     need = ValueRequirements().merge(use.out)
     need.dtype = need.below = None
     return need
@@ -113,20 +113,17 @@ def cast(use):
 @rule(
     *("cpu", "cuda", "quantize_per_tensor_dynamic", "dequantize", "sort", "argsort", "alias", "unsafe_chunk"),
     *("flip", "roll", "constant_pad_nd", "tril", "triu"),
+    at=0,
 )
 def shape_passes(use):
-    return ValueRequirements().merge(use.out) if use.position == 0 else None
+    return ValueRequirements().merge(use.out)
 
 
 @rule("masked_fill")
 def masked_fill(use):
-    return (
-        ValueRequirements().merge(use.out)
-        if use.position == 0
-        else ValueRequirements(dtype=torch.bool)
-        if use.position == 1
-        else None
-    )
+    if use.position == 0:
+        return ValueRequirements().merge(use.out)
+    return ValueRequirements(dtype=torch.bool) if use.position == 1 else None
 
 
 @rule("where")
@@ -144,16 +141,14 @@ def shifts(use):
     return index(rank=use.out.rank)
 
 
-@rule("_pack_padded_sequence")
-def packed_sequence(use):
-    return index(rank=1, role="lengths") if use.position == 1 else None
+@rule("_pack_padded_sequence", at=1)
+def packed_sequence(_):
+    return index(rank=1, role="lengths")
 
 
-@rule("index_select", "gather", "index_add", "scatter_add", "scatter", "index_copy")
+@rule("index_select", "gather", "index_add", "scatter_add", "scatter", "index_copy", at=2)
 def indexing(use):
-    if use.position != 2:
-        return None
-    source, dimension = use.known(0), use.number(1)
+    source, dimension = use.known(0), use.constant(1)
     if isinstance(dimension, int) and source.rank is not None and dimension >= 0:
         dimension -= source.rank
     return index(source.sizes.get(dimension), rank=1 if use.kind.startswith("aten::index") else source.rank)
@@ -161,20 +156,20 @@ def indexing(use):
 
 @rule("one_hot")
 def one_hot(use):
-    classes = use.number(1)
+    classes = use.constant(1)
     return index(classes if isinstance(classes, int) and classes > 0 else None)
 
 
-@rule("stft")
+@rule("stft", at=0)
 def stft(use):
-    size = use.number(1)
-    return ValueRequirements(rank=2, sizes={1: 8 * size}) if use.position == 0 and isinstance(size, int) else None
+    size = use.integer(1)
+    return ValueRequirements(rank=2, sizes={1: 8 * size}) if size is not None else None
 
 
-@rule("fft_rfft")
+@rule("fft_rfft", at=0)
 def real_transform(use):
-    dimension = use.number(2)
-    if use.position != 0 or not isinstance(dimension, int):
+    dimension = use.integer(2)
+    if dimension is None:
         return None
     halved = ValueRequirements().merge(use.out)
     if halved.rank is None:
@@ -188,26 +183,24 @@ def real_transform(use):
     return need
 
 
-@rule("transpose", "swapaxes", "t")
+@rule("transpose", "swapaxes", "t", at=0)
 def transpose(use):
-    if use.position != 0:
-        return None
     if use.kind == "aten::t":
         return ValueRequirements(rank=2).merge(use.out).transposed(0, 1)
-    one, other = use.number(1), use.number(2)
-    return use.out.transposed(one, other) if isinstance(one, int) and isinstance(other, int) else use.out.values()
+    pair = use.integer(1), use.integer(2)
+    return use.out.values() if None in pair else use.out.transposed(*pair)
 
 
 @rule("permute")
 def permute(use):
-    order = use.number(1) if use.position == 0 else None
+    order = use.constant(1) if use.position == 0 else None
     return use.out.permuted(order) if isinstance(order, list) else use.out.values()
 
 
-@rule("unsqueeze")
+@rule("unsqueeze", at=0)
 def unsqueeze(use):
-    dimension = use.number(1) if use.position == 0 else None
-    if not isinstance(dimension, int):
+    dimension = use.integer(1)
+    if dimension is None:
         return None
     need = use.out.one_less(dimension)
     if need.rank is None and dimension >= 0:
@@ -217,55 +210,53 @@ def unsqueeze(use):
 
 @rule("squeeze")
 def squeeze(use):
-    dimension = use.number(1) if use.position == 0 and use.count > 1 else None
+    dimension = use.constant(1) if use.position == 0 and use.count > 1 else None
     return use.out.one_more(dimension) if isinstance(dimension, int) else use.out.values()
 
 
-@rule("select")
+@rule("select", at=0)
 def select(use):
-    dimension = use.number(1) if use.position == 0 else None
-    if not isinstance(dimension, int):
+    dimension, place = use.integer(1), use.integer(2)
+    if dimension is None:
         return None
     need = use.out.one_more(dimension)
-    place = use.number(2)
-    if isinstance(place, int):
+    if place is not None:
         need.least[dimension] = place + 1 if place >= 0 else -place
     if use.out.role and use.out.rank is None and dimension >= 0:  # what is selected has a dimension of its own
         need.least.setdefault(dimension + 1, 1)
     return need
 
 
-@rule("unbind")
+def of_parts(out):
+    """Return what is needed of any of the parts in ``out``."""
+    need = ValueRequirements().merge(out.each)
+    for part in out.items.values():
+        need.merge(part)
+    return need
+
+
+@rule("unbind", at=0)
 def unbind(use):
-    dimension = use.number(1) if use.position == 0 else None
-    if not isinstance(dimension, int):
-        return None
-    found = ValueRequirements().merge(use.out.each)
-    for item in use.out.items.values():
-        found.merge(item)
-    return found.one_more(dimension)
+    dimension = use.integer(1)
+    return of_parts(use.out).one_more(dimension) if dimension is not None else None
 
 
-@rule("slice")
+@rule("slice", at=0)
 def slice_(use):
-    dimension = use.number(1) if use.position == 0 else None
-    return use.out.without(dimension) if isinstance(dimension, int) else None
+    dimension = use.integer(1)
+    return use.out.without(dimension) if dimension is not None else None
 
 
-@rule("chunk", "split", "split_with_sizes", "tensor_split")
+@rule("chunk", "split", "split_with_sizes", "tensor_split", at=0)
 def chunk(use):
-    if use.position != 0:
-        return None
-    dimension = use.number(2) if use.count > 2 else None
-    found = ValueRequirements().merge(use.out.each)
-    for item in use.out.items.values():
-        found.merge(item)
-    return found.without(dimension) if isinstance(dimension, int) else found.values()
+    dimension = use.integer(2) if use.count > 2 else None
+    need = of_parts(use.out)
+    return need.without(dimension) if dimension is not None else need.values()
 
 
-@rule("flatten", "view", "reshape", "expand", "expand_as", "repeat", "unflatten", "repeat_interleave")
+@rule("flatten", "view", "reshape", "expand", "expand_as", "repeat", "unflatten", "repeat_interleave", at=0)
 def reshaped(use):
-    return use.out.values() if use.position == 0 else None
+    return use.out.values()
 
 
 @rule(
@@ -273,10 +264,9 @@ def reshaped(use):
     *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d"),
     *("upsample_bilinear2d", "upsample_nearest2d", "upsample_nearest1d", "upsample_bicubic2d"),
     *("upsample_linear1d", "pad", "reflection_pad1d", "reflection_pad2d", "pixel_shuffle", "grid_sampler"),
+    at=0,
 )
 def resampled(use):
-    if use.position != 0:
-        return None
     need = ValueRequirements(rank=use.out.rank, dtype=use.out.dtype)
     digits = [int(letter) for letter in use.kind if letter.isdigit()]
     if need.rank is None and digits and use.kind.startswith(("aten::max_pool", "aten::avg_pool")):
@@ -289,8 +279,8 @@ def resampled(use):
 @of_list("aten::cat")
 def joined(use):
     """Sizes pass but for the joined dimension: that is what the others leave of it."""
-    dimension = use.number(1)
-    if not isinstance(dimension, int):
+    dimension = use.integer(1)
+    if dimension is None:
         return use.out.values()
     others = use.members()
     del others[use.position]
@@ -320,8 +310,8 @@ def _size(need, dimension, rank):
 
 @of_list("aten::stack")
 def stacked(use):
-    dimension = use.number(1)
-    need = use.out.one_less(dimension) if isinstance(dimension, int) else use.out.values()
+    dimension = use.integer(1)
+    need = use.out.one_less(dimension) if dimension is not None else use.out.values()
     need.role = ""
     return need
 
@@ -335,7 +325,7 @@ def indices(use):
 @of_list("aten::einsum")
 def einsum(use):
     """The letters of an operand tell its rank, and other operands the sizes of its letters."""
-    equation = use.number(0)
+    equation = use.constant(0)
     if not isinstance(equation, str) or "." in equation:
         return None
     operands = equation.replace(" ", "").partition("->")[0].split(",")
@@ -346,8 +336,8 @@ def einsum(use):
     for letters, need in zip(operands, members):
         sizes.update({letters[d]: size for d, size in need.sizes.items() if -len(letters) <= d < 0})
     mine = operands[use.position]
-    found = {d: sizes[letter] for d, letter in enumerate(mine) if letter in sizes}
-    return ValueRequirements(rank=len(mine), sizes=found, dtype=torch.float32 if found else None)
+    known_sizes = {d: sizes[letter] for d, letter in enumerate(mine) if letter in sizes}
+    return ValueRequirements(rank=len(mine), sizes=known_sizes, dtype=torch.float32 if known_sizes else None)
 
 
 UNPACK = {"linear": "linear_unpack", "conv2d": "conv2d_unpack", "embedding_bag": "embedding_bag_unpack"}
@@ -365,10 +355,10 @@ def packed_shape(kind, packed):
         return None
 
 
-@rule("linear")
+@rule("linear", at=0)
 def linear(use):
     weight = use.known(1)
-    if use.position != 0 or weight.rank != 2:
+    if weight.rank != 2:
         return None
     need = use.out.reshaped(use.out.rank, lambda d: d if d != -1 and d != (use.out.rank or 0) - 1 else None)
     need.sizes[-1] = weight.sizes[-1]
@@ -376,15 +366,15 @@ def linear(use):
     return need
 
 
-@rule("linear_dynamic", "linear_relu_dynamic", "linear_relu")
+@rule("linear_dynamic", "linear_relu_dynamic", "linear_relu", at=0)
 def packed_linear(use):
-    shape = packed_shape("linear", use.number(1)) if use.position == 0 else None
+    shape = packed_shape("linear", use.constant(1))
     return ValueRequirements(sizes={-1: shape[1]}) if shape else None
 
 
-@rule("conv2d_relu", "conv1d_relu")
+@rule("conv2d_relu", "conv1d_relu", at=0)
 def packed_convolution(use):
-    shape = packed_shape("conv2d", use.number(1)) if use.position == 0 else None
+    shape = packed_shape("conv2d", use.constant(1))
     return ValueRequirements(rank=len(shape), sizes={1: shape[1]}) if shape else None
 
 
@@ -397,11 +387,8 @@ def products(use):
     other = use.known(left + right - use.position)
     need = ValueRequirements(rank={"addmm": 2, "mm": 2, "bmm": 3}.get(what), dtype=floating(other.dtype))
     # The last of the left meets the last but one of the right; distances are between rows, solutions of systems.
-    mine, its = (-1, -2) if use.position == left else (-2, -1)
-    if what == "cdist":
-        mine = its = -1
-    if what == "linalg_solve_triangular":
-        mine = its = -2
+    product = (-1, -2) if use.position == left else (-2, -1)
+    mine, its = {"cdist": (-1, -1), "linalg_solve_triangular": (-2, -2)}.get(what, product)
     if other.rank == 1:
         its = -1
     if its in other.sizes:
@@ -409,26 +396,24 @@ def products(use):
     return need
 
 
-@rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "_convolution")
+@rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "_convolution", at=0)
 def convolution(use):
     if use.kind.startswith("quantized::"):
         return packed_convolution(use)
     weight = use.known(1)
-    if use.position != 0 or not weight.rank:
+    if not weight.rank:
         return None
     transposed, groups = "transpose" in use.kind, 1
     if use.kind.startswith("aten::_convolution"):
-        transposed, groups = bool(use.number(6)), use.number(8, 1)
+        transposed, groups = bool(use.constant(6)), use.constant(8, 1)
     elif use.count > 6:
-        groups = use.number(7 if transposed else 6, 1)
+        groups = use.constant(7 if transposed else 6, 1)
     channels = weight.sizes[-weight.rank] if transposed else weight.sizes[1 - weight.rank] * groups
     return ValueRequirements(rank=weight.rank, sizes={1: channels}, dtype=floating(weight.dtype))
 
 
-@rule("batch_norm", "group_norm", "instance_norm", "prelu")
+@rule("batch_norm", "group_norm", "instance_norm", "prelu", at=0)
 def channels(use):
-    if use.position != 0:
-        return None
     need = ValueRequirements().merge(use.out)
     weights = {"batch_norm": (1, 2, 3, 4), "group_norm": (2, 3), "instance_norm": (1, 2, 3), "prelu": (1,)}
     for place in weights[use.kind[6:]]:
@@ -439,30 +424,28 @@ def channels(use):
     return need
 
 
-@rule("layer_norm")
+@rule("layer_norm", at=0)
 def layer_norm(use):
-    shape = use.number(1)
-    if use.position != 0 or not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
+    shape = use.constant(1)
+    if not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
         return None
     need = ValueRequirements(sizes={place - len(shape): size for place, size in enumerate(shape)})
     need.dtype = floating(use.known(2).dtype)
     return need.merge(use.out)
 
 
-@rule("embedding")
+@rule("embedding", at=1)
 def embedding(use):
     weight = use.known(0)
-    if use.position != 1 or weight.rank != 2:
+    if weight.rank != 2:
         return None
-    return index(weight.sizes[-2]).merge(use.out.one_less(-1)) if use.out.rank != 0 else index(weight.sizes[-2])
+    need = index(weight.sizes[-2])
+    return need.merge(use.out.one_less(-1)) if use.out.rank != 0 else need
 
 
 @rule(
-    "embedding_bag",
-    "embedding_bag_byte",
-    "embedding_bag_4bit",
-    "embedding_bag_byte_rowwise_offsets",
-    "embedding_bag_4bit_rowwise_offsets",
+    *("embedding_bag", "embedding_bag_byte", "embedding_bag_4bit"),
+    *("embedding_bag_byte_rowwise_offsets", "embedding_bag_4bit_rowwise_offsets"),
 )
 def embedding_bag(use):
     if use.position == 2:
@@ -471,7 +454,7 @@ def embedding_bag(use):
         return None
     rows = use.known(0).sizes.get(-2)
     if use.kind.startswith("quantized::"):
-        shape = packed_shape("embedding_bag", use.number(0))
+        shape = packed_shape("embedding_bag", use.constant(0))
         rows = shape[0] if shape else None
     return index(rows, role="bag")
 
@@ -481,21 +464,19 @@ def recurrent(use):
     params = recurrent_weights(use)
     if params is None or use.position > (0 if use.kind == "aten::lstm" else 1):
         return None
-    return (
-        state(use)
-        if use.position
-        else ValueRequirements(rank=3, sizes={2: params[0].shape[1]}, dtype=floating(params[0].dtype))
-    )
+    if use.position:
+        return state(use)
+    return ValueRequirements(rank=3, sizes={2: params[0].shape[1]}, dtype=floating(params[0].dtype))
 
 
 def recurrent_weights(use):
-    params = use.number(2)
+    params = use.constant(2)
     return params if isinstance(params, list) and len(params) > 1 and isinstance(params[0], torch.Tensor) else None
 
 
 def state(use):
     """Return the need of a recurrent state: layers and directions, batch, width."""
-    params, layers, both_ways = recurrent_weights(use), use.number(4), use.number(7)
+    params, layers, both_ways = recurrent_weights(use), use.constant(4), use.constant(7)
     sizes = {2: params[1].shape[1]}
     if isinstance(layers, int):
         sizes[0] = layers * (2 if both_ways else 1)
@@ -510,10 +491,10 @@ def cell(use):
     return ValueRequirements(rank=2, sizes={1: weight.sizes[-1]}, dtype=floating(weight.dtype))
 
 
-@rule("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
+@rule("_native_multi_head_attention", "_transformer_encoder_layer_fwd", at=0)
 def attention(use):
-    width = use.number(3 if "native" in use.kind else 1)
-    return ValueRequirements(rank=3, sizes={2: width}) if use.position == 0 and isinstance(width, int) else None
+    width = use.integer(3 if "native" in use.kind else 1)
+    return ValueRequirements(rank=3, sizes={2: width}) if width is not None else None
 
 
 @of_list("aten::lstm")

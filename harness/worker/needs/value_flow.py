@@ -4,6 +4,7 @@ import torch
 
 from gate_worker.needs.value_requirements import ValueRequirements
 
+UNKNOWN = object()
 MOST_NODES = 200_000
 MOST_DEPTH = 40
 MOST_WORDS = 16
@@ -31,8 +32,8 @@ class Step:
 class Flow:
     """The values of one method, by name; blocks of If and Loop and forked subgraphs are parts of one flow.
 
-    ``arguments`` are the names of the method's arguments, in order, without ``self``. ``sizes`` is where
-    ``known_sizes`` keeps what it has found.
+    ``arguments`` are the names of the method's arguments, in order, without ``self``. ``sizes`` is what
+    ``known`` has returned.
     """
 
     def __init__(self, module, method):
@@ -68,37 +69,42 @@ class Flow:
         return self._producers.get(name)
 
     def constant(self, name, depth=0):
-        """Return (whether it is known, the constant or attribute of the module that a value is)."""
+        """Return the constant, or the attribute of the module, that a value is; ``UNKNOWN`` where it is neither."""
         if name not in self._constants:
-            self._constants[name] = (False, None)  # of a value that is made of itself, in a loop
+            self._constants[name] = UNKNOWN  # of a value that is made of itself, in a loop
             self._constants[name] = self._constant(name, depth)
         return self._constants[name]
 
     def _constant(self, name, depth):
         step = self._producers.get(name)
         if name == self._self:
-            return True, self._module
+            return self._module
         if step is None or depth > MOST_DEPTH:
-            return self._first_known(self._origins.get(name, []), depth)
-        if step.kind == "prim::Constant":
-            try:
-                return True, step.node.output().toIValue()
-            except RuntimeError:
-                return False, None
-        if step.kind == "prim::GetAttr":
-            return self._attribute(step, depth)
-        if step.kind == "prim::ListConstruct":
-            found = [self.constant(item, depth + 1) for item in step.inputs]
-            return all(known for known, _ in found), [value for _, value in found]
-        if step.kind in SAME_VALUE or step.kind in ("aten::detach", "aten::contiguous"):
-            return self.constant(step.inputs[0], depth + 1)
-        if step.kind == "aten::__getitem__":
-            (owner_known, owner), (key_known, key) = [self.constant(item, depth + 1) for item in step.inputs[:2]]
-            try:
-                return (True, owner[key]) if owner_known and key_known else (False, None)
-            except (KeyError, IndexError, TypeError, RuntimeError):
-                return False, None
-        return self._first_known(self._origins.get(name, []), depth)
+            return self._first_known(name, depth)
+        try:
+            if step.kind == "prim::Constant":
+                return step.node.output().toIValue()
+            if step.kind == "prim::GetAttr":
+                owner, name = self.constant(step.inputs[0], depth + 1), step.node.s("name")
+                return owner.getattr(name) if hasattr(owner, "getattr") else getattr(owner, name)
+            if step.kind == "prim::ListConstruct":
+                items = [self.constant(item, depth + 1) for item in step.inputs]
+                return UNKNOWN if any(item is UNKNOWN for item in items) else items
+            if step.kind in SAME_VALUE or step.kind in ("aten::detach", "aten::contiguous"):
+                return self.constant(step.inputs[0], depth + 1)
+            if step.kind == "aten::__getitem__":
+                owner, key = [self.constant(item, depth + 1) for item in step.inputs[:2]]
+                return UNKNOWN if UNKNOWN is key else owner[key]
+        except (AttributeError, KeyError, IndexError, TypeError, RuntimeError):
+            return UNKNOWN
+        return self._first_known(name, depth)
+
+    def _first_known(self, name, depth):
+        for origin in self.origins(name) if depth <= MOST_DEPTH else ():
+            value = self.constant(origin, depth + 1)
+            if value is not UNKNOWN and value is not None:
+                return value
+        return UNKNOWN
 
     def keeps_state(self):
         """Whether a call may leave the module otherwise than it was: attributes are set, or changed in place."""
@@ -118,32 +124,13 @@ class Flow:
 
     def attribute_words(self):
         """Return the strings in those lists and dicts among the module's attributes that the method uses."""
-        found = []
+        words = []
         for name, step in self._producers.items():
             if step.kind == "prim::GetAttr" and not str(step.node.output().type()).startswith("__torch__"):
-                _, value = self.constant(name)
+                value = self.constant(name)
                 if isinstance(value, (list, dict)):
-                    found.extend(item for item in value if isinstance(item, str))
-        return tuple(dict.fromkeys(found))[:MOST_WORDS]
-
-    def _attribute(self, step, depth):
-        known, owner = self.constant(step.inputs[0], depth + 1)
-        if not known:
-            return False, None
-        name = step.node.s("name")
-        try:
-            return True, owner.getattr(name) if hasattr(owner, "getattr") else getattr(owner, name)
-        except (AttributeError, RuntimeError):
-            return False, None
-
-    def _first_known(self, names, depth):
-        if depth > MOST_DEPTH:
-            return False, None
-        for name in names:
-            known, value = self.constant(name, depth + 1)
-            if known and value is not None:
-                return known, value
-        return False, None
+                    words.extend(item for item in value if isinstance(item, str))
+        return tuple(dict.fromkeys(words))[:MOST_WORDS]
 
     def _walk(self, block, prefix):
         for node in block.nodes():
@@ -210,11 +197,6 @@ ELEMENTWISE = frozenset(NAMES.split())
 CASTS = frozenset(("double", "long", "int", "bool", "bfloat16", "cpu", "cuda", "dequantize"))
 
 
-def operator(step):
-    """Return the name of an operator without namespace, or None for what is none of torch's own."""
-    return step.kind[6:] if step.kind.startswith("aten::") else None
-
-
 def known(flow, name, depth=0):
     """Return the rank and sizes that a value certainly has, as requirements; dimensions count from the back."""
     if name not in flow.sizes:
@@ -224,51 +206,50 @@ def known(flow, name, depth=0):
 
 
 def _known(flow, name, depth):
-    certain, value = flow.constant(name)
-    if certain and isinstance(value, torch.Tensor):
-        return ValueRequirements(
-            dtype=value.dtype, rank=value.dim(), sizes={d - value.dim(): s for d, s in enumerate(value.shape)}
-        )
-    step = flow.producer(name)
+    value, step = flow.constant(name), flow.producer(name)
+    if isinstance(value, torch.Tensor):
+        sizes = {d - value.dim(): size for d, size in enumerate(value.shape)}
+        return ValueRequirements(dtype=value.dtype, rank=value.dim(), sizes=sizes)
     if depth > DEEPEST_SIZES:
         return ValueRequirements()
     if step is None or step.kind in ("prim::If", "prim::Loop"):
-        found = ValueRequirements()
+        need = ValueRequirements()
         for origin in flow.origins(name)[:3]:
-            found.merge(known(flow, origin, depth + 1))
-        return found
-    what = operator(step)
+            need.merge(known(flow, origin, depth + 1))
+        return need
+    if not step.kind.startswith("aten::"):
+        return ValueRequirements()
+    what = step.kind[6:]
+
+    def of(place):
+        return known(flow, step.inputs[place], depth + 1)
+
     if what in ELEMENTWISE or what in CASTS:
         return _broadcast([known(flow, item, depth + 1) for item in step.inputs[:2]])
     if what == "linear":
-        return _last(known(flow, step.inputs[1], depth + 1), -2, known(flow, step.inputs[0], depth + 1))
+        return _last(of(1), -2, of(0))
     if what == "one_hot":
-        certain, classes = flow.constant(step.inputs[1])
-        return (
-            ValueRequirements(sizes={-1: classes})
-            if certain and isinstance(classes, int) and classes > 0
-            else ValueRequirements()
-        )
+        classes = flow.constant(step.inputs[1])
+        return ValueRequirements(sizes={-1: classes} if isinstance(classes, int) and classes > 0 else {})
     if what == "embedding":
-        found = _last(known(flow, step.inputs[0], depth + 1), -1, ValueRequirements())
-        index = known(flow, step.inputs[1], depth + 1)
-        found.sizes.update({d - 1: size for d, size in index.sizes.items()})
-        return found
+        need = _last(of(0), -1, ValueRequirements())
+        need.sizes.update({d - 1: size for d, size in of(1).sizes.items()})
+        return need
     if what == "embedding_bag":
-        return _last(known(flow, step.inputs[0], depth + 1), -1, ValueRequirements(rank=2))
+        return _last(of(0), -1, ValueRequirements(rank=2))
     if what in ("matmul", "bmm", "mm"):
-        return _last(known(flow, step.inputs[1], depth + 1), -1, known(flow, step.inputs[0], depth + 1))
+        return _last(of(1), -1, of(0))
     if what == "t" or (what in ("transpose", "unsqueeze", "squeeze") and len(step.inputs) > 1):
-        return _moved(flow, step, what, known(flow, step.inputs[0], depth + 1))
+        return _moved(flow, step, what, of(0))
     return ValueRequirements()
 
 
-def _broadcast(found):
+def _broadcast(operands):
     merged = ValueRequirements()
-    for need in found:
+    for need in operands:
         merged.merge(need.reshaped(None, lambda d: d))
     for dimension in list(merged.sizes):
-        sizes = [need.sizes[dimension] for need in found if need.sizes.get(dimension, 1) != 1]
+        sizes = [need.sizes[dimension] for need in operands if need.sizes.get(dimension, 1) != 1]
         if sizes:
             merged.sizes[dimension] = sizes[0]
         else:
@@ -278,25 +259,22 @@ def _broadcast(found):
 
 def _last(weight, dimension, before):
     """Return ``before`` with its last size replaced by that of the weight's ``dimension``."""
-    found = before.reshaped(before.rank, lambda d: d if d < -1 else None)
-    found.dtype = weight.dtype
+    need = before.reshaped(before.rank, lambda d: d if d < -1 else None)
+    need.dtype = weight.dtype
     if dimension in weight.sizes:
-        found.sizes[-1] = weight.sizes[dimension]
-    return found
+        need.sizes[-1] = weight.sizes[dimension]
+    return need
 
 
 def _moved(flow, step, what, need):
     numbers = [flow.constant(item) for item in step.inputs[1:]]
-    if not all(certain and isinstance(number, int) for certain, number in numbers):
+    if not all(isinstance(number, int) for number in numbers):
         return ValueRequirements()
-    numbers = [number for _, number in numbers]
     if what in ("t", "transpose"):
-        found = need.transposed(*([-2, -1] if what == "t" else numbers[:2]))
-    elif what == "unsqueeze":
-        found = need.one_more(numbers[0])
+        moved = need.transposed(*([-2, -1] if what == "t" else numbers[:2]))
     else:
-        found = need.one_less(numbers[0])
-    if found.rank is not None:
-        rank = found.rank
-        return found.reshaped(rank, lambda d: d if d < 0 else d - rank)
-    return found.reshaped(None, lambda d: d if d < 0 else None)
+        moved = need.one_more(numbers[0]) if what == "unsqueeze" else need.one_less(numbers[0])
+    rank = moved.rank
+    if rank is None:
+        return moved.reshaped(None, lambda d: d if d < 0 else None)
+    return moved.reshaped(rank, lambda d: d if d < 0 else d - rank)

@@ -55,13 +55,13 @@ class ValueRequirements:
 
     def reshaped(self, rank, moved):
         """Return this need with ``rank`` and with dimension d moved to ``moved(d)``; None drops it."""
-        found = ValueRequirements(dtype=self.dtype, rank=rank, below=self.below, role=self.role)
-        for source, target in ((self.sizes, found.sizes), (self.least, found.least)):
+        need = ValueRequirements(dtype=self.dtype, rank=rank, below=self.below, role=self.role)
+        for source, target in ((self.sizes, need.sizes), (self.least, need.least)):
             for dimension, size in source.items():
                 place = moved(dimension)
                 if place is not None:
                     target.setdefault(place, size)
-        return found
+        return need
 
     def from_front(self):
         """Return this need with all dimensions counted from the front, where the rank is known."""
@@ -86,15 +86,15 @@ class ValueRequirements:
         need.rank = rank
         return need.from_front().reshaped(rank, lambda d: order[d] % rank)
 
-    def transposed(self, one, other):
-        """Return the need of x where this one is that of ``x.transpose(one, other)``."""
+    def transposed(self, first, second):
+        """Return the need of x where this one is that of ``x.transpose(first, second)``."""
         need = self.from_front()
         if need.rank is not None:
-            one, other = one % need.rank, other % need.rank
-        ends = {one: other, other: one}
-        alike = (one < 0) == (other < 0)
+            first, second = first % need.rank, second % need.rank
+        ends = {first: second, second: first}
+        alike = (first < 0) == (second < 0)
         return need.reshaped(
-            need.rank, lambda d: ends.get(d, d if need.rank is not None or (alike and (d < 0) == (one < 0)) else None)
+            need.rank, lambda d: ends.get(d, d if need.rank is not None or (alike and (d < 0) == (first < 0)) else None)
         )
 
     def one_less(self, dimension):

@@ -41,43 +41,43 @@ def exit_text(code):
         return "signal %d" % -code
 
 
-def verdict(wanted, found, anything):
+def verdict(wanted, ending, anything):
     """Return (exit code, in words) of one run; another failure than the recorded one says nothing about that one."""
-    what, text = found["what"], found["text"]
+    what, text = ending["what"], ending["text"]
     if what in ("good", "untestable"):
         return (GOOD if what == "good" else UNTESTABLE), text
-    if anything or same(wanted, found):
+    if anything or same(wanted, ending):
         return BAD, text
     if what == "values":  # it came to its end, which is what the recorded failure prevents
         return GOOD, "the recorded failure does not show; besides, %s" % text
     return UNTESTABLE, "another failure than the recorded one: %s" % text
 
 
-def same(wanted, found):
+def same(wanted, ending):
     if wanted["what"] == "any":
         return True
-    if wanted["what"] == "memory" and found.get("code") == -signal.SIGABRT:
+    if wanted["what"] == "memory" and ending.get("code") == -signal.SIGABRT:
         return True  # std::bad_alloc that nobody catches
-    if wanted["what"] != found["what"]:
+    if wanted["what"] != ending["what"]:
         return False
     if wanted["what"] != "error":
         return True
-    if (wanted["phase"], wanted["type"]) != (found["phase"], found["type"]):
+    if (wanted["phase"], wanted["type"]) != (ending["phase"], ending["type"]):
         return False
-    return said_in(wanted["text"], found["message"])  # most errors of torch are a RuntimeError
+    return says(wanted["text"], ending["message"])  # most errors of torch are a RuntimeError
 
 
-def said_in(text, message):
+def says(text, message):
     """Whether an error says ``text``, in order, whatever its paths, addresses and numbers are."""
-    said, at = " ".join(message.split()), 0
+    words, at = " ".join(message.split()), 0
     pieces = [" ".join(piece.split()) for piece in SHIFTING.split(text)]
     pieces = [piece for piece in pieces if any(map(str.isalpha, piece))]
     for piece in pieces:
-        at = said.find(piece, at)
+        at = words.find(piece, at)
         if at < 0:
             return False
         at += len(piece)
-    return bool(pieces) or " ".join(text.split()) in said
+    return bool(pieces) or " ".join(text.split()) in words
 
 
 def failed(error, phase):

@@ -31,16 +31,14 @@ def work(torch, case, order, report):
     report.phase(case["operator"])
     try:
         with context:
-            found = call(inputs)
+            outputs = call(inputs)
     except Exception as error:
         return failed(error, "call")
-    if len(expected) == 1:
-        found = [found]
-    else:
-        found = list(found) if isinstance(found, (tuple, list)) else [] if found is None else [found]
+    if len(expected) == 1 or not isinstance(outputs, (tuple, list)):
+        outputs = [outputs] if len(expected) == 1 or outputs is not None else []
     comparison = Comparison(torch, case["tolerances"], strides=case["strides"])
-    problems = [] if len(found) == len(expected) else ["%d outputs, expected %d" % (len(found), len(expected))]
-    for index, pair in enumerate(zip(found, expected)):
+    problems = [] if len(outputs) == len(expected) else ["%d outputs, expected %d" % (len(outputs), len(expected))]
+    for index, pair in enumerate(zip(outputs, expected)):
         problems += comparison.differences(*pair, "output[%d]" % index)
     return {"what": "values" if problems else "good", "text": "; ".join(problems) or "as recorded"}
 

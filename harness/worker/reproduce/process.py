@@ -135,14 +135,14 @@ def switch_value(text):
 
 def libraries(needed, given):
     """Return what is loaded first: modules by name, files where ``--library`` says that they are."""
-    found = []
+    loaded = []
     for name in needed:
         at = [path for path in given if os.path.basename(path) == name]
         if name.endswith(FILES) and not at:
             raise Untestable("it needs the operator library %s: name it with --library" % name)
-        found += [os.path.abspath(at[0])] if at else [name]
+        loaded += [os.path.abspath(at[0])] if at else [name]
     more = [path for path in given if os.path.basename(path) not in needed]
-    return found + [os.path.abspath(path) if path.endswith(FILES) else path for path in more]
+    return loaded + [os.path.abspath(path) if path.endswith(FILES) else path for path in more]
 
 
 def one_run(order, env, deadline_s):

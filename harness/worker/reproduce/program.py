@@ -43,11 +43,11 @@ def work(torch, case, order, report):
                 method, arguments = program.ready(request)
                 report.phase(name)
                 try:
-                    found = program.call(method, arguments)
+                    output = program.call(method, arguments)
                 except Exception as error:
                     return failed(error, name)
                 report.phase("the comparison", counts=False)
-                problems += ["%s: %s" % (name, text) for text in program.differences(request, index, found, arguments)]
+                problems += ["%s: %s" % (name, text) for text in program.differences(request, index, output, arguments)]
         if problems:
             more = ["and %d more" % (len(problems) - MOST_TOLD)] if len(problems) > MOST_TOLD else []
             return {"what": "values", "text": "; ".join(problems[:MOST_TOLD] + more)}
@@ -111,12 +111,12 @@ class Program:
         if self.case["device"] != "cpu":
             getattr(self.torch, self.case["device"]).synchronize()
 
-    def differences(self, request, index, found, arguments):
+    def differences(self, request, index, output, arguments):
         """Return what a call answered otherwise than the good release, and what it did otherwise to its arguments."""
         expected, after = request["expected"], request["after"]
         problems = []
         if index < len(expected):
-            problems += self.comparison.differences(found, self.recorded.value(expected[index]), "output")
+            problems += self.comparison.differences(output, self.recorded.value(expected[index]), "output")
         if index < len(after):
             for position, tree in enumerate(request["arguments"][1]):
                 left = after[index].get(str(position), tree)

@@ -62,10 +62,10 @@ def measure(torch, case, report, program):
         first = index % len(names)  # nobody is always the one that finds the caches of the same other
         for name in names[first:] + names[:first]:
             report.phase("a timed %s" % name)
-            taken = variants[name]()
+            seconds = variants[name]()
             if index >= 0:  # the first one compiles
-                blocks[name].append(taken)
-    return {name: statistics.median(taken) for name, taken in blocks.items()}
+                blocks[name].append(seconds)
+    return {name: statistics.median(seconds) for name, seconds in blocks.items()}
 
 
 def calls(program, request):
@@ -77,11 +77,11 @@ def calls(program, request):
 
 def block(once, before_each=None):
     """Return the median seconds of a call, of as many as a block takes; ``before_each`` is not timed."""
-    taken, began = [], time.perf_counter()
-    while not taken or time.perf_counter() - began < BLOCK_S:
+    seconds, began = [], time.perf_counter()
+    while not seconds or time.perf_counter() - began < BLOCK_S:
         if before_each is not None:
             before_each()
         start = time.perf_counter()
         once()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)

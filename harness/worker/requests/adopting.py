@@ -3,6 +3,7 @@
 What was given and needs nothing of the artifact is written before that is loaded, so it outlives a crash there.
 """
 
+import functools
 import os
 
 import torch
@@ -54,7 +55,7 @@ class Adoption:
         given = bool(inputs) or (bool(described) and not served)
         early = given and os.path.splitext(inputs)[1] not in NEEDS_SIGNATURES
         if early:
-            with self._log.phase(wire.INPUTS, model=self._name):
+            with self._reading():
                 self._write(self._read())
             self._mark("")
         confinement.enter(self._request, self._run_dir, self._log)
@@ -64,7 +65,7 @@ class Adoption:
             except Exception as error:  # that is for probing to judge
                 self._not_loaded = first_line(error)
         if self._module is not None:
-            with self._log.phase(wire.INPUTS, model=self._name):
+            with self._reading():
                 self._check_names()
                 self._check_calls()
                 if early:
@@ -72,7 +73,7 @@ class Adoption:
                     self._mark("")
         if given:
             if not early:
-                with self._log.phase(wire.INPUTS, model=self._name):
+                with self._reading():
                     self._write(self._read())
                     self._check_calls()
                     self._add_hooks(self._calls)
@@ -84,6 +85,9 @@ class Adoption:
             self._serve(described)
         else:
             self._infer()
+
+    def _reading(self):
+        return self._log.phase(wire.INPUTS, model=self._name)
 
     def _load(self, where):
         return torch.jit.load(self._given["path"], map_location=where.name).eval()
@@ -144,14 +148,12 @@ class Adoption:
         if not self._given["methods"] and "forward" not in has:
             self._mark("it has no method forward; say which to call of its methods: %s" % (", ".join(has) or "none"))
             return
-        asked = [(method, "" if index == 0 else "_" + method) for index, method in enumerate(self._methods)]
-        self._guess(
-            "guessed from the graph: ",
-            [
-                (method, "guessed_range" + suffix, lambda inferrer, at=(method, suffix): inferrer.infer(*at))
-                for method, suffix in asked
-            ],
-        )
+        asked = []
+        for method in self._methods:
+            suffix = "_" + method if asked else ""
+            ask = functools.partial(inferring.Inferrer.infer, method=method, suffix=suffix)
+            asked.append((method, "guessed_range" + suffix, ask))
+        self._guess("guessed from the graph: ", asked)
 
     def _serve(self, requests):
         """Make the requests of a model server; what is not said of them is guessed."""
@@ -171,18 +173,18 @@ class Adoption:
         guessed, given_up, wider = {}, [], []
         with settings.thread_context(self._request):
             for method, name, ask in asked:
-                found, inferrer = self._inferred(ask)
-                self._write(found.calls)
-                if found.calls:
-                    guessed[method] = found.note
-                    wider.append((method, inferrer, found, name))
+                inference, inferrer = self._inferred(ask)
+                self._write(inference.calls)
+                if inference.calls:
+                    guessed[method] = inference.note
+                    wider.append((method, inferrer, inference, name))
                 else:
-                    given_up.append([method, found.note])
+                    given_up.append([method, inference.note])
             self._add_hooks(self._calls)
             why_none = "; ".join(note for _, note in given_up)
             self._mark(how + ", ".join(guessed.values()) if guessed else why_none, given_up)
-            for method, inferrer, found, name in wider:
-                call, words = inferrer.widen(found, name)
+            for method, inferrer, inference, name in wider:
+                call, words = inferrer.widen(inference, name)
                 if call is not None and self._answers(call):
                     self._write([call])
                     self._add_hooks([call])
@@ -197,11 +199,11 @@ class Adoption:
         if not self._device.is_cpu:
             try:
                 inferrer = self._inferrer(device.CPU, self._load(device.CPU))
-                found = ask(inferrer)
+                inference = ask(inferrer)
             except (RuntimeError, NotImplementedError):  # the artifact insists on its device
-                found = None
-            if found is not None and found.calls and all(self._answers(call) for call in found.calls):
-                return found, inferrer
+                inference = None
+            if inference is not None and inference.calls and all(map(self._answers, inference.calls)):
+                return inference, inferrer
         inferrer = self._inferrer(self._device, self._module)
         return ask(inferrer), inferrer
 
@@ -211,7 +213,7 @@ class Adoption:
         )
 
     def _answers(self, call):
-        """Whether a call that was found on the CPU succeeds on the device."""
+        """Whether a call that succeeds on the CPU does so on the device."""
         if self._device.is_cpu:
             return True
         module = self._load(self._device)

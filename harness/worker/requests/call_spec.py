@@ -55,7 +55,7 @@ class Places:
             # Its documentation has KWARGS[key], and model_state.cc makes KWARGSkey.
             if name.startswith("KWARGS[") and name.count("[") == 1:
                 known[name.replace("[", "").replace("]", "")] = number
-        found = {}
+        bound = {}
         for item in inputs:
             name = item["name"]
             if item["kind"] != "input":
@@ -65,10 +65,10 @@ class Places:
             if name not in known:
                 raise NotServed("%s is no input of the package, which takes %s, or INPUT__0 and so on" % (name, self))
             number = known[name]
-            if number in found:
-                raise NotServed("%s and %s are both %s" % (found[number], name, self.names[number]))
-            found[number] = name
-        missing = [name for number, name in enumerate(self.names) if number not in found]
+            if number in bound:
+                raise NotServed("%s and %s are both %s" % (bound[number], name, self.names[number]))
+            bound[number] = name
+        missing = [name for number, name in enumerate(self.names) if number not in bound]
         if missing:
             raise NotServed("the configuration has no input for %s" % ", ".join(missing))
         return [known[item["name"]] for item in inputs]

@@ -17,7 +17,7 @@ def calls(requests, methods, seed, where):
         BadInputs: a request or a value is not described as it should be.
     """
     generator = torch.Generator().manual_seed(seed)
-    found = []
+    made = []
     for index, request in enumerate(requests):
         place = "%s: request %d" % (where, index)
         if not isinstance(request, dict) or not isinstance(request.get("arguments"), (list, tuple)):
@@ -28,9 +28,9 @@ def calls(requests, methods, seed, where):
         ]
         name = request.get("name") or ("example" if index == 0 else "request_%d" % (index + 1))
         method = request.get("method")
-        found.extend([Call(name, method, arguments)] if method else for_each(name, methods, arguments))
-    check_sets([call.set_name for call in found], where)
-    return found
+        made.extend([Call(name, method, arguments)] if method else for_each(name, methods, arguments))
+    check_sets([call.set_name for call in made], where)
+    return made
 
 
 def value_of(plain, generator, where):

@@ -111,9 +111,9 @@ class PackageInferrer(Inferrer):
             self._method = wire.KEYWORDS_METHOD
         return "%s(%s)" % (method, places), lambda request: served.BoundByPlace(request, places)
 
-    def widen(self, found, name):
+    def widen(self, inference, name):
         # An index beyond its table is an error on the CPU, and ends what a GPU answers.
-        return Inferrer.widen(self, found, name) if self._device.is_cpu else (None, "")
+        return Inferrer.widen(self, inference, name) if self._device.is_cpu else (None, "")
 
     def _repaired(self, guess, failure):
         return []  # other shapes may be read beyond their memory, and succeed

@@ -77,19 +77,19 @@ def calls(value, where, methods):
     if not value:
         raise BadInputs("%s holds an empty dict; %s" % (where, FORM))
     check_sets([name for name in value if isinstance(name, str)], where)
-    found = []
+    made = []
     for name, item in value.items():
         place = "%s[%r]" % (where, name)
         if not isinstance(name, str) or not name:
             raise BadInputs("%s: the name of an input set is a string" % place)
         if isinstance(item, (tuple, list)):
-            found.extend(for_each(name, methods, item))
+            made.extend(for_each(name, methods, item))
         elif isinstance(item, dict) and set(item) == {"method", "arguments"}:
-            found.append(_call_of_method(name, item, place))
+            made.append(_call_of_method(name, item, place))
         else:
             hint = "; a request whose only argument is a dict is a tuple: ({...},)"
             raise BadInputs("%s is %s; %s%s" % (place, named(item), FORM, hint))
-    return found
+    return made
 
 
 def _call_of_method(name, item, place):

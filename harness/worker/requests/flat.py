@@ -35,16 +35,16 @@ def calls(entries, where, methods, signature_of):
             )
         sets.setdefault(prefix or "example", {})[name] = tensor
     check_sets(sets, where)
-    found = []
+    made = []
     for prefix, named in sets.items():
         set_name, _, method = prefix.rpartition(".")
         if set_name and method:
-            found.append(Call(set_name, method, _in_order(named, prefix, method, where, signature_of)))
+            made.append(Call(set_name, method, _in_order(named, prefix, method, where, signature_of)))
             continue
         for index, each in enumerate(methods):
             arguments = _in_order(named, prefix, each, where, signature_of)
-            found.append(for_each(prefix, methods, arguments)[index])
-    return found
+            made.append(for_each(prefix, methods, arguments)[index])
+    return made
 
 
 def _in_order(named, prefix, method, where, signature_of):

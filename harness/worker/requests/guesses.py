@@ -15,44 +15,27 @@ INTEGER_ROLES = ("offsets", "lengths", "bag")
 
 
 class Leaf:
-    """A tensor of a guess: sizes with what each is (see below), dtype, and what fills it.
+    """A tensor of a guess: sizes with what each is (see above), dtype, and what fills it.
 
-    ``typed``: its dtype is known, and no other is tried. ``lead``: its first size is the batch's, as a server makes
-    them, and no other is tried. ``span``: the whole numbers between which it is drawn, in place of those below
-    ``below``; ``limited``: the graph has said what they are below.
+    ``below``: a bound of its whole numbers, which the graph has told where ``limited``; ``span``: the whole numbers
+    between which it is drawn instead. ``ranked``, ``typed``: its rank and its dtype are known, and no others are tried.
+    ``lead``: its first size is the batch's, as a server makes them.
     """
 
-    def __init__(
-        self,
-        sizes,
-        kinds,
-        dtype,
-        *,
-        below=None,
-        role="",
-        ranked=False,
-        positive=False,
-        typed=False,
-        lead=False,
-        limited=False,
-        span=None,
-    ):
-        self.sizes = list(sizes)
-        self.kinds = list(kinds)
-        self.dtype = dtype
-        self.below = below
-        self.role = role
-        self.ranked = ranked
-        self.positive = positive
-        self.typed = typed
-        self.lead = lead
-        self.limited = limited
-        self.span = span
+    below = span = None
+    role = ""
+    ranked = positive = typed = lead = limited = False
 
-    def copy(self):
-        found = copy.copy(self)
-        found.sizes, found.kinds = list(self.sizes), list(self.kinds)
-        return found
+    def __init__(self, sizes, kinds, dtype, **facts):
+        self.sizes, self.kinds, self.dtype = list(sizes), list(kinds), dtype
+        vars(self).update(facts)
+
+    def but(self, **facts):
+        """Return a copy with other facts."""
+        other = copy.copy(self)
+        other.sizes, other.kinds = list(self.sizes), list(self.kinds)
+        vars(other).update(facts)
+        return other
 
     def __str__(self):
         return "%s%s%s" % (str(self.dtype).replace("torch.", ""), self.sizes, " > 0" if self.positive else "")
@@ -65,11 +48,8 @@ class Leaf:
 
     def of_batch(self, batch):
         """Return the same for another batch."""
-        found = self.copy()
-        for place, kind in enumerate(self.kinds):
-            if kind == BATCHED or (self.lead and place == 0):
-                found.sizes[place] = batch
-        return found
+        is_batch = [kind == BATCHED or (self.lead and place == 0) for place, kind in enumerate(self.kinds)]
+        return self.but(sizes=[batch if is_its else size for size, is_its in zip(self.sizes, is_batch)])
 
     def make(self, generator):
         """Return a tensor: normal numbers, ids below a bound, starts of bags, or lengths of sequences."""
@@ -83,8 +63,8 @@ class Leaf:
         if self.dtype.is_complex:
             return torch.randn(self.sizes, generator=generator).to(self.dtype)
         if self.dtype.is_floating_point:
-            found = torch.randn(self.sizes, generator=generator)
-            return (found.abs() + 0.01 if self.positive else found).to(self.dtype)
+            drawn = torch.randn(self.sizes, generator=generator)
+            return (drawn.abs() + 0.01 if self.positive else drawn).to(self.dtype)
         return torch.randint(self.below or 2, self.sizes, generator=generator).to(self.dtype)
 
 
@@ -94,15 +74,13 @@ class Number:
     def __init__(self, value):
         self.value = value
 
-    def of_batch(self, batch):
-        del batch
+    def of_batch(self, _batch):
         return self
 
     def __str__(self):
         return str(self.value)
 
-    def make(self, generator):
-        del generator
+    def make(self, _generator):
         return self.value
 
 
@@ -119,17 +97,13 @@ class Guess:
 
     def positive(self):
         """Return the guess with positive numbers in its floating tensors: logarithms and roots take no others."""
-        changes = {}
-        for index, leaf in self.tensors():
-            if leaf.dtype.is_floating_point:
-                changes[index] = leaf.copy()
-                changes[index].positive = True
-        return self.varied(changes)
+        floating = [(index, leaf) for index, leaf in self.tensors() if leaf.dtype.is_floating_point]
+        return self.varied({index: leaf.but(positive=True) for index, leaf in floating})
 
     def of_batch(self, batch):
         """Return the guess for another batch; None where nothing of it has one."""
-        found = Guess(self.trees, [leaf.of_batch(batch) for leaf in self.leaves])
-        return None if list(map(str, found.leaves)) == list(map(str, self.leaves)) else found
+        other = Guess(self.trees, [leaf.of_batch(batch) for leaf in self.leaves])
+        return None if list(map(str, other.leaves)) == list(map(str, self.leaves)) else other
 
     def tensors(self):
         return [(index, leaf) for index, leaf in enumerate(self.leaves) if isinstance(leaf, Leaf)]
@@ -223,11 +197,11 @@ class Guesser:
     def _list(self, kind, need, device):
         places = [index for index in need.items if isinstance(index, int)]
         count = 1 + max([index if index >= 0 else -index - 1 for index in places]) if places else self.elements
-        found = []
+        items = []
         for index in range(count):
             element = ValueRequirements().merge(need.items.get(index, need.items.get(index - count))).merge(need.each)
-            found.append(self._tree(kind.getElementType(), element, device))
-        return ("list", found)
+            items.append(self._tree(kind.getElementType(), element, device))
+        return ("list", items)
 
     def _dict(self, kind, need, device):
         keys = [key for key in need.items if isinstance(key, str)]
@@ -237,11 +211,11 @@ class Guesser:
             keys = [key for key in need.items if isinstance(key, int)] or [0, 1]
         else:
             raise CannotGuess(kind.annotation_str)
-        found = []
+        pairs = []
         for key in keys:
             element = ValueRequirements().merge(need.items.get(key)).merge(need.each)
-            found.append((key, self._tree(kind.getValueType(), element, device)))
-        return ("dict", found)
+            pairs.append((key, self._tree(kind.getValueType(), element, device)))
+        return ("dict", pairs)
 
     def _leaf(self, leaf):
         self._leaves.append(leaf)
@@ -275,7 +249,7 @@ class Guesser:
 
 
 def flattened(needs):
-    found = list(needs)
+    every = list(needs)
     for need in needs:
-        found.extend(flattened(list(need.items.values()) + ([need.each] if need.each is not None else [])))
-    return found
+        every.extend(flattened(list(need.items.values()) + ([need.each] if need.each is not None else [])))
+    return every

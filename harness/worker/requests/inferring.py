@@ -114,16 +114,16 @@ class Inferrer:
             request, arguments, needs, self._words
         )
 
-    def widen(self, found, name):
+    def widen(self, inference, name):
         """Return a call whose whole numbers span as much of their dtypes as the artifact takes, and words for it.
 
         None and no words where the guess has no whole numbers that only their dtype bounds.
 
         Args:
-            found: the last ``Inference`` of this inferrer, with a guess.
+            inference: the last ``Inference`` of this inferrer, with a guess.
             name: of the input set.
         """
-        guess, refusal = found.guess, ""
+        guess, refusal = inference.guess, ""
         places = [index for index, leaf in guess.tensors() if leaf.is_open]
         trials = iter(range(MOST_WIDER))
         spans = {}
@@ -133,7 +133,7 @@ class Inferrer:
             trial = next(trials, None)
             if trial is None:
                 return False
-            wide = guess.varied({index: spanned(guess.leaves[index], span) for index, span in changes.items()})
+            wide = guess.varied({index: guess.leaves[index].but(span=span) for index, span in changes.items()})
             error = self._attempt(wide, self._tries + trial, seed=self._seed, optimized=False)
             if error is not None:
                 refusal = refusal or first_line(error)
@@ -149,7 +149,7 @@ class Inferrer:
                 spans[index] = (0, high)
         if not spans:
             return None, ""
-        wide = guess.varied({index: spanned(guess.leaves[index], span) for index, span in spans.items()})
+        wide = guess.varied({index: guess.leaves[index].but(span=span) for index, span in spans.items()})
         if self._attempt(wide, self._tries, seed=self._seed, optimized=True) is not None:
             return None, ""
         return self._call(name, wide, self._seed), self._span_words(wide, spans, widest, refusal)
@@ -209,7 +209,7 @@ class Inferrer:
         most = max([repairs.MOST_ELEMENTS] + [repairs.elements(guess) for guess in guesses[:1]])
         for place, guess in enumerate(guesses):
             heapq.heappush(pending, (3.0 * place, next(order), guess))
-        tried, said, silent = set(), set(), []
+        tried, kinds, silent = set(), set(), []
         while pending and self._tries < MOST_TRIALS:
             cost, _, guess = heapq.heappop(pending)
             key = guess.described(self._names)
@@ -231,8 +231,8 @@ class Inferrer:
                 continue
             self._failure = self._failure or first_line(error)
             kind = re.sub(r"\d+", "", str(error))  # with the place in the code, without the sizes
-            step = 1.0 if kind in said else 0.2
-            said.add(kind)
+            step = 1.0 if kind in kinds else 0.2
+            kinds.add(kind)
             for place, better in enumerate(self._repaired(guess, first_line(error))[:12]):
                 heapq.heappush(pending, (cost + step + 0.5 * place, next(order), better))
         return silent[0] if silent else None
@@ -248,7 +248,7 @@ class Inferrer:
         unknown = [index for index, leaf in guesses[0].tensors() if not leaf.ranked and FIXED not in leaf.kinds]
         for sizes, kind in GENERIC if unknown else ():
             shape = Leaf(sizes, [BATCHED if place == 0 else FREE for place in range(len(sizes))], kind)
-            guesses.append(guesses[0].varied({index: shape.copy() for index in unknown}))
+            guesses.append(guesses[0].varied({index: shape.but() for index in unknown}))
         return guesses
 
     def _attempt(self, guess, trial, *, seed, optimized):
@@ -272,12 +272,6 @@ class Inferrer:
     def _function(self, module):
         """Return what is called of a module."""
         return getattr(module, self._method)
-
-
-def spanned(leaf, span):
-    found = leaf.copy()
-    found.span = span
-    return found
 
 
 def leaves_of(tree):
@@ -325,12 +319,10 @@ def understood(arguments, needs, failure):
             parts.append("nothing in the graph tells the keys of %s" % argument.name)
         elif need.sizes or need.dtype is not None or need.items:
             parts.append("%s is %s" % (argument.name, text(need)))
+        elif "Tensor" in kind:
+            parts.append("nothing in the graph tells the shape of %s" % argument.name)
         else:
-            parts.append(
-                "nothing in the graph tells the shape of %s" % argument.name
-                if "Tensor" in kind
-                else "%s is any %s" % (argument.name, kind)
-            )
+            parts.append("%s is any %s" % (argument.name, kind))
     return ", ".join(parts) + ("; the first guess failed: %s" % failure if failure else "")
 
 

@@ -18,28 +18,13 @@ except ImportError:  # this Python was built without it, and then reads no such 
 MAGIC = b"\x93NUMPY"
 MOST_HEADER_BYTES = 10_000
 MOST_BYTES = 1 << 34  # of one array, unpacked
-# Kind and width in bytes, as NumPy writes them, without the byte order.
 # What zipfile and what it calls raise for archives that are damaged, or made to be.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, LZMAError, struct.error),
     *(EOFError, NotImplementedError, RuntimeError, MemoryError, LookupError, OverflowError, ValueError),
 )
-DTYPES = {
-    "b1": "bool",
-    "u1": "uint8",
-    "i1": "int8",
-    "u2": "uint16",
-    "i2": "int16",
-    "u4": "uint32",
-    "i4": "int32",
-    "u8": "uint64",
-    "i8": "int64",
-    "f2": "float16",
-    "f4": "float32",
-    "f8": "float64",
-    "c8": "complex64",
-    "c16": "complex128",
-}
+# As NumPy writes them, without byte order and width.
+KINDS = {"u": "uint", "i": "int", "f": "float", "c": "complex"}
 
 
 def read(path):
@@ -50,13 +35,13 @@ def read(path):
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            found = {}
+            arrays = {}
             check_flat(archive.namelist(), path)
             for member in archive.infolist():
                 if not member.is_dir():
                     name = member.filename[:-4] if member.filename.endswith(".npy") else member.filename
-                    found[name] = _array(archive, member, "%s: array %r" % (path, name))
-            return found
+                    arrays[name] = _array(archive, member, "%s: array %r" % (path, name))
+            return arrays
     except DAMAGED as error:
         raise BadInputs("%s is not an .npz archive, or damaged: %s" % (path, str(error)[:200] or type(error).__name__))
 
@@ -64,16 +49,17 @@ def read(path):
 def _array(archive, member, where):
     with archive.open(member) as stream:
         descr, fortran, shape = _header(stream, where)
-        order, code = descr[0], descr[1:]
-        dtype = getattr(torch, DTYPES.get(code, ""), None)
-        if dtype is None:
+        order, kind, width = descr[0], descr[1], int(descr[2:])
+        name = "bool" if (kind, width) == ("b", 1) else "%s%d" % (KINDS.get(kind, ""), 8 * width)
+        dtype = getattr(torch, name, None)
+        if not isinstance(dtype, torch.dtype):
             raise BadInputs("%s holds %s, which torch %s does not have" % (where, descr[:80], torch.__version__))
-        promised = elements_of(shape, where) * int(code[1:])
+        promised = elements_of(shape, where) * width
         if promised > MOST_BYTES:
             raise BadInputs("%s would be %d bytes large; the limit is %d" % (where, promised, MOST_BYTES))
         data = stream.read(promised + 1)
     if order == ">":
-        data = swapped(data, int(code[1:]) // (2 if code[0] == "c" else 1)) if len(data) == promised else data
+        data = swapped(data, width // (2 if kind == "c" else 1)) if len(data) == promised else data
     if not fortran:
         return from_bytes(data, dtype, shape, where)
     turned = from_bytes(data, dtype, shape[::-1], where)

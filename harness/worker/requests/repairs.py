@@ -1,5 +1,6 @@
 """Better guesses from what torch says about a failed call."""
 
+import math
 import re
 from itertools import zip_longest
 
@@ -10,18 +11,18 @@ from gate_worker.requests.guesses import BATCHED, FIXED, FREE, LENGTH, Leaf, Num
 MOST_SIZE = 65_536
 MOST_GROWN = 4096
 MOST_ELEMENTS = 1 << 24
-# What the message calls the size that it found and the one that it wants; where either may be, both ways are tried.
+# What the message calls the size that it has and the one that it wants; where either may be, both ways are tried.
 SIZES = (
-    (r"size of tensor a \((?P<one>\d+)\) must match the size of tensor b \((?P<other>\d+)\)", True),
-    (r"cannot be multiplied \(\d+x(?P<one>\d+) and (?P<other>\d+)x\d+\)", False),
-    (r"to have (?P<other>\d+) channels, but got (?P<one>\d+) channels", False),
-    (r"expanded size of the tensor \((?P<other>\d+)\) must match the existing size \((?P<one>\d+)\)", True),
-    (r"except in dimension \d+\. (?:Expected size|Got) (?P<one>\d+) (?:but got size|and) (?P<other>\d+)", True),
-    (r"size mismatch, got (?:input )?\(?(?P<one>\d+)\)?,.*?\(?\d+x(?P<other>\d+)", True),
-    (r"Expected hidden(?:\[\d\])? size \(\d+, (?P<other>\d+), \d+\), got [\[(]\d+, (?P<one>\d+)", False),
-    (r"normalized_shape=\[(?:\d+, )*(?P<other>\d+)\].*input of size\[(?:\d+, )*(?P<one>\d+)\]", False),
-    (r"[Ee]xpected (?:\D*?)(?P<other>\d+),? (?:but )?got (?:\D*?)(?P<one>\d+)", True),
-    (r"shape '\[[^\]]*?(?P<other>\d+)\]' is invalid for input of size (?P<one>\d+)", False),
+    (r"size of tensor a \((?P<got>\d+)\) must match the size of tensor b \((?P<wanted>\d+)\)", True),
+    (r"cannot be multiplied \(\d+x(?P<got>\d+) and (?P<wanted>\d+)x\d+\)", False),
+    (r"to have (?P<wanted>\d+) channels, but got (?P<got>\d+) channels", False),
+    (r"expanded size of the tensor \((?P<wanted>\d+)\) must match the existing size \((?P<got>\d+)\)", True),
+    (r"except in dimension \d+\. (?:Expected size|Got) (?P<got>\d+) (?:but got size|and) (?P<wanted>\d+)", True),
+    (r"size mismatch, got (?:input )?\(?(?P<got>\d+)\)?,.*?\(?\d+x(?P<wanted>\d+)", True),
+    (r"Expected hidden(?:\[\d\])? size \(\d+, (?P<wanted>\d+), \d+\), got [\[(]\d+, (?P<got>\d+)", False),
+    (r"normalized_shape=\[(?:\d+, )*(?P<wanted>\d+)\].*input of size\[(?:\d+, )*(?P<got>\d+)\]", False),
+    (r"[Ee]xpected (?:\D*?)(?P<wanted>\d+),? (?:but )?got (?:\D*?)(?P<got>\d+)", True),
+    (r"shape '\[[^\]]*?(?P<wanted>\d+)\]' is invalid for input of size (?P<got>\d+)", False),
 )
 RANKS = re.compile(
     r"dimension|\d-?D\b|\bdims?\b|number of sizes|too many indices|invalid for input of size|repeat", re.I
@@ -38,23 +39,23 @@ DTYPES = {
 
 def of(guess, message):
     """Return other guesses, the most likely first; what may be meant takes turns."""
-    found = []
+    groups = []
     for pattern, either in SIZES:
         match = re.search(pattern, message)
         if match and "ange" not in message and "adding" not in message:
-            one, other = int(match.group("one")), int(match.group("other"))
-            found.append(_resized(guess, one, other))
+            got, wanted = int(match.group("got")), int(match.group("wanted"))
+            groups.append(_resized(guess, got, wanted))
             if either:
-                found.append(_resized(guess, other, one))
+                groups.append(_resized(guess, wanted, got))
             break
     kinds = [(RANKS, _reranked), (BOUNDS, _bounded)]
     if TOO_SMALL.search(message):
         kinds.reverse()
-    found.extend(better(guess) for pattern, better in kinds if pattern.search(message))
+    groups.extend(repair(guess) for pattern, repair in kinds if pattern.search(message))
     if re.search(r"dtype|[Tt]ype|not implemented for|indices", message):
-        found.append(_retyped(guess, message))
-    turns = zip_longest(*found)
-    return [better for turn in turns for better in turn if better is not None]
+        groups.append(_retyped(guess, message))
+    turns = zip_longest(*groups)
+    return [other for turn in turns for other in turn if other is not None]
 
 
 def _resized(guess, have, want):
@@ -90,7 +91,7 @@ def _resized(guess, have, want):
 
 def _scaled(guess, have, want):
     """Scale the free sizes of images and sequences so that ``have`` elements become ``want``."""
-    found = []
+    better = []
     for index, leaf in guess.tensors():
         free = [place for place, kind in enumerate(leaf.kinds) if kind == FREE and place > 0]
         for more in (0, 1):
@@ -101,21 +102,20 @@ def _scaled(guess, have, want):
             if all(0 < size < MOST_SIZE for size in sizes.values()) and any(
                 size != leaf.sizes[place] for place, size in sizes.items()
             ):
-                found.append(guess.varied({index: resized(leaf, sizes)}))
-    return found
+                better.append(guess.varied({index: resized(leaf, sizes)}))
+    return better
 
 
 def resized(leaf, sizes):
-    found = leaf.copy()
+    other = leaf.but()
     for place, size in sizes.items():
-        found.sizes[place] = size
-        found.kinds[place] = FREE
-    return found
+        other.sizes[place], other.kinds[place] = size, FREE
+    return other
 
 
 def _reranked(guess):
     """Give tensors whose rank is not known one dimension less, or one more; first those that are alike together."""
-    found = []
+    better = []
     groups = {}
     for index, leaf in guess.tensors():
         if not leaf.ranked:
@@ -125,83 +125,66 @@ def _reranked(guess):
             for chosen in ([members] if len(members) > 1 else []) + [[member] for member in members]:
                 changes = {index: change(leaf) for index, leaf in chosen}
                 if None not in changes.values():
-                    found.append(guess.varied(changes))
-    return found
+                    better.append(guess.varied(changes))
+    return better
 
 
 def _flatter(leaf):
     free = [place for place, kind in enumerate(leaf.kinds) if kind != FIXED]
     if not free or len(leaf.sizes) < 1 or (free[-1] == 0 and len(leaf.sizes) > 1):
         return None
-    found = leaf.copy()
-    del found.sizes[free[-1]], found.kinds[free[-1]]
-    return found
+    other = leaf.but()
+    del other.sizes[free[-1]], other.kinds[free[-1]]
+    return other
 
 
 def _deeper(leaf):
     if len(leaf.sizes) > 3:
         return None
-    found = leaf.copy()
-    found.sizes.insert(1, LENGTH)
-    found.kinds.insert(1, FREE if leaf.sizes else BATCHED)
-    return found
+    other = leaf.but()
+    other.sizes.insert(1, LENGTH)
+    other.kinds.insert(1, FREE if leaf.sizes else BATCHED)
+    return other
 
 
 def _retyped(guess, message):
-    found = []
+    better = []
     wanted = [DTYPES[name] for name in re.findall(r"[A-Za-z0-9:]+", message.replace("torch.", "")) if name in DTYPES]
     if INTEGERS.search(message):
         wanted.append(torch.int64)
-    for dtype in sorted(set(wanted), key=wanted.index):
-        for index, leaf in guess.tensors():
-            if leaf.dtype != dtype and not leaf.role and not leaf.typed:
-                found.append(guess.varied({index: retyped(leaf, dtype)}))
-        everyone = {
-            index: retyped(leaf, dtype)
-            for index, leaf in guess.tensors()
-            if leaf.dtype.is_floating_point and not leaf.typed
-        }
-        if len(everyone) > 1:
-            found.append(guess.varied(everyone))
-    return found
-
-
-def retyped(leaf, dtype):
-    found = leaf.copy()
-    found.dtype = dtype
-    return found
+    for dtype in dict.fromkeys(wanted):
+        free = [(index, leaf) for index, leaf in guess.tensors() if not leaf.typed]
+        for index, leaf in free:
+            if leaf.dtype != dtype and not leaf.role:
+                better.append(guess.varied({index: leaf.but(dtype=dtype)}))
+        together = {index: leaf.but(dtype=dtype) for index, leaf in free if leaf.dtype.is_floating_point}
+        if len(together) > 1:
+            better.append(guess.varied(together))
+    return better
 
 
 def _bounded(guess):
     """Make bounds of integers smaller, free sizes larger, and numbers smaller."""
-    found = []
+    better = []
     for index, leaf in enumerate(guess.leaves):
         if isinstance(leaf, Number):
-            found.extend(
+            better.extend(
                 guess.varied({index: Number(value)}) for value in (1, 0, leaf.value * 2) if value != leaf.value
             )
         elif isinstance(leaf, Leaf) and not leaf.dtype.is_floating_point and (leaf.below or 2) > 1 and not leaf.role:
-            smaller = leaf.copy()
-            smaller.below = max(1, (leaf.below or 2) // 8)
-            found.append(guess.varied({index: smaller}))
+            better.append(guess.varied({index: leaf.but(below=max(1, (leaf.below or 2) // 8))}))
     for kind, factor in ((FREE, 4.0), (BATCHED, 4.0), (FREE, 0.25)):
         changes = {}
         for index, leaf in guess.tensors():
-            changed = leaf.copy()
-            for place, of_kind in enumerate(leaf.kinds):
-                if of_kind == kind and leaf.sizes[place]:
-                    changed.sizes[place] = min(MOST_GROWN, max(1, int(leaf.sizes[place] * factor)))
-            changes[index] = changed
-        found.append(guess.varied(changes))
-    return found
+            scaled = [
+                min(MOST_GROWN, max(1, int(size * factor))) if size and of_kind == kind else size
+                for size, of_kind in zip(leaf.sizes, leaf.kinds)
+            ]
+            changes[index] = leaf.but(sizes=scaled)
+        better.append(guess.varied(changes))
+    return better
 
 
 def elements(guess):
     """Return how many elements the largest tensor of a guess has."""
-    most = 0
-    for _, leaf in guess.tensors():
-        count = 1
-        for size in leaf.sizes:
-            count *= size
-        most = max(most, count)
-    return most
+    return max([math.prod(leaf.sizes) for _, leaf in guess.tensors()] + [0])

@@ -7,6 +7,7 @@ keys where ``forward`` takes one dict; else all are names of arguments, or all e
 
 import base64
 import binascii
+import math
 
 import torch
 
@@ -14,6 +15,7 @@ from gate_worker.needs.value_requirements import ValueRequirements
 from gate_worker.requests.call_spec import NotServed
 from gate_worker.requests.guesses import FIXED, FREE, LEAST, LENGTH, SIDE, WORDS, Guess, Leaf
 from gate_worker.requests.values import BadInputs, from_bytes
+from gate_worker.values.trees import dtype_name
 
 PLANS = (
     {},
@@ -107,16 +109,16 @@ class Bound:
             source = next((other for other in self._inputs if other["name"] == item["of"]), None)
             if source is None:
                 raise NotServed("%s counts the elements of %s, which is no input" % (item["name"], item["of"]))
-            return Counts(item, Elements(source, length), batch)
+            return counts(item, Elements(source, length), batch)
         if item["dtype"] == TEXT:
-            return Texts(elements(item["dims"], length), self._texts(item), batch if item["batched"] else None)
+            return texts(elements(item["dims"], length), self._texts(item), batch if item["batched"] else None)
         dtype = getattr(torch, item["dtype"], None)
         if dtype is None:
             raise NotServed("torch %s has no %s, which %s is of" % (torch.__version__, item["dtype"], item["name"]))
         if "cycle" in item:
-            return Cycle(item["cycle"], dtype, batch if item["batched"] else None)
+            return cycle(item["cycle"], dtype, batch if item["batched"] else None)
         if "zero" in item or "bytes" in item:
-            return Literal(item, dtype, batch if item["batched"] else None)
+            return literal(item, dtype, batch if item["batched"] else None)
         need = self._needs.get(item["name"]) or ValueRequirements()
         known = {"below": need.below, "role": need.role if need.role in ("offsets", "lengths") else ""}
         known.update(ranked=True, typed=True, limited=need.below is not None)
@@ -150,8 +152,8 @@ class Bound:
 
     def _texts(self, item):
         need = self._needs.get(item["name"])
-        found = list(need.words) + list(need.each.words if need.each is not None else []) if need is not None else []
-        return list(dict.fromkeys(found + list(self._words)))
+        needed = list(need.words) + list(need.each.words if need.each is not None else []) if need is not None else []
+        return list(dict.fromkeys(needed + list(self._words)))
 
 
 class BoundByPlace(Bound):
@@ -206,10 +208,7 @@ def places_of(inputs, names, ordered):
 
 
 def elements(dims, length):
-    found = 1
-    for size in dims:
-        found *= length if size < 0 else size
-    return found
+    return math.prod(length if size < 0 else size for size in dims)
 
 
 class Elements:
@@ -227,80 +226,68 @@ class Elements:
 
 
 class Made:
-    """A leaf whose values follow from the request: no other guess changes it."""
+    """A leaf whose values follow from the request: no other guess changes it.
 
-    def __init__(self, batch):
-        self.batch = batch
+    ``text`` and ``values`` are functions of the batch, which is None where the server makes none.
+    """
+
+    def __init__(self, batch, text, values):
+        self._batch, self._text, self._values = batch, text, values
 
     def of_batch(self, batch):
-        found = self.__class__.__new__(self.__class__)
-        found.__dict__.update(self.__dict__, batch=batch if self.batch is not None else None)
-        return found
-
-
-class Texts(Made):
-    """A list of texts: as many as the tensor would have elements."""
-
-    def __init__(self, count, words, batch):
-        Made.__init__(self, batch)
-        self._count = count
-        self._words = words
+        return Made(None if self._batch is None else batch, self._text, self._values)
 
     def __str__(self):
-        return "%d texts" % self._number()
+        return self._text(self._batch)
 
-    def make(self, generator):
-        del generator
-        return [self._words[index % len(self._words)] for index in range(self._number())]
-
-    def _number(self):
-        return self._count * (1 if self.batch is None else self.batch)
+    def make(self, _generator):
+        return self._values(self._batch)
 
 
-class Cycle(Made):
-    """A tensor of one value for each request of a batch, in turn; of one value where there is no batch."""
-
-    def __init__(self, values, dtype, batch):
-        Made.__init__(self, batch)
-        self._values, self._dtype = values, dtype
-
-    def __str__(self):
-        return "%s%s of %s" % (
-            str(self._dtype).replace("torch.", ""),
-            [1] if self.batch is None else [self.batch, 1],
-            " and ".join(map(str, dict.fromkeys(self._values))),
-        )
-
-    def make(self, generator):
-        del generator
-        count = 1 if self.batch is None else self.batch
-        rows = [[self._values[index % len(self._values)]] for index in range(count)]
-        return torch.tensor(rows[0] if self.batch is None else rows, dtype=self._dtype)
+def in_turn(values, count):
+    return [values[index % len(values)] for index in range(count)]
 
 
-class Literal(Made):
-    """A tensor of zeros, or of bytes that the configuration names; each request of a batch has the same."""
+def texts(count, words, batch):
+    """Return a list of texts: as many as the tensor would have elements."""
 
-    def __init__(self, item, dtype, batch):
-        Made.__init__(self, batch)
-        self._dims, self._dtype, self._name = item["dims"], dtype, item["name"]
-        self._bytes = item.get("bytes")
+    def number(batch):
+        return count if batch is None else count * batch
 
-    def __str__(self):
-        dims = ([] if self.batch is None else [self.batch]) + list(self._dims)
-        what = "of zeros" if self._bytes is None else "of its file"
-        return "%s%s %s" % (str(self._dtype).replace("torch.", ""), dims, what)
+    return Made(batch, lambda batch: "%d texts" % number(batch), lambda batch: in_turn(words, number(batch)))
 
-    def make(self, generator):
-        del generator
-        if self._bytes is None:
-            one = torch.zeros(self._dims, dtype=self._dtype)
-        else:
-            try:
-                one = from_bytes(base64.b64decode(self._bytes), self._dtype, self._dims, self._name)
-            except (BadInputs, binascii.Error) as error:
-                raise ValueError(str(error))
-        return one if self.batch is None else one.expand([self.batch] + list(self._dims)).contiguous()
+
+def cycle(values, dtype, batch):
+    """Return a tensor of one value for each request of a batch, in turn; of one value where there is no batch."""
+    shown = " and ".join(map(str, dict.fromkeys(values)))
+
+    def text(batch):
+        return "%s%s of %s" % (dtype_name(dtype), [1] if batch is None else [batch, 1], shown)
+
+    def made(batch):
+        rows = [[value] for value in in_turn(values, 1 if batch is None else batch)]
+        return torch.tensor(rows[0] if batch is None else rows, dtype=dtype)
+
+    return Made(batch, text, made)
+
+
+def literal(item, dtype, batch):
+    """Return a tensor of zeros, or of bytes that the configuration names; each request of a batch has the same."""
+    dims, data = list(item["dims"]), item.get("bytes")
+
+    def text(batch):
+        what = "of zeros" if data is None else "of its file"
+        return "%s%s %s" % (dtype_name(dtype), ([] if batch is None else [batch]) + dims, what)
+
+    def made(batch):
+        try:
+            given = None if data is None else from_bytes(base64.b64decode(data), dtype, dims, item["name"])
+        except (BadInputs, binascii.Error) as error:
+            raise ValueError(str(error))
+        row = torch.zeros(dims, dtype=dtype) if given is None else given
+        return row if batch is None else row.expand([batch] + dims).contiguous()
+
+    return Made(batch, text, made)
 
 
 class Ragged(Leaf):
@@ -314,37 +301,25 @@ class Ragged(Leaf):
         return sum(self._each.count(index) for index in range(batch))
 
     def of_batch(self, batch):
-        found = self.copy()
-        found.sizes = [self._total(batch)]
-        return found
+        return self.but(sizes=[self._total(batch)])
 
 
-class Counts(Made):
-    """What a server counts of the requests in a batch, for the model: ``batch_input`` of the configuration."""
+def counts(item, source, batch):
+    """Return what a server counts of the requests in a batch, for the model: ``batch_input`` of the configuration."""
+    dtype = getattr(torch, item["dtype"])
 
-    def __init__(self, item, source, batch):
-        Made.__init__(self, batch)
-        self._kind, self._source = item["counts"], source
-        self._dtype = getattr(torch, item["dtype"])
-
-    def __str__(self):
-        return "%s%s counted" % (str(self._dtype).replace("torch.", ""), list(self._values().shape))
-
-    def make(self, generator):
-        del generator
-        return self._values()
-
-    def _values(self):
-        each = range(self.batch)
-        counts = [self._source.count(index) for index in each]
-        sums = [sum(counts[: index + 1]) for index in each]
-        shapes = [self._source.shape(index) for index in each]
-        found = {
-            "BATCH_ELEMENT_COUNT": counts,
+    def made(batch):
+        each = [source.count(index) for index in range(batch)]
+        sums = [sum(each[: index + 1]) for index in range(batch)]
+        shapes = [source.shape(index) for index in range(batch)]
+        values = {
+            "BATCH_ELEMENT_COUNT": each,
             "BATCH_ACCUMULATED_ELEMENT_COUNT": sums,
             "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO": [0] + sums,
-            "BATCH_MAX_ELEMENT_COUNT_AS_SHAPE": [0] * max(counts),
+            "BATCH_MAX_ELEMENT_COUNT_AS_SHAPE": [0] * max(each),
             "BATCH_ITEM_SHAPE": shapes,
             "BATCH_ITEM_SHAPE_FLATTEN": [size for shape in shapes for size in shape],
-        }[self._kind]
-        return torch.tensor(found, dtype=self._dtype)
+        }
+        return torch.tensor(values[item["counts"]], dtype=dtype)
+
+    return Made(batch, lambda batch: "%s%s counted" % (dtype_name(dtype), list(made(batch).shape)), made)

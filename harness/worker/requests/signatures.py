@@ -45,9 +45,9 @@ def described(module, method):
 
 def require(module, path, method, role="method"):
     """Raise ``BadInputs`` where ``module`` has no such method, with those that it has."""
-    found = methods(module)
-    if method not in found:
-        has = "it has %s" % ", ".join(found) if found else "it has no methods"
+    names = methods(module)
+    if method not in names:
+        has = "it has %s" % ", ".join(names) if names else "it has no methods"
         raise BadInputs("%s has no %s %r; %s" % (path, role, method, has))
 
 

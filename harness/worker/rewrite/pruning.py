@@ -3,7 +3,7 @@
 import torch
 
 from gate_worker.graph import node_facts
-from gate_worker.graph.node_replacement import Refused, compiled, fold_known, sites
+from gate_worker.graph.node_replacement import Refused, compiled, fold_known, inlined, sites
 from gate_worker.rewrite.rules import rule
 
 RAISES = 'def f() -> None:\n  raise RuntimeError("%s")\n'
@@ -17,8 +17,7 @@ def fold(module, operators):
     """
     called = set()
     for name in module._c._method_names():
-        graph = module._c._get_method(name).graph
-        torch._C._jit_pass_inline(graph)
+        graph = inlined(module, name)
         fold_known(graph)
         called.update(site.node.s("name") for _, site in sites(graph) if site.node.kind() == "prim::CallMethod")
     emptied = []
@@ -37,22 +36,15 @@ def contains(graph, operators):
     return any(site.node.kind() in operators for _, site in sites(graph))
 
 
-def found(module, operators):
+def places_of(module, operators):
     """Return where nodes of ``operators`` stand: method, address, and how far out the innermost branch around is."""
     places = []
     for name in module._c._method_names() if operators else ():
         for address, site in sites(module._c._get_method(name).inlined_graph):
             if site.node.kind() in operators:
-                places.append(
-                    {
-                        "method": name,
-                        "address": address,
-                        "operator": site.operator,
-                        "schema": site.node.schema(),
-                        "source": node_facts.source_of(site.node.sourceRange()),
-                        "branch": branch_of(site),
-                    }
-                )
+                place = {"method": name, "address": address, "operator": site.operator, "branch": branch_of(site)}
+                source = node_facts.source_of(site.node.sourceRange())
+                places.append(dict(place, schema=site.node.schema(), source=source))
     return places
 
 

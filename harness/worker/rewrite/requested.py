@@ -34,7 +34,7 @@ class Choices(interpreter.Observer):
 
 def decide(module, graph, requests, fold):
     """Write the graph of ``forward`` out as every request goes through it; return what to save, and what is fixed."""
-    requests = [with_defaults(module, request) for request in requests]
+    requests = [interpreter.with_defaults(module, "forward", request) for request in requests]
     given = decide_optional(graph, requests)
     choices = Choices()
     for request in requests:
@@ -46,11 +46,6 @@ def decide(module, graph, requests, fold):
     fixed = ["argument %d is %s" % (index, words) for index, words in given.items()]
     is_typed = GIVEN in given.values() and not next(graph.inputs()).uses()
     return (function_of(graph) if is_typed else module), fixed + writer.fixed
-
-
-def with_defaults(module, request):
-    left_out = module.forward.schema.arguments[1 + len(request) :]
-    return list(request) + [argument.default_value for argument in left_out]
 
 
 def function_of(graph):

@@ -15,7 +15,7 @@ import torch
 from gate_worker import settings, wire
 from gate_worker.graph import node_facts, node_replacement
 from gate_worker.rewrite import execution, images, layers, matrix_products, pruning, removed_operators, whole
-from gate_worker.rewrite.rules import RULES
+from gate_worker.rewrite.rules import RULES, first_line
 from gate_worker.values import trees
 
 REGISTERING = (removed_operators, images, layers, execution, matrix_products, pruning)
@@ -30,25 +30,24 @@ def rewrite(request, run_dir, log):
     with log.phase(wire.LOAD, model=name):
         module = torch.jit.load(path, map_location=request["device"])
     with log.phase(wire.SAVE, model=name):
-        if not order["edits"] and not order["fold"] and not order["whole"]:
-            log.mark("rewritten", offered(module, order))
+        if order["whole"]:
+            requests = requests_of(artifact, request["device"])
+            module, done = whole.rewritten(module, order["whole"], requests, order["example"])
+        elif order["edits"] or order["fold"]:
+            done = rewritten(module, order)
         else:
-            if order["whole"]:
-                requests = requests_of(artifact, request["device"])
-                module, done = whole.rewritten(module, order["whole"], requests, order["example"])
-                done["rules"] = {order["whole"]: whole.words(order["whole"])}
-            else:
-                done = rewritten(module, order)
-            if not done["refused"]:
-                patched = os.path.join(run_dir, name + ".pt")
-                files = extra_files(path)
-                note = provenance(order, done, artifact["digest"], files.get(PROVENANCE, b""))
-                torch.jit.save(module, patched, _extra_files=dict(files, **{PROVENANCE: note}))
-                with open(os.path.join(run_dir, PROVENANCE), "w", encoding="utf-8") as stream:
-                    stream.write(note)
-                if order["operators"]:
-                    done["found"] = pruning.found(torch.jit.load(patched), order["operators"])
-            log.mark("rewritten", done)
+            done = offered(module, order)
+            module = None
+        if module is not None and not done["refused"]:
+            patched = os.path.join(run_dir, name + ".pt")
+            files = extra_files(path)
+            note = provenance(order, done, artifact["digest"], files.get(PROVENANCE, b""))
+            torch.jit.save(module, patched, _extra_files=dict(files, **{PROVENANCE: note}))
+            with open(os.path.join(run_dir, PROVENANCE), "w", encoding="utf-8") as stream:
+                stream.write(note)
+            if order["operators"]:
+                done["found"] = pruning.places_of(torch.jit.load(patched), order["operators"])
+        log.mark("rewritten", done)
     log.emit("ready", model=name, thread=0)
 
 
@@ -66,18 +65,11 @@ def extra_files(path):
         return {name: archive.read(member) for (outside, sep, name), member in named if sep and not outside and name}
 
 
-def inlined(module, method):
-    """Return the graph of a method, with every call in it, as the module will be saved with it."""
-    graph = module._c._get_method(method).graph
-    torch._C._jit_pass_inline(graph)
-    return graph
-
-
 def offered(module, order):
     """Return which rules fit the nodes, and where: each is tried on a copy of the graph."""
     fits, refused = [], []
     if order["addresses"]:
-        graph = inlined(module, order["method"])
+        graph = node_replacement.inlined(module, order["method"])
         for address in order["addresses"]:
             try:
                 site = node_replacement.site_at(graph, address)
@@ -94,28 +86,26 @@ def offered(module, order):
         for address, site in node_replacement.sites(graph):  # of a block, because what is fused there may go on beyond
             if address[:-1] in blocks and not execution.why_no_fence(site):
                 fits.append(["fence", address])
-    rules = {rule.name: {"what": rule.what, "needs": rule.needs} for rule in RULES.values()}
-    return {"fits": fits, "refused": refused, "rules": rules, "found": pruning.found(module, order["operators"])}
+    rules = {rule.name: rule.words for rule in RULES.values()}
+    return {"fits": fits, "refused": refused, "rules": rules, "found": pruning.places_of(module, order["operators"])}
 
 
 def tried(graph, rule, address):
     try:
         rule.apply(node_replacement.site_at(graph, address))
-    except node_replacement.Refused as error:
-        return str(error)
-    except RuntimeError as error:  # this release lacks an operator that the rule is made of
-        return str(error).strip().splitlines()[0]
+    except (node_replacement.Refused, RuntimeError) as error:  # the release may lack an operator that the rule writes
+        return first_line(error)
     return ""
 
 
 def rewritten(module, order):
     """Rewrite the module in place; return what was done, and why not where a rule has refused."""
-    done = {"nodes": [], "emptied": [], "refused": []}
+    done = {"nodes": [], "emptied": [], "refused": [], "fixed": []}
     if order["fold"]:
         done["emptied"] = pruning.fold(module, order["operators"])
     if not order["edits"]:
         return done
-    graph = inlined(module, order["method"])
+    graph = node_replacement.inlined(module, order["method"])
     places = []  # all before the first edit: it moves what comes after it
     for name, address in order["edits"]:
         try:
@@ -130,7 +120,7 @@ def rewritten(module, order):
         try:
             RULES[edit["rule"]].apply(site)
         except (node_replacement.Refused, RuntimeError) as error:
-            done["refused"].append([edit["rule"], edit["address"], str(error).strip().splitlines()[0]])
+            done["refused"].append([edit["rule"], edit["address"], first_line(error)])
         else:
             done["nodes"].append(edit)
     graph.lint()
@@ -144,17 +134,17 @@ def provenance(order, done, digest, before):
         before: the note of an archive that was rewritten already, as bytes; a file of that name that is no such note
             is kept as text.
     """
-    rules = {name: RULES[name] for name in sorted({name for name, _ in order["edits"]})}
+    rules = {name: RULES[name].words for name, _ in order["edits"]}
     if order["whole"]:
-        rules[order["whole"]] = whole.WHOLE[order["whole"]]
+        rules[order["whole"]] = whole.WHOLE[order["whole"]].words
     note = {
         "made_by": "torchscript gate: rewrite",
         "torch": torch.__version__,
         "from_digest": digest,
         "method": order["method"],
-        "rules": {name: {"what": rule.what, "needs": rule.needs} for name, rule in rules.items()},
+        "rules": rules,
         "nodes": done["nodes"],
-        "fixed": done.get("fixed", []),
+        "fixed": done["fixed"],
         "emptied": done["emptied"],
         "before": earlier_note(before) if before else None,
     }

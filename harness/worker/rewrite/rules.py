@@ -12,14 +12,11 @@ RULES = {}
 
 
 class Rule:
-    """A rule: ``what`` it does, what it ``needs`` to be right, and which sites it ``fits``, by the operator alone."""
+    """``what`` it does, what it ``needs`` to be right, and which sites it ``fits``, by the operator alone."""
 
-    def __init__(self, name, fits, what, needs, apply):
-        self.name = name
-        self.fits = fits
-        self.what = what
-        self.needs = needs
-        self.apply = apply
+    def __init__(self, name, what, needs, apply, fits=None):
+        self.name, self.fits, self.apply = name, fits, apply
+        self.words = {"what": what, "needs": needs}
 
 
 def rule(name, *operators, what, needs="", fits=None):
@@ -28,7 +25,7 @@ def rule(name, *operators, what, needs="", fits=None):
 
     def register(function):
         assert name not in RULES, name
-        RULES[name] = Rule(name, by_name, what, needs, function)
+        RULES[name] = Rule(name, what, needs, function, by_name)
         return function
 
     return register
@@ -43,3 +40,7 @@ def written(name, *operators, what, source, needs="", unless=None):
         node_replacement.write_out(site, source)
 
     rule(name, *operators, what=what, needs=needs)(apply)
+
+
+def first_line(error):
+    return (str(error).strip().splitlines() or [""])[0]

@@ -9,8 +9,10 @@ import copy
 import torch
 
 from gate_worker.graph import interpreter
-from gate_worker.graph.node_replacement import Refused, fold_known
+from gate_worker.graph.node_replacement import Refused, fold_known, inlined
 from gate_worker.rewrite import requested
+from gate_worker.rewrite.execution import is_tensor
+from gate_worker.rewrite.rules import Rule, first_line
 from gate_worker.values import trees
 
 WHOLE = {}
@@ -23,25 +25,21 @@ def whole(name, what, needs=""):
 
     def register(function):
         assert name not in WHOLE, name
-        function.what, function.needs = what, needs
-        WHOLE[name] = function
+        WHOLE[name] = Rule(name, what, needs, function)
         return function
 
     return register
 
 
 @whole("freeze", what="torch.jit.freeze: attributes become constants, and what they decide is decided")
-def freeze(module, requests, example):
-    del requests, example
+def freeze(module, _requests, _example):
     return frozen(module), []
 
 
 @whole("clone-arguments", what="a clone of each argument that is changed in place, before anything else")
-def clone_arguments(module, requests, example):
-    del requests, example
+def clone_arguments(module, _requests, _example):
     module = frozen(module)
-    graph = module._c._get_method("forward").graph
-    torch._C._jit_pass_inline(graph)
+    graph = inlined(module, "forward")
     aliases = graph.alias_db()
     changed = [value for value in list(graph.inputs())[1:] if is_tensor(value) and aliases.has_writers(value)]
     if not changed:
@@ -62,11 +60,9 @@ def clone_arguments(module, requests, example):
     what="branches, loops and optional arguments written out as every request decides them",
     needs="every request decides them so",
 )
-def as_requested(module, requests, example):
-    del example
+def as_requested(module, requests, _example):
     module = frozen(module)
-    graph = module._c._get_method("forward").graph
-    torch._C._jit_pass_inline(graph)
+    graph = inlined(module, "forward")
     fold(graph)
     return requested.decide(module, graph, requests, fold)
 
@@ -76,8 +72,7 @@ def as_requested(module, requests, example):
     what="torch.jit.trace of one request, node by node",
     needs="every request takes the branches, and has the sizes that are numbers, of that one",
 )
-def retrace(module, requests, example):
-    del requests
+def retrace(module, _requests, example):
     observer = Detached()
     traced = torch.jit.trace(Replayed(frozen(module), observer), tuple(example), check_trace=False, strict=False)
     return traced, observer.fixed
@@ -128,31 +123,19 @@ def fold(graph):
     fold_known(graph)
 
 
-def is_tensor(value):
-    return value.type().kind() == "TensorType"
-
-
 def rewritten(module, name, requests, example):
     """Return (module, what was done) of the rewrite ``name``; the module is None where it does not fit.
 
     Args:
         requests: name -> arguments of ``forward``; ``example``: the name of one.
     """
-    done = {"nodes": [], "emptied": [], "refused": [], "fixed": []}
+    rewrite = WHOLE[name]
+    done = {"nodes": [], "emptied": [], "refused": [], "fixed": [], "rules": {name: rewrite.words}}
     given = {key: copy.deepcopy(arguments) for key, arguments in requests.items()}
     try:
         with torch.no_grad():
-            module, done["fixed"] = WHOLE[name](module, list(given.values()), given[example])
+            module, done["fixed"] = rewrite.apply(module, list(given.values()), given[example])
     except (Refused, RuntimeError, requested.TooLarge) as error:
         done["refused"] = [[name, [], "%s: %s" % (type(error).__name__, first_line(error))]]
         return None, done
     return module, done
-
-
-def words(name):
-    return {"what": WHOLE[name].what, "needs": WHOLE[name].needs}
-
-
-def first_line(error):
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else ""

@@ -1,39 +1,7 @@
 """Verb ``benchmark``: hold several models and measure them on order.
 
-The controller writes one JSON line per order on standard input and reads one JSON line per answer on the
-descriptor that was standard output (anything torch prints goes to standard error instead). The first line comes
-unasked, once the first operators have run: ``{"ready": true, "gpu_uuid": "GPU-..." or null}``.
-
-    {"order": "load", "model": M, "calls": 16, "call_s": 0.25}
-        -> {"load_s": s, "calls_s": [s, ...], "peak_rss_bytes": n or null, "device_bytes": n or null}
-    {"order": "block", "model": M, "calls": n}
-        -> {"times_ns": [ns, ...], "wait_ns": ns, "wall_ns": ns, "rss_bytes": n}
-    {"order": "shape", "model": M, "set": NAME, "calls": 8}
-        -> {"calls_s": [s, ...]}
-    {"order": "together", "model": M, "threads": n, "seconds": s, "cores": [n, ...]}
-        -> {"request_s": s, "request_cpu_s": s, "calls": n} or {"skipped": why}
-    {"order": "replay", "model": M, "calls": n}
-        -> {"times_ns": [ns, ...]} or {"skipped": why, "spoilt": true or false}
-    {"order": "drop", "model": M}
-        -> {"dropped": true}
-    {"order": "stop"}, or end of file
-        the worker leaves
-
-``load``: the load, then calls of the first input set: as many as the schedule says, then on up to ``calls`` while all
-of them took less than ``call_s``. The memory is how far the peak rose above what was in use before: resident, and of
-the device's allocator; null where nobody tells.
-
-``block``: calls in a row on the same arguments, after one seed; a model with a state is brought back to its start and
-seeded before each of them, untimed. ``times_ns`` has the time of each, of every k-th beyond 20,000 calls. ``wait_ns``
-is for how much of ``wall_ns`` the calling thread was ready and had no core; ``rss_bytes`` is resident memory after it.
-
-``shape``: calls of another input set in the warm process. ``together``: several threads call the one module at once,
-on ``cores`` where that is not empty; ``request_s`` is wall time over answers, ``request_cpu_s`` the CPU time of all
-threads over them. ``replay``: of a captured graph of one call;
-``spoilt`` says that no model answers any more since its capture has failed.
-
-An error of the model is answered as ``{"error": message}``, and the model is let go; in one of the last three orders
-it stays, and ``"spoilt"`` beside the error says whether a plain call fails since.
+Orders come as JSON lines on standard input, and answers go to the descriptor that was standard output:
+``docs/formats/wire.md`` describes them.
 """
 
 import gc
@@ -246,7 +214,7 @@ class ConcurrentCallers:
             native_stacks.guard_thread()
             if self._cores:
                 os.sched_setaffinity(0, self._cores)
-            settings.size_thread_pool(self._request, thread, self._log)
+            settings.read_back_pool(self._request["pools"]["intra_op"], thread, self._log)
             place = {"model": self._served.name, "thread": thread, "set": self._set}
             with settings.thread_context(self._request), self._log.phase(wire.SERVE, **place):
                 self._call()

@@ -12,27 +12,27 @@ def timed(action, arguments, calls, device, before_each=None):
     ``before_each`` is done before each of them, untimed. On a device with events the times lie between events in the
     stream in use, with one wait at the end; on another one each call is waited for.
     """
-    if not device.is_cpu:
-        timer = timed_by_events if device.has_events else timed_until_done
-        return timer(action, arguments, calls, device, before_each)
-    if before_each is not None:
-        return timed_apart(action, arguments, calls, before_each)
+    if device.has_events:
+        return timed_by_events(action, arguments, calls, device, before_each)
     clock, times = time.perf_counter_ns, [0] * calls
-    before = clock()
+    if device.is_cpu and before_each is None:  # back to back
+        before = clock()
+        for index in range(calls):
+            action(*arguments)
+            now = clock()
+            times[index] = now - before
+            before = now
+        return times
+    wait = None if device.is_cpu else device.synchronize
     for index in range(calls):
-        action(*arguments)
-        now = clock()
-        times[index] = now - before
-        before = now
-    return times
-
-
-def timed_apart(action, arguments, calls, before_each):
-    clock, times = time.perf_counter_ns, [0] * calls
-    for index in range(calls):
-        before_each()
+        if before_each is not None:
+            before_each()
+        if wait is not None:
+            wait()
         begin = clock()
         action(*arguments)
+        if wait is not None:
+            wait()
         times[index] = clock() - begin
     return times
 
@@ -55,19 +55,6 @@ def timed_by_events(action, arguments, calls, device, before_each):
             pairs[-1][1].record()
     pairs[-1][1].synchronize()
     return [round(1e6 * begin.elapsed_time(end)) for begin, end in pairs]
-
-
-def timed_until_done(action, arguments, calls, device, before_each):
-    clock, times = time.perf_counter_ns, [0] * calls
-    for index in range(calls):
-        if before_each is not None:
-            before_each()
-        device.synchronize()
-        begin = clock()
-        action(*arguments)
-        device.synchronize()
-        times[index] = clock() - begin
-    return times
 
 
 def queued_ns():

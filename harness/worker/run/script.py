@@ -1,4 +1,4 @@
-"""Verb ``run``: read the inputs of every artifact, then do the script, step by step (``wire`` lists the steps).
+"""Verb ``run``: read the inputs of every artifact, then do the script; ``docs/formats/wire.md`` lists its steps.
 
 A model that has failed leaves its later steps out; barriers and latches are always served, so that one failure never
 makes a hang of another thread.
@@ -9,6 +9,8 @@ import os
 import threading
 import time
 import traceback
+
+import torch
 
 from gate_worker import device, events, lifecycle, native_stacks, settings, wire
 from gate_worker.run import kinds, measurements, serving
@@ -105,7 +107,7 @@ class Stage:
 
     def _in_context(self, thread, action, *arguments):
         native_stacks.guard_thread()
-        settings.size_thread_pool(self._request, thread, self._log)
+        settings.read_back_pool(self._request["pools"]["intra_op"], thread, self._log)
         with settings.thread_context(self._request):
             action(*arguments)
 
@@ -119,9 +121,10 @@ class Stage:
             self._take(thread, *step)
 
     def _take(self, thread, verb, *arguments):
-        if verb not in wire.STEPS:
+        step = getattr(self, "step_" + verb, None)
+        if step is None:
             raise ValueError("no step is called '%s'" % verb)
-        getattr(self, "_" + verb)(thread, *arguments)
+        step(thread, *arguments)
 
     def _model_step(self, name, action):
         served = self._models.get(name)
@@ -132,16 +135,16 @@ class Stage:
         except events.PhaseFailed:
             self._failed[name] = True
 
-    def _load(self, thread, name):
+    def step_load(self, thread, name):
         self._model_step(name, lambda served: serving.load(served, self._log, thread))
 
-    def _share(self, thread, name, source):
+    def step_share(self, thread, name, source):
         if source in self._failed or source not in self._models:
             self._failed[name] = True
             return
         self._model_step(name, lambda served: served.share(self._models[source]))
 
-    def _calls(self, thread, name):
+    def step_calls(self, thread, name):
         self._model_step(name, lambda served: self._make_calls(served, thread))
 
     def _make_calls(self, served, thread):
@@ -167,7 +170,7 @@ class Stage:
             if served.name in self._servers and set_name == served.schedule[0][0]:
                 served.stable_answer.learn(output)
 
-    def _serve(self, thread, name, latch):
+    def step_serve(self, thread, name, latch):
         serve = self._keep_serving if self._rests else self._call_without_rest
         self._model_step(name, lambda served: serve(served, thread, self._latches[latch]))
 
@@ -201,7 +204,7 @@ class Stage:
                 pause = min(max(wire.PAUSE_FACTOR * (now - begin), wire.LEAST_PAUSE_S), wire.MOST_PAUSE_S)
             answers.tell()
 
-    def _answer(self, thread, name, where, larger):
+    def step_answer(self, thread, name, where, larger):
         def respond(served):
             with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=served.schedule[0][0]):
                 output, _ = served.answer(served.schedule[0][0], larger)
@@ -234,58 +237,59 @@ class Stage:
         if failed:
             raise failed[0]
 
-    def _set_threads(self, thread, number):
-        settings.resize_thread_pool(number, thread, self._log)
+    def step_set_threads(self, thread, number):
+        torch.set_num_threads(number)
+        settings.read_back_pool(number, thread, self._log)
 
-    def _drop(self, thread, name):
+    def step_drop(self, thread, name):
         def drop(served):
             with self._log.phase(wire.DROP, model=served.name, thread=thread):
                 served.drop()
 
         self._model_step(name, drop)
 
-    def _capture(self, thread, name, mode, warm_calls):
+    def step_capture(self, thread, name, mode, warm_calls):
         from gate_worker.run import cuda_graphs as graphs
 
         self._model_step(name, lambda served: graphs.capture(served, mode, warm_calls, self._log, thread))
 
-    def _barrier(self, thread, name):
+    def step_barrier(self, thread, name):
         with self._log.phase(wire.BARRIER, thread=thread):
             self._barriers[name].wait()
 
-    def _lock(self, thread, name):
+    def step_lock(self, thread, name):
         with self._log.phase(wire.BARRIER, thread=thread):
             self._locks[name].acquire()
 
-    def _unlock(self, thread, name):
+    def step_unlock(self, _thread, name):
         self._locks[name].release()
 
-    def _delay(self, thread, milliseconds):
+    def step_delay(self, _thread, milliseconds):
         time.sleep(milliseconds * 1e-3)
 
-    def _count_down(self, thread, latch):
+    def step_count_down(self, _thread, latch):
         self._latches[latch].count_down()
 
-    def _fork(self, thread, other):
+    def step_fork(self, _thread, other):
         def work():
             self._log.forked(other)
             self._take_all(other)
 
         self._forked[other] = lifecycle.fork(self._run_dir, self._request.get("stack_dumper"), work)
 
-    def _join(self, thread, other):
+    def step_join(self, thread, other):
         with self._log.phase(wire.BARRIER, thread=thread):
             if other in self._forked:
                 lifecycle.join(self._forked[other])
             else:
                 self._started[other].join()
 
-    def _exit(self, thread):
+    def step_exit(self, thread):
         others = any(started.is_alive() for started in self._started.values())
         with self._log.phase(wire.EXIT, thread=thread):
             lifecycle.exit_with_teardown(wire.EXIT_WAIT_S if others else 0)
 
-    def _memory(self, thread, label):
+    def step_memory(self, _thread, label):
         measurements.give_back_freed()
         self._log.emit("memory", label=label, rss_bytes=resident_bytes(), os_threads=len(os.listdir("/proc/self/task")))
 

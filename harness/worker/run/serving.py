@@ -106,7 +106,7 @@ class ServedModel:
         self._module.eval()
         if self._precision is not None:
             self._module.to(getattr(torch, self._precision))
-        methods = {entry.get("method", "forward") for entry in self._inputs.values()} - {wire.WITH_HOOKS_METHOD}
+        methods = {entry["method"] for entry in self._inputs.values()} - {wire.WITH_HOOKS_METHOD}
         methods.update([self._artifact["reset"]] if self._artifact["reset"] else [])
         self._module = setters.after_load(torch, self._module, self._at_load, sorted(methods))
 
@@ -129,7 +129,7 @@ class ServedModel:
 
     def target(self, set_name):
         """Return the module and its method; hooks of the root are around ``forward``, and in no graph."""
-        method = self._inputs[set_name].get("method", "forward")
+        method = self._inputs[set_name]["method"]
         return self._module, "forward" if method == wire.WITH_HOOKS_METHOD else method
 
     def buffer_addresses(self):
@@ -137,7 +137,7 @@ class ServedModel:
         return {name: storage_address(buffer) for name, buffer in self._module.named_buffers()}
 
     def method(self, set_name):
-        return self._method(self._inputs[set_name].get("method", "forward"))
+        return self._method(self._inputs[set_name]["method"])
 
     def prepare(self):
         if self._artifact["reset"]:

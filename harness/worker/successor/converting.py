@@ -64,10 +64,10 @@ def marking_where(kind, log):
     A branch is converted first and traced later: where that fails, it was at the only branch, if there is but one.
     """
     convert_node = kind.convert_node
-    found, branches = [], []
+    marked, branches = [], []
 
     def mark(node, reason):
-        found.append(node)
+        marked.append(node)
         facts = node_facts.facts_of(node, ())
         log.mark(
             "not_converted",
@@ -85,7 +85,7 @@ def marking_where(kind, log):
         try:
             return convert_node(self, node)
         except Exception as error:
-            if not found:
+            if not marked:
                 mark(node, error.__cause__ or error)
             raise
 
@@ -94,7 +94,7 @@ def marking_where(kind, log):
         yield
     except Exception as error:
         is_of_a_branch = type(error).__name__ == BRANCH_ERROR and BRANCH_TEXT.search(str(error))
-        if is_of_a_branch and not found and len(branches) == 1:
+        if is_of_a_branch and not marked and len(branches) == 1:
             mark(branches[0], error)
         raise
     finally:
@@ -111,18 +111,18 @@ def dimensions(program, arguments):
     paths = [path for path, _ in pytree.tree_flatten_with_path(tuple(arguments))[0]]
     kinds = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    found = []
+    described = []
     for path, spec in zip(paths, kinds):
         value = values.get(getattr(spec.arg, "name", ""))
         sizes = None
         if isinstance(value, torch.Tensor):
             sizes = [size if isinstance(size, int) else None for size in value.shape]
-        found.append([["input"] + [step_of(key) for key in path], sizes])
-    return found
+        described.append([["input"] + [step_of(key) for key in path], sizes])
+    return described
 
 
 def step_of(key):
-    """Return a key of a pytree as a step of a path (see ``wire``)."""
+    """Return a key of a pytree as a step of a path (see ``docs/formats/wire.md``)."""
     for name in ("idx", "name"):
         if hasattr(key, name):
             return getattr(key, name)

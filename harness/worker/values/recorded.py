@@ -3,6 +3,18 @@
 import math
 
 
+def rebuilt(tree, leaf):
+    """Return a tree of the wire with ``leaf(kind, content)`` in the place of each of its leaves."""
+    kind, content = tree
+    if kind in ("tuple", "list"):
+        return [kind, [rebuilt(item, leaf) for item in content]]
+    if kind == "dict":
+        return [kind, [[rebuilt(item, leaf) for item in pair] for pair in content]]
+    if kind == "namedtuple":
+        return [kind, [content[0], [[name, rebuilt(item, leaf)] for name, item in content[1]]]]
+    return leaf(kind, content)
+
+
 class Opaque:
     """A value of which nothing but the name of its type was recorded."""
 

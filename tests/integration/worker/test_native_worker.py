@@ -88,6 +88,7 @@ def test_memory_is_reported_in_bytes(stand: Stand) -> None:
 
 
 def test_serving_thread_beats_while_others_load(stand: Stand) -> None:
+    # A beat may come every BEAT_S; the script serves ten times as long, for a machine that is busy with other things.
     for worker in replay.WORKERS:
         folder = Path(stand.run("while_serving", worker).directory)
         events = [json.loads(line) for line in probe_files.read(folder, wire.EVENTS).splitlines()]
@@ -101,7 +102,7 @@ def test_cpu_time_is_that_of_the_phase(stand: Stand) -> None:
         folder = Path(stand.run("while_serving", worker).directory)
         events = [json.loads(line) for line in probe_files.read(folder, wire.EVENTS).splitlines()]
         (served,) = [event for event in events if event["ev"] == "end" and event["phase"] == wire.SERVE]
-        assert served["cpu_ns"] > 10_000_000  # it calls without a pause for 450 ms
+        assert served["cpu_ns"] > 10_000_000  # it calls for two seconds
         begins = [event for event in events if event["ev"] == "begin" and event["phase"] == wire.SERVE]
         assert begins[0]["tid"] > 0
         assert begins[0]["ident"] != 0

@@ -1,27 +1,18 @@
 """A graph walked node by node, with a torch that has no operators: containers, branches, loops, who is told of what."""
 
-import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import harness.worker
-
 
 @pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Imports the interpreter beside a torch without operators."""
+def worker(imported: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The interpreter beside a torch without operators."""
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=type("Tensor", (), {})))
-    monkeypatch.setitem(sys.modules, "gate_worker", harness.worker)
-    names = ("gate_worker.graph_nodes", "gate_worker.graph.interpreter")
-    yield importlib.import_module("gate_worker.graph.interpreter")
-    for name in names:
-        sys.modules.pop(name, None)
-        if hasattr(harness.worker, name.partition(".")[2]):
-            delattr(harness.worker, name.partition(".")[2])
+    return imported("graph.interpreter")
 
 
 class Value:
@@ -88,14 +79,12 @@ def called(worker: Any, observer: Any, graph: Block, *arguments: object, default
     return worker.Interpreter(observer).call(module, "forward", arguments)
 
 
-def test_what_a_request_leaves_out_has_its_default(worker: Any) -> None:
+@pytest.mark.parametrize(("arguments", "defaults"), [(([1, 2], [3, 4]), ()), (([1, 2],), ([3, 4],))])
+def test_nodes_pass_values_on_and_what_a_request_leaves_out_has_its_default(
+    worker: Any, arguments: tuple[object, ...], defaults: tuple[object, ...]
+) -> None:
     graph = Block("self list more", [ADD, Node("aten::len", "sum", "length")], "length")
-    assert called(worker, worker.Observer(), graph, [1, 2], defaults=([3, 4],)) == 4
-
-
-def test_nodes_pass_values_on(worker: Any) -> None:
-    graph = Block("self list more", [ADD, Node("aten::len", "sum", "length")], "length")
-    assert called(worker, worker.Observer(), graph, [1, 2], [3]) == 3
+    assert called(worker, worker.Observer(), graph, *arguments, defaults=defaults) == 4
 
 
 @pytest.mark.parametrize(("condition", "picked"), [(True, 2), (False, -1)])

@@ -60,18 +60,14 @@ def test_a_file_beyond_the_limit_is_an_error(tmp_path: Path) -> None:
     assert path.stat().st_size == 5000
 
 
-def test_soft_and_hard_limit_are_one_so_that_a_model_cannot_raise_it() -> None:
-    _, (found,) = run("print(json.dumps(resource.getrlimit(resource.RLIMIT_DATA)))", memory_bytes=1 << 29)
-    assert found == [1 << 29, 1 << 29]
-
-
-def test_a_limit_that_was_lower_stays() -> None:
-    _, (found,) = run(
-        "resource.setrlimit(resource.RLIMIT_DATA, (1 << 28, 1 << 28))\n"
+@pytest.mark.parametrize("before", [1 << 29, 1 << 28])
+def test_soft_and_hard_limit_are_one_so_that_a_model_cannot_raise_it_and_one_that_was_lower_stays(before: int) -> None:
+    _, (data,) = run(
+        f"resource.setrlimit(resource.RLIMIT_DATA, ({before}, {before}))\n"
         "limits.apply(json.loads(sys.argv[2]))\nprint(json.dumps(resource.getrlimit(resource.RLIMIT_DATA)))",
-        memory_bytes=1 << 30,
+        memory_bytes=1 << 29,
     )
-    assert found == [1 << 28, 1 << 28]
+    assert data == [before, before]
 
 
 def test_without_a_network_only_local_sockets_open_in_every_thread_and_program() -> None:
@@ -113,64 +109,52 @@ def test_the_worker_is_the_first_that_the_kernel_ends() -> None:
     assert score == "1000"
 
 
-@pytest.mark.parametrize(
-    ("where", "is_open"),
-    [
-        ("run/probes/own/new", True),
-        ("run/probes/own/there", True),
-        ("beside/new", True),
-        ("beside/there", True),
-        ("run/given/there", False),
-        ("run/given/new", False),
-        ("run/probes/other/there", False),
-        ("run/report.json", False),
-    ],
-)
-def test_of_the_run_a_worker_writes_into_its_own_folder_alone(tmp_path: Path, where: str, *, is_open: bool) -> None:
-    for name in ("run/.lock", "run/given/there", "run/probes/other/there", "run/probes/own/there", "beside/there"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(b"kept")
-    path = str(tmp_path / where)
-    actions = [f"lambda: open({path!r}, 'ab').close()", f"lambda: os.rename({path!r}, {path + '2'!r})"]
-    refused, found = run(
-        "\n".join(f"print(json.dumps(tried({action})))" for action in actions), own=tmp_path / "run" / "probes" / "own"
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    kept = (
+        "run/.lock",
+        "run/given/there",
+        "run/probes/other/there",
+        "run/probes/own/there",
+        "beside/there",
+        "open/there",
     )
-    if "results" in refused:
-        pytest.skip(f"no Landlock here: {refused['results']}")
-    if is_open:
-        assert found == [["fine", None], ["fine", None]]
-    else:
-        assert found[0] == ["PermissionError", 13] and found[1][0] in ("PermissionError", "FileNotFoundError")
+    for name in kept:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"kept")
+    return tmp_path
+
+
+OWN = ["run/probes/own/new", "run/probes/own/there"]
+OTHERS = ["run/given/there", "run/given/new", "run/probes/other/there"]
 
 
 @pytest.mark.parametrize(
-    ("where", "is_open"),
+    ("runs_code", "where", "is_open"),
     [
-        ("run/probes/own/new", True),
-        ("run/probes/own/there", True),
-        ("open/there", True),
-        ("open/new", True),
-        ("beside/new", False),
-        ("beside/there", False),
-        ("run/given/there", False),
-        ("run/given/new", False),
-        ("run/probes/other/there", False),
-        ("new", False),
+        *((runs_code, where, True) for runs_code in (False, True) for where in OWN),
+        *((runs_code, where, False) for runs_code in (False, True) for where in OTHERS),
+        *((False, where, True) for where in ("beside/new", "beside/there")),
+        *((True, where, False) for where in ("beside/new", "beside/there", "new")),
+        *((True, where, True) for where in ("open/there", "open/new")),
+        (False, "run/report.json", False),
     ],
 )
-def test_what_runs_code_writes_into_its_own_folder_alone(tmp_path: Path, where: str, *, is_open: bool) -> None:
-    for name in ("run/.lock", "run/given/there", "run/probes/other/there", "run/probes/own/there", "beside/there"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(b"kept")
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open" / "there").write_bytes(b"kept")
-    path, folder = str(tmp_path / where), str(tmp_path / where) + "-folder"
-    own, others = str(tmp_path / "run" / "probes" / "own"), [str(tmp_path / "open")]
-    actions = [f"open({path!r}, 'ab').close()", f"os.rename({path!r}, {path + '2'!r})", f"os.mkdir({folder!r})"]
-    close = f"print(json.dumps(tried(lambda: limits.close_elsewhere({own!r}, {others!r}))), flush=True)\n"
-    _, (closed, *found) = run(close + "\n".join(f"print(json.dumps(tried(lambda: {action})))" for action in actions))
-    if closed[0] != "fine":
-        pytest.skip(f"no Landlock here: {closed}")
+def test_of_the_run_a_worker_writes_into_its_own_folder_alone_and_elsewhere_unless_it_runs_code(
+    folders: Path, *, runs_code: bool, where: str, is_open: bool
+) -> None:
+    path, own = str(folders / where), folders / "run" / "probes" / "own"
+    close = f"limits.close_elsewhere({str(own)!r}, {[str(folders / 'open')]!r})" if runs_code else "None"
+    actions = (
+        close,
+        f"open({path!r}, 'ab').close()",
+        f"os.rename({path!r}, {path + '2'!r})",
+        f"os.mkdir({path + '-folder'!r})",
+    )
+    code = "\n".join(f"print(json.dumps(tried(lambda: {action})), flush=True)" for action in actions)
+    refused, (closed, *found) = run(code, own=None if runs_code else own)
+    if "results" in refused or closed[0] != "fine":
+        pytest.skip(f"no Landlock here: {refused} {closed}")
     if is_open:
         assert found == [["fine", None]] * 3
     else:

@@ -1,15 +1,11 @@
 """Where a reproducer cannot say anything: the release that runs it does not see the device of the case."""
 
-import importlib
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-import harness.worker
 
 ORDER = {
     "libraries": (),
@@ -19,12 +15,8 @@ REPORT = SimpleNamespace(phase=lambda name, counts: None)
 
 
 @pytest.fixture
-def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.setitem(sys.modules, "gate_worker", harness.worker)
-    before = set(sys.modules)
-    yield importlib.import_module("gate_worker.reproduce.settings")
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+def settings(imported: Callable[[str], Any]) -> Any:
+    return imported("reproduce.settings")
 
 
 def torch_with(**devices: Any) -> Any:

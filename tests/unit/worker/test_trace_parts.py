@@ -1,28 +1,13 @@
 """The parts of a trace that need no torch: which node is which, where its code is, which module it belongs to."""
 
-import importlib.util
+import importlib
 from collections.abc import Sequence
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-import harness.worker
 
-
-def loaded(name: str) -> ModuleType:
-    """Return a module of the worker, imported as the worker does: by its path."""
-    path = Path(harness.worker.__file__ or "").parent / "graph" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"worker_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-node_facts: Any = loaded("node_facts")
+node_facts: Any = importlib.import_module("harness.worker.graph.node_facts")  # needs no other module of the worker
 
 
 def keys(text: str) -> list[list[str]]:
@@ -34,22 +19,24 @@ def shifted(text: str) -> list[list[str]]:
     return [[kind, name, f"other/{source}"] for kind, name, source in keys(text)]
 
 
-def test_equal_graphs_are_aligned_node_by_node() -> None:
-    assert node_facts.aligned(keys("abca"), shifted("abca")) == [0, 1, 2, 3]
-
-
-def test_a_node_that_was_put_in_between_has_no_like() -> None:
-    mine = [*keys("ab"), ["aten::to", "", "upgrader.py:1"], *keys("abcd")[2:]]
-    assert node_facts.aligned(keys("abcd"), mine) == [0, 1, -3, 2, 3]
-
-
-def test_a_node_that_is_gone_leaves_a_gap() -> None:
-    theirs = keys("abcd")
-    assert node_facts.aligned(theirs, [theirs[0], *theirs[2:]]) == [0, 2, 3]
-
-
-def test_kinds_decide_where_sources_are_reported_in_other_words() -> None:
-    assert node_facts.aligned(keys("abcd"), shifted("abxcd")) == [0, 1, -3, 2, 3]
+@pytest.mark.parametrize(
+    ("theirs", "mine", "labels"),
+    [
+        pytest.param(keys("abca"), shifted("abca"), [0, 1, 2, 3], id="equal"),
+        pytest.param(
+            keys("abcd"),
+            [*keys("ab"), ["aten::to", "", "upgrader.py:1"], *keys("abcd")[2:]],
+            [0, 1, -3, 2, 3],
+            id="more",
+        ),
+        pytest.param(keys("abcd"), [keys("abcd")[0], *keys("abcd")[2:]], [0, 2, 3], id="gone"),
+        pytest.param(keys("abcd"), shifted("abxcd"), [0, 1, -3, 2, 3], id="sources in other words"),
+    ],
+)
+def test_nodes_of_two_graphs_are_aligned_by_source_or_by_kind(
+    theirs: list[list[str]], mine: list[list[str]], labels: list[int]
+) -> None:
+    assert node_facts.aligned(theirs, mine) == labels
 
 
 SCRIPTED = '  File "/m/model.py", line 33\n        x = self.mix(x)\n        x = torch.cosh(x)\n            ~~~~~~~~~~ <--- HERE\n'

@@ -75,7 +75,7 @@ def make(folder):
     torch.jit.script(Everything().eval()).save(plain)
     module = torch.jit.load(plain)
     torch.save((arguments, module(*arguments)), os.path.join(folder, "recorded"))
-    graph = rewriting.inlined(module, "forward")
+    graph = node_replacement.inlined(module, "forward")
     sites, applied = list(node_replacement.sites(graph)), {}
     for name, rule in rewriting.RULES.items():
         fits = [address for address, site in sites if rule.fits(site)]

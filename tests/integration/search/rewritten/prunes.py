@@ -60,16 +60,16 @@ def main(folder):
     path = os.path.join(folder, "holder.pt")
     torch.jit.save(torch.jit.script(Holder().eval()), path, _extra_files={"labels.txt": "cat"})
     module = torch.jit.load(path)
-    told = {"before": [[one["method"], one["branch"]] for one in pruning.found(module, GONE)]}
+    told = {"before": [[one["method"], one["branch"]] for one in pruning.places_of(module, GONE)]}
     told["beside"] = {name: text.decode() for name, text in rewriting.extra_files(path).items()}
     told["emptied"] = pruning.fold(module, GONE)
     for method in ("forward", "other"):
-        places = [one["address"] for one in pruning.found(module, GONE) if one["method"] == method]
+        places = [one["address"] for one in pruning.places_of(module, GONE) if one["method"] == method]
         order = {"method": method, "edits": [["cut-branch", place] for place in places], "fold": False, "operators": []}
         assert not rewriting.rewritten(module, order)["refused"]
     pruned = os.path.join(folder, "pruned.pt")
     module.save(pruned)
-    told["cut"] = [one["method"] for one in pruning.found(torch.jit.load(pruned), GONE)]
+    told["cut"] = [one["method"] for one in pruning.places_of(torch.jit.load(pruned), GONE)]
     before, after = torch.jit.load(path), torch.jit.load(pruned)
     x = torch.tensor([-1.0, 2.0])
     told["same"] = [torch.equal(before(x)[0], after(x)[0]), torch.equal(before.other(x), after.other(x))]

@@ -27,9 +27,7 @@ def test_own_dump_of_two_threads_that_wait_for_each_other() -> None:
     waiting = dump.threads[1]
     assert waiting.answered
     assert waiting.ident != 0
-    assert waiting.frames[1].symbol == "__pthread_mutex_lock"
     assert waiting.frames[1].image == "/usr/lib/x86_64-linux-gnu/libc.so.6"
-    assert waiting.frames[0].symbol == ""
     assert waiting.frames[0].offset == 0x86129
 
 
@@ -58,9 +56,9 @@ def test_own_dump_names_threads_without_an_answer_and_what_was_left_out() -> Non
     written = (
         "== gate stacks 3 request SIGUSR2 pid 7 tid 7\n"
         "-- thread 7 R 0x00007f0000000001 a name: with a colon\n"
-        "  0 0x0000000000000010 _Z1fv+0x1 in /a folder/lib in.so+0x10\n"
+        "  0 0x0000000000000010 in /a folder/lib in.so+0x10\n"
         "    ... 812 frames left out\n"
-        "  1 0x0000000000000011 ? in ?\n"
+        "  1 0x0000000000000011 in ?\n"
         "-- thread 8 D 0x0000000000000000 pool: no answer\n"
         "-- thread 9 S 0x0000000000000000 : blocks signals\n"
         "== gate stacks 3 end\n"
@@ -68,12 +66,12 @@ def test_own_dump_names_threads_without_an_answer_and_what_was_left_out() -> Non
     (dump,) = stack_formats.own_dumps(written)
     first, second, third = dump.threads
     assert (first.name, first.answered) == ("a name: with a colon", True)
-    assert first.frames[0] == stack_formats.RawFrame(0x10, "/a folder/lib in.so", 0x10, "_Z1fv")
+    assert first.frames[0] == stack_formats.RawFrame(0x10, "/a folder/lib in.so", 0x10)
     assert first.frames[1].note == "812 frames left out"
     assert stack_formats.depth(first) == 3 + 812
     assert (second.name, second.answered, second.frames) == ("pool", False, ())
     assert (third.name, third.answered) == ("", False)
-    assert stack_formats.unnamed(dump.threads) == {}
+    assert stack_formats.unnamed(dump.threads) == {"/a folder/lib in.so": {0x10}}
 
 
 def test_eu_stack_without_names_has_images_and_addresses() -> None:

@@ -185,7 +185,7 @@ def test_an_error_counts_by_its_type_its_phase_and_its_words(tmp_path: Path) -> 
 def test_an_error_is_known_by_its_words_whatever_paths_and_numbers_are_in_it(
     text: str, message: str, same: bool
 ) -> None:
-    assert importlib.import_module("harness.worker.reproduce.endings").said_in(text, message) is same
+    assert importlib.import_module("harness.worker.reproduce.endings").says(text, message) is same
 
 
 def test_a_process_that_somebody_ends_is_no_crash(tmp_path: Path) -> None:

@@ -49,20 +49,20 @@ def test_every_name_is_there_once() -> None:
 
 
 def test_python_worker_and_reproducers_apply_each_setting_for_what_it_holds_for() -> None:
-    assert keys_of("setters.py", "PROCESS_WIDE") == named(Scope.PROCESS)
+    assert keys_of("setters.py", "PROCESS_WIDE") == named(Scope.PROCESS, Kind.SWITCH)
+    assert keys_of("setters.py", "NUMERICS") == named(Scope.PROCESS, Kind.NUMERICS)
     assert keys_of("setters.py", "THREAD_LOCAL") == named(Scope.THREAD)
     assert keys_of("setters.py", "AT_LOAD") == named(Scope.MODULE)
-    assert keys_of("settings.py", "READ") == NUMERIC
-    assert keys_of("settings.py", "READ_SWITCHES") == named(Scope.THREAD, Kind.SWITCH)
+    assert keys_of("settings.py", "READ") == named(Scope.THREAD)
 
 
 def test_native_worker_knows_the_same_settings() -> None:
     source = (NATIVE / "settings" / "switches.hpp").read_text(encoding="utf-8")
     (table,) = re.findall(r"kProcessWide = \{\n(.*?)\n\};", source, re.DOTALL)
     process_wide = re.findall(r'\{"(\w+)",', table)
-    others = re.findall(r'name == "(\w+)"', function(source, "apply_one"))
-    assert set(process_wide) == named(Scope.PROCESS, Kind.SWITCH)
-    assert set(others) == named(Scope.THREAD, Kind.SWITCH) | named(Scope.MODULE, Kind.SWITCH)
+    others = re.findall(r'name == "(\w+)"', function(source, "set"))
+    assert {*process_wide, *others} == SWITCH
+    assert set(process_wide) < named(Scope.PROCESS, Kind.SWITCH)
     (context,) = re.findall(r"explicit ThreadContext\(.*?\n  }\n", source, re.DOTALL)
     assert set(re.findall(r'find\("(\w+)"\)', context)) == named(Scope.THREAD, Kind.SWITCH)
     serving = (NATIVE / "run" / "serving.hpp").read_text(encoding="utf-8")
@@ -71,13 +71,9 @@ def test_native_worker_knows_the_same_settings() -> None:
 
 def test_native_worker_pins_and_reads_the_same_numerics() -> None:
     source = (NATIVE / "settings" / "numeric_state.hpp").read_text(encoding="utf-8")
-    applied = function(source, "apply_one")
-    assert set(re.findall(r'name [=!]= "(\w+)"', applied)) == NUMERIC
+    assert set(re.findall(r'^      \{"(\w+)",', function(source, "settings"), re.MULTILINE)) == NUMERIC
     (context,) = re.findall(r"explicit ThreadContext\(.*?\n  }\n", source, re.DOTALL)
-    of_thread = named(Scope.THREAD, Kind.NUMERICS)
-    assert set(re.findall(r'requested\(request, "(\w+)"\)', context)) == of_thread
-    assert set(re.findall(r'name != "(\w+)"', applied)) == of_thread
-    assert set(re.findall(r'"(\w+)"', function(source, "state"))) - {"null"} == NUMERIC
+    assert set(re.findall(r'find\("(\w+)"\)', context)) == named(Scope.THREAD, Kind.NUMERICS)
 
 
 def test_worker_asks_torch_of_the_variables_that_can_be_read_back() -> None:
