@@ -475,12 +475,15 @@ class Issue:
     remarks: tuple[str, ...] = ()
 
 
-class Said(StrEnum):
-    """The three answers to "does the symptom show?"; UNTESTABLE is never read as one of the others."""
+class Answer(StrEnum):
+    """The three answers to "does the symptom show?", as in delta debugging: FAIL where it shows.
 
-    FAILS = "fails"
-    PASSES = "passes"
-    UNTESTABLE = "untestable"
+    UNRESOLVED is never read as one of the others.
+    """
+
+    FAIL = "FAIL"
+    PASS = "PASS"  # noqa: S105
+    UNRESOLVED = "UNRESOLVED"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -492,7 +495,7 @@ class SearchAnswer:
         phase: in which it failed, without its number: ``"load"``; empty where that is not known.
     """
 
-    said: Said
+    answer: Answer
     outcome: str = ""
     phase: str = ""
 

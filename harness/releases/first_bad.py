@@ -4,7 +4,7 @@ Environments are built as they are needed, and the likely next one while the cur
 was answered is kept: probes under their keys, and the answers of releases even after their environment is deleted.
 
 A symptom may show only sometimes. The new end is asked until it has shown it twice; from that follows how often another
-release must come through before it counts as good (``harness/search/repeated.py``). One failure is proof.
+release must come through before it counts as good (``harness/search/delta_debugging.py``). One failure is proof.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from harness import __version__
 from harness.archive.code import CodeMemory
 from harness.correctness.compare import compare_alone
 from harness.decision.cells import judge_alone
-from harness.domain.diagnosis import Said, SearchAnswer
+from harness.domain.diagnosis import Answer, SearchAnswer
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome
@@ -36,8 +36,7 @@ from harness.releases.first_bad_search import Line, conclude, most_builds, next_
 from harness.releases.judging import answer_of, failing_kinds, old_end, reason_of
 from harness.releases.matrix_judging import direction_between
 from harness.releases.release import Release, Row, ask_release, make_row, release_key
-from harness.search.budget import Budget
-from harness.search.repeated import UNTESTABLE_AFTER, Repeated, repeats_needed
+from harness.search.delta_debugging import UNRESOLVED_AFTER, Budget, Repeated
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
 from harness.store.run_folder import RunDir
@@ -51,7 +50,7 @@ RUNS_OF_THE_END = 12
 HANG_FLOOR_S = 6.0
 BUDGET = 10_000
 
-SAID = {Said.PASSES: ReleaseAnswer.GOOD, Said.FAILS: ReleaseAnswer.BAD, Said.UNTESTABLE: ReleaseAnswer.UNTESTABLE}
+ANSWER = {Answer.PASS: ReleaseAnswer.GOOD, Answer.FAIL: ReleaseAnswer.BAD, Answer.UNRESOLVED: ReleaseAnswer.UNTESTABLE}
 ANSWERS = "first-bad"
 
 
@@ -155,9 +154,9 @@ class Prober:
         if tally.fails:
             self.repeated.only_failures_like(name)
             self.symptom = tuple(self.repeated.same)
-            self.clean = repeats_needed(fails=tally.fails, judged=tally.judged)
-            return self._result(name, Said.FAILS)
-        return self._result(name, Said.PASSES if tally.passes >= RUNS_OF_THE_END else Said.UNTESTABLE)
+            self.clean = self.repeated.clean_runs(name)
+            return self._result(name, Answer.FAIL)
+        return self._result(name, Answer.PASS if tally.passes >= RUNS_OF_THE_END else Answer.UNRESOLVED)
 
     def ask(self, release: Release) -> ReleaseResult:
         """Return what a release between the ends says."""
@@ -166,24 +165,24 @@ class Prober:
 
     def _end_is_known(self, name: str) -> bool:
         tally = self.repeated.tally(name)
-        if not tally.fails and tally.untestable >= UNTESTABLE_AFTER:
+        if not tally.fails and tally.untestable >= UNRESOLVED_AFTER:
             return True
         return tally.fails >= FAILURES_OF_THE_END or tally.runs >= RUNS_OF_THE_END
 
-    def _result(self, name: str, said: Said) -> ReleaseResult:
+    def _result(self, name: str, answer: Answer) -> ReleaseResult:
         verdict, evidence = self.last[name]
         tally = self.repeated.tally(name)
         kinds = failing_kinds(verdict.findings)
-        reason = "" if said is Said.PASSES else reason_of(verdict)
-        if said is Said.FAILS and tally.passes:
+        reason = "" if answer is Answer.PASS else reason_of(verdict)
+        if answer is Answer.FAIL and tally.passes:
             reason = f"in {tally.fails} of {tally.judged} runs: {reason}"
-        if said is Said.UNTESTABLE and kinds and self.symptom:
+        if answer is Answer.UNRESOLVED and kinds and self.symptom:
             reason = f"another failure ({kinds[0]}): {reason}"
         kind = next((kind for kind in kinds if kind in self.symptom), kinds[0] if kinds else "")
         return ReleaseResult(
             release=name,
-            answer=SAID[said],
-            kind=kind if said is Said.FAILS else "",
+            answer=ANSWER[answer],
+            kind=kind if answer is Answer.FAIL else "",
             reason=reason,
             runs=tally.runs,
             evidence=evidence,
@@ -192,7 +191,7 @@ class Prober:
     def _run(self, name: str, repeat: int) -> SearchAnswer:
         verdict, evidence = self._probe(self.releases[name], repeat)
         answer = answer_of(verdict, self.symptom)
-        if answer.said is not Said.PASSES or name not in self.last:
+        if answer.answer is not Answer.PASS or name not in self.last:
             self.last[name] = verdict, evidence
         return answer
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from harness.domain.diagnosis import Said, SearchAnswer
+from harness.domain.diagnosis import Answer, SearchAnswer
 from harness.domain.findings import SEVERITY, Severity
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult
@@ -31,11 +31,11 @@ def answer_of(verdict: CellVerdict, symptom: Collection[str]) -> SearchAnswer:
         symptom: kinds of findings that are it; empty where it is not known yet: then any is.
     """
     if verdict.status is Status.PASS:
-        return SearchAnswer(said=Said.PASSES)
+        return SearchAnswer(answer=Answer.PASS)
     kinds = failing_kinds(verdict.findings)
     if verdict.status is not Status.FAIL or not kinds:
-        return SearchAnswer(said=Said.UNTESTABLE)
-    return SearchAnswer(said=Said.FAILS, outcome=next((kind for kind in kinds if kind in symptom), kinds[0]))
+        return SearchAnswer(answer=Answer.UNRESOLVED)
+    return SearchAnswer(answer=Answer.FAIL, outcome=next((kind for kind in kinds if kind in symptom), kinds[0]))
 
 
 def old_end(results: Sequence[ModelResult]) -> ReleaseAnswer:

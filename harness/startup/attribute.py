@@ -8,14 +8,14 @@ both releases in turn until their rates differ clearly, or both have failed; the
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.domain.diagnosis import Attribution, FailureRates, Said, SearchAnswer, Tally, Trial
+from harness.domain.diagnosis import Answer, Attribution, FailureRates, SearchAnswer, Tally, Trial
 from harness.domain.outcome import FINE, UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult, model_of
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Effects, GroupRun, Judged, new_profile
 from harness.scenarios import INITIALIZATIONS
-from harness.search.repeated import UNTESTABLE_AFTER, counted_in, repeats_for_rate
+from harness.search.delta_debugging import UNRESOLVED_AFTER, counted_in, repeats_for_rate
 from harness.startup.attribution import RARE, attribute, change_of, counts_of, trial_of
 from harness.startup.launch import REPEATS_OF_A_ROUND, Launcher, threads_of
 from harness.startup.rates import CLEAN_ENOUGH, RUNS_TO_TELL, Change, next_side
@@ -147,8 +147,8 @@ def _failing_alone(name: str, facts: Judged) -> tuple[ModelResult, str, bool] | 
 def _said(result: ModelResult) -> SearchAnswer:
     """Return what one run of a model alone says."""
     if not result.failed:
-        return SearchAnswer(said=Said.PASSES)
-    said = Said.UNTESTABLE if result.outcome in UNCLEAR else Said.FAILS
+        return SearchAnswer(answer=Answer.PASS)
+    said = Answer.UNRESOLVED if result.outcome in UNCLEAR else Answer.FAIL
     return SearchAnswer(said=said, outcome=result.outcome.value, phase=result.place)
 
 
@@ -350,7 +350,7 @@ class _Group:
         def ask(trial: Trial) -> SearchAnswer:
             launcher = self.launchers.get(trial.side)
             if launcher is None:
-                return SearchAnswer(said=Said.UNTESTABLE)
+                return SearchAnswer(answer=Answer.UNRESOLVED)
             # What a hung process was doing is known of the round that is to be explained.
             probes = launched(launcher, trial, look=False)
             return answer_of(probes, {name: failures[name] for name in trial.models if name in failures})
@@ -359,7 +359,7 @@ class _Group:
 
     def show(self, trial: Trial, answer: SearchAnswer) -> None:
         where = "one after another" if not trial.concurrent else f"{trial.threads} threads"
-        self.effects.progress.step(f"{trial.side}: {len(trial.models)} model(s), {where}: {answer.said.value}")
+        self.effects.progress.step(f"{trial.side}: {len(trial.models)} model(s), {where}: {answer.answer.value}")
 
 
 def rates_of(
@@ -422,20 +422,20 @@ def fate_of(probes: Sequence[ProbeResult], failures: Failures, in_the_way: Colle
     outcomes = [item.outcome for item in probes] + [item.outcome for item in models]
     unclear = next((outcome for outcome in outcomes if outcome in UNCLEAR), None)
     if unclear is not None:
-        return SearchAnswer(said=Said.UNTESTABLE, outcome=unclear.value)
+        return SearchAnswer(answer=Answer.UNRESOLVED, outcome=unclear.value)
     other = next((item for item in models if item.failed and model_of(item.model) in in_the_way), None)
     failed = sorted(
         (item for item in own if item.failed), key=lambda item: item.outcome not in failures[model_of(item.model)]
     )
     if failed and (other is None or other.outcome is not failed[0].outcome):
         outcome, phase = failed[0].way
-        return SearchAnswer(said=Said.FAILS, outcome=outcome.value, phase=phase)
+        return SearchAnswer(answer=Answer.FAIL, outcome=outcome.value, phase=phase)
     end = next((probe.outcome for probe in probes if probe.outcome not in FINE), None)
     if end is None or all(item.outcome is Outcome.COMPLETED for item in own):
-        return SearchAnswer(said=Said.PASSES)
+        return SearchAnswer(answer=Answer.PASS)
     if any(item.outcome is end for item in models):
-        return SearchAnswer(said=Said.UNTESTABLE, outcome=end.value)
-    return SearchAnswer(said=Said.FAILS, outcome=end.value)  # outside of every phase, so that it names nobody
+        return SearchAnswer(answer=Answer.UNRESOLVED, outcome=end.value)
+    return SearchAnswer(answer=Answer.FAIL, outcome=end.value)  # outside of every phase, so that it names nobody
 
 
 def _by_itself(name: str, threads: int, rates: FailureRates) -> Attribution:
@@ -468,7 +468,7 @@ def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], phases: C
 
 
 def _untestable(tally: Tally) -> bool:
-    return tally.untestable >= UNTESTABLE_AFTER and tally.untestable > tally.judged + tally.differently
+    return tally.untestable >= UNRESOLVED_AFTER and tally.untestable > tally.judged + tally.differently
 
 
 def _sum(first: Tally, second: Tally) -> Tally:
@@ -489,14 +489,14 @@ def answer_of(probes: Sequence[ProbeResult], failures: Failures) -> SearchAnswer
     ends = [probe.outcome for probe in probes if all(item.outcome is not probe.outcome for item in probe.models)]
     own = own or next((end for end in ends for outcomes in failures.values() if end in outcomes), None)
     if own is not None:
-        return SearchAnswer(said=Said.FAILS, outcome=own.value)
+        return SearchAnswer(answer=Answer.FAIL, outcome=own.value)
     unclear = next((outcome for outcome in (*ends, *(outcome for _, outcome in seen)) if outcome in UNCLEAR), None)
     if unclear is not None:
-        return SearchAnswer(said=Said.UNTESTABLE, outcome=unclear.value)
+        return SearchAnswer(answer=Answer.UNRESOLVED, outcome=unclear.value)
     other = next(((name, outcome) for name, outcome in seen if outcome not in FINE), None)
     if other is not None:
-        return SearchAnswer(said=Said.FAILS, outcome=f"{other[1].value} of {other[0]}")
+        return SearchAnswer(answer=Answer.FAIL, outcome=f"{other[1].value} of {other[0]}")
     end = next((end for end in ends if end not in FINE), None)
-    return (
-        SearchAnswer(said=Said.FAILS, outcome=f"{end.value} of the process") if end else SearchAnswer(said=Said.PASSES)
-    )
+    if end is None:
+        return SearchAnswer(answer=Answer.PASS)
+    return SearchAnswer(answer=Answer.FAIL, outcome=f"{end.value} of the process")

@@ -11,13 +11,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.domain.diagnosis import Attribution, FailureRates, Said, SearchAnswer, Tally, Trial
+from harness.domain.diagnosis import Answer, Attribution, FailureRates, SearchAnswer, Tally, Trial
 from harness.domain.text import counted
 from harness.errors import InternalError
 from harness.scenarios import INITIALIZATIONS
-from harness.search.budget import Budget, BudgetSpent, Stop
-from harness.search.repeated import Repeated, repeats_for_rate, repeats_needed
-from harness.search.subsets import ddmin
+from harness.search.delta_debugging import (
+    Budget,
+    BudgetSpent,
+    Repeated,
+    Stop,
+    ddmin,
+    least_failing,
+    repeats_for_rate,
+    repeats_needed,
+)
 from harness.startup.rates import Change, change, rates_words
 
 Oracle = Callable[[Trial], SearchAnswer]
@@ -112,20 +119,20 @@ class _Attributing:
             self.progress(trial, answer)
         return answer
 
-    def ask(self, trial: Trial) -> Said:
+    def ask(self, trial: Trial) -> Answer:
         """Settle one trial; what fails is the smallest so far, since no question is larger than that."""
         if self.suspects and not set(trial.models) & set(self.suspects):
-            return Said.PASSES
-        said = self.repeated.settle(trial, self.clean)
-        if said is Said.FAILS:
+            return Answer.PASS
+        answer = self.repeated.settle(trial, self.clean)
+        if answer is Answer.FAIL:
             self.smallest = trial
-        return said
+        return answer
 
     def as_known(self, known: Attribution) -> bool:
         """Return whether the smallest that failed in another scenario fails in this one too."""
         trial = trial_of(known.minimal_models, known.minimal_threads)
         clean = repeats_needed(fails=known.runs.fails, judged=known.runs.judged)
-        again = self.repeated.settle(trial, clean) is Said.FAILS
+        again = self.repeated.settle(trial, clean) is Answer.FAIL
         if again:
             self.smallest = trial
             self.reproduced = self.models_minimal = self.minimal = True
@@ -148,23 +155,22 @@ class _Attributing:
             if self.repeated.tally(self.whole).fails:
                 self.repeated.only_failures_like(self.whole)
         if self.reproduced:
-            tally = self.repeated.tally(self.whole)
-            self.clean = repeats_needed(fails=tally.fails, judged=tally.judged)
+            self.clean = self.repeated.clean_runs(self.whole)
 
     def reduce_models(self) -> None:
         whole = self.whole
         alone = self.suspects if len(self.suspects) <= MANY_SUSPECTS else ()
         for threads in dict.fromkeys((1, whole.threads)):
             for suspect in alone:
-                if self.ask(trial_of((suspect,), threads)) is Said.FAILS:
+                if self.ask(trial_of((suspect,), threads)) is Answer.FAIL:
                     self.models_minimal = True
                     return
         start = whole.models
         together = tuple(model for model in whole.models if model in self.suspects)
-        if 1 < len(together) < len(start) and self.ask(trial_of(together, whole.threads)) is Said.FAILS:
+        if 1 < len(together) < len(start) and self.ask(trial_of(together, whole.threads)) is Answer.FAIL:
             start = together
         reduced = ddmin(start, lambda subset: self.ask(trial_of(subset, whole.threads)))
-        self.models_minimal, self.unjudged = reduced.minimal, reduced.unjudged
+        self.models_minimal, self.unjudged = reduced.minimal, reduced.unresolved
         if reduced.budget_ended:
             raise BudgetSpent
 
@@ -173,17 +179,12 @@ class _Attributing:
         assert self.smallest is not None
         models = self.smallest.models
         sequential = self.ask(trial_of(models, 1))
-        self.needs_concurrency = None if sequential is Said.UNTESTABLE else sequential is Said.PASSES
-        if sequential is Said.FAILS:
+        self.needs_concurrency = None if sequential is Answer.UNRESOLVED else sequential is Answer.PASS
+        if sequential is Answer.FAIL:
             self.minimal = True
             return
-        below, judged = 1, sequential is Said.PASSES
-        while (fails := self.smallest.threads) - below > 1:
-            middle = (below + fails) // 2
-            said = self.ask(trial_of(models, middle))
-            if said is not Said.FAILS:
-                below, judged = middle, said is Said.PASSES
-        self.minimal = judged
+        fewest = least_failing(1, self.smallest.threads, lambda threads: self.ask(trial_of(models, threads)))
+        self.minimal = self.ask(trial_of(models, fewest - 1)) is Answer.PASS
 
     def result(self) -> Attribution:
         smallest = self.smallest
@@ -214,8 +215,8 @@ def trial_of(models: Sequence[str], threads: int) -> Trial:
     return Trial(models=tuple(models), threads=threads, side="new", concurrent=threads > 1)
 
 
-def _failing(said: Said) -> bool | None:
-    return None if said is Said.UNTESTABLE else said is Said.FAILS
+def _failing(answer: Answer) -> bool | None:
+    return None if answer is Answer.UNRESOLVED else answer is Answer.FAIL
 
 
 def attribution_words(found: Attribution, scenario: str = "") -> str:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.run.options import Options, settings_of
-from harness.domain.diagnosis import BisectAnswer, Bisection, Said
+from harness.domain.diagnosis import BisectAnswer, Bisection, Answer
 from harness.domain.environment import EnvSpec
 from harness.domain.releases import ReleaseAnswer
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
 from harness.releases.first_bad_search import Line, conclude, most_builds, next_likely, next_question
-from harness.search.subsets import ddmin
+from harness.search.delta_debugging import ddmin
 from harness.store import codec
 from tests.integration.diagnosis.culprits.asking import accused, libraries, stood
 from tests.integration.diagnosis.culprits.cases import CASES, Case
@@ -76,8 +76,8 @@ def _items(planting: Planting, nodes: int) -> list[frozenset[int]]:
     ]
 
 
-def _said(groups: list[frozenset[int]], kept: frozenset[int]) -> Said:
-    return Said.FAILS if any(group <= kept for group in groups) else Said.PASSES
+def _said(groups: list[frozenset[int]], kept: frozenset[int]) -> Answer:
+    return Answer.FAIL if any(group <= kept for group in groups) else Answer.PASS
 
 
 @dataclass(frozen=True)

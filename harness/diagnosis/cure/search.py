@@ -26,7 +26,7 @@ from harness.diagnosis.cure.trial import (
     why_not_curable,
     why_unverifiable,
 )
-from harness.domain.diagnosis import Cure, Said, Setting
+from harness.domain.diagnosis import Answer, Cure, Setting
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget
@@ -35,8 +35,7 @@ from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
 from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Effects, Probed, WithWorker, new_profile
 from harness.scenarios import INITIALIZATIONS, open_orders
-from harness.search.budget import Stop
-from harness.search.minimal_sets import Indices, minimal_sets
+from harness.search.delta_debugging import Indices, Stop, minimal_sets
 from harness.settings.mitigations import JIT_SWITCHES, candidates, get_along
 from harness.static.semantics import can_show, changes_between, names_operator
 from harness.system import clock, pool
@@ -125,11 +124,11 @@ def search(
     )
     tried = {
         indices: replace(sets.results[indices], minimal=found.is_minimal(indices))
-        for indices, said in found.answers.items()
-        if len(indices) == 1 or said is Said.PASSES
+        for indices, answer in found.answers.items()
+        if len(indices) == 1 or answer is Answer.PASS
     }
-    larger = [said for indices, said in found.answers.items() if len(indices) > 1]
-    in_vain, untold = larger.count(Said.FAILS), larger.count(Said.UNTESTABLE)
+    larger = [answer for indices, answer in found.answers.items() if len(indices) > 1]
+    in_vain, untold = larger.count(Answer.FAIL), larger.count(Answer.UNRESOLVED)
     counts = {"pairs of the others do not cure either": in_vain, "pairs could not be tested": untold}
     notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
     if everything and not any(cure.cures for cure in tried.values()):
@@ -179,8 +178,8 @@ class _Sets:
         singles = [self.results.get((index,)) for index in indices]
         return len(indices) > 1 and all(found is not None and found.unaffected for found in singles)
 
-    def ask(self, sets: Sequence[Indices]) -> list[Said]:
-        """Return what each set says; PASSES: the symptom is gone."""
+    def ask(self, sets: Sequence[Indices]) -> list[Answer]:
+        """Return what each set says; PASS: the symptom is gone."""
         before = sum(len(indices) == len(sets[0]) for indices in self.results)
         what = "settings that may cure" if len(sets[0]) == 1 else f"sets of {len(sets[0])} settings, {before} asked"
         self._effects.progress.stage(what, len(sets))
@@ -189,7 +188,7 @@ class _Sets:
             results.update(self._timed([indices for indices, found in results.items() if found.cures], results))
         self.results.update(results)
         return [
-            Said.PASSES if results[indices].cures else Said.UNTESTABLE if results[indices].untestable else Said.FAILS
+            Answer.PASS if results[indices].cures else Answer.UNRESOLVED if results[indices].untestable else Answer.FAIL
             for indices in sets
         ]
 

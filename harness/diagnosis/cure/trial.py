@@ -14,7 +14,7 @@ from harness.probing.alone import patient
 from harness.probing.facts import Answered, Attributed, Effects, Judged, Probed, Provisioned, new_profile
 from harness.probing.verification import legible_outputs
 from harness.scenarios import INITIALIZATIONS
-from harness.search.repeated import chance_of_missing, repeats_needed
+from harness.search.delta_debugging import chance_of_missing, repeats_needed
 from harness.settings.mitigations import NOT_CURABLE, applied
 from harness.settings.paste_lines import lines_to_paste
 from harness.startup.attribution import unverifiable

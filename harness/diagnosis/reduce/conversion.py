@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from harness.diagnosis.bisect.judging import CallInQuestion
 from harness.diagnosis.reduce.oracles import PASSES, UNTESTABLE, Sides
 from harness.diagnosis.reduce.program import reduce_program
-from harness.domain.diagnosis import Reduction, Said, SearchAnswer, Symptom
+from harness.domain.diagnosis import Answer, Reduction, SearchAnswer, Symptom
 from harness.domain.measurement import RatioEstimate
 from harness.domain.migration import Migrated, MigratedModel
 from harness.domain.models import Artifact
@@ -45,7 +45,7 @@ class ByConversion:
         found = self.judged(artifact, probe)
         if found.outcome is not Migrated.NOT_CONVERTIBLE or without_owner(found.kind) != without_owner(self.kind):
             return UNTESTABLE
-        return SearchAnswer(said=Said.FAILS, outcome=without_owner(found.kind))
+        return SearchAnswer(answer=Answer.FAIL, outcome=without_owner(found.kind))
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return that TorchScript answers, and what the converter says."""

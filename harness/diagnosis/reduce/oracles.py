@@ -10,7 +10,7 @@ from harness.correctness.outputs import compare_outputs
 from harness.diagnosis.bisect.judging import differs, failing_findings
 from harness.diagnosis.reduce.extract import with_artifact
 from harness.diagnosis.reduce.judging import ending_words, milliseconds, slowest_ns, symptom_of, way_of
-from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Symptom, Trial
+from harness.domain.diagnosis import Answer, Attribution, SearchAnswer, Symptom, Trial
 from harness.domain.measurement import RatioEstimate
 from harness.domain.models import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome
@@ -23,8 +23,8 @@ from harness.startup.attribute import answer_of, launched
 from harness.startup.launch import Launcher
 from harness.tensors.outputs import Outputs
 
-UNTESTABLE = SearchAnswer(said=Said.UNTESTABLE)
-PASSES = SearchAnswer(said=Said.PASSES)
+UNTESTABLE = SearchAnswer(answer=Answer.UNRESOLVED)
+PASSES = SearchAnswer(answer=Answer.PASS)
 # That the whole hangs was proven; a part only has to be told from one that is well.
 LEAST_WAIT_S = 1.5
 WAIT_FACTOR = 20
@@ -113,7 +113,7 @@ class ByOutcome:
             return PASSES
         if result.outcome in UNCLEAR or symptom_of(result) is not self.symptom or self.sides.old_refuses(artifact):
             return UNTESTABLE
-        return SearchAnswer(said=Said.FAILS, outcome=way_of(result))
+        return SearchAnswer(answer=Answer.FAIL, outcome=way_of(result))
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
@@ -143,7 +143,7 @@ class ByValues:
         probe = self.sides.run("new", artifact, repeat)
         if probe.models[0].outcome is not Outcome.COMPLETED or self.sides.old_refuses(artifact):
             return UNTESTABLE
-        return SearchAnswer(said=Said.FAILS, outcome="values") if self.findings(artifact, repeat) else PASSES
+        return SearchAnswer(answer=Answer.FAIL, outcome="values") if self.findings(artifact, repeat) else PASSES
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
@@ -196,7 +196,7 @@ class ByTime:
         if len(excesses) < PAIRS:
             return UNTESTABLE
         if median(excesses) >= half and min(excesses) > 0:
-            return SearchAnswer(said=Said.FAILS, outcome="latency")
+            return SearchAnswer(answer=Answer.FAIL, outcome="latency")
         return PASSES if max(excesses) < half else UNTESTABLE
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
@@ -231,7 +231,7 @@ def _part(artifact: Artifact) -> tuple[str, str]:
 def repeat_that_shows(oracle: Oracle, artifact: Artifact) -> int:
     """Return the first run of a part that shows the symptom; 0 where none of the first ones does."""
     runs = range(RUNS_ON_RECORD)
-    return next((repeat for repeat in runs if oracle.ask(artifact, repeat).said is Said.FAILS), 0)
+    return next((repeat for repeat in runs if oracle.ask(artifact, repeat).answer is Answer.FAIL), 0)
 
 
 def steady_ns(result: ModelResult) -> float:
@@ -265,14 +265,14 @@ class ByLaunch:
     def prepare(self, artifact: Artifact) -> str:
         """See that the old release brings it up."""
         said = self._answer("old", artifact, 0)
-        return "" if said.said is Said.PASSES else f"the old release {self._words('old', artifact, 0)}"
+        return "" if said.answer is Answer.PASS else f"the old release {self._words('old', artifact, 0)}"
 
     def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
         """Return what one initialization says."""
         said = self._answer("new", artifact, repeat)
-        if said.said is not Said.FAILS:
+        if said.answer is not Answer.FAIL:
             return said
-        return said if self._answer("old", artifact, 0).said is Said.PASSES else UNTESTABLE
+        return said if self._answer("old", artifact, 0).answer is Answer.PASS else UNTESTABLE
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
@@ -283,12 +283,12 @@ class ByLaunch:
         probes = self._probes(side, artifact, repeat)
         outcomes = OUTCOMES[self.symptom]
         said = answer_of(probes, {self.model: outcomes})
-        if said.said is not Said.FAILS:
-            return PASSES if said.said is Said.PASSES else UNTESTABLE
+        if said.answer is not Answer.FAIL:
+            return PASSES if said.answer is Answer.PASS else UNTESTABLE
         if said.outcome not in {outcome.value for outcome in outcomes}:
             return UNTESTABLE
         mine = next(self._mine(probes), None)
-        return SearchAnswer(said=Said.FAILS, outcome=said.outcome if mine is None else way_of(mine[1]))
+        return SearchAnswer(answer=Answer.FAIL, outcome=said.outcome if mine is None else way_of(mine[1]))
 
     def _probes(self, side: str, artifact: Artifact, repeat: int) -> list[ProbeResult]:
         facts = with_artifact(self.sides.facts, self.model, artifact)

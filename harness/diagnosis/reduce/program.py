@@ -15,14 +15,12 @@ from harness.diagnosis.bisect.traces import Trace, read_trace
 from harness.diagnosis.reduce.extract import extract
 from harness.diagnosis.reduce.judging import block_nodes, ending_words, runs_within
 from harness.diagnosis.reduce.oracles import UNTESTABLE, Oracle, oracle_for
-from harness.domain.diagnosis import Culprit, Place, Reduction, Said, SearchAnswer, Symptom, TracedNode
+from harness.domain.diagnosis import Answer, Culprit, Place, Reduction, SearchAnswer, Symptom, TracedNode
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ExtractOrder, TraceOrder
 from harness.probing.facts import Effects, Exported, WithWorker
-from harness.search.budget import Budget, BudgetSpent
-from harness.search.repeated import Repeated, repeats_needed
-from harness.search.subsets import Group, Isolated, isolate
+from harness.search.delta_debugging import Budget, BudgetSpent, Group, Isolated, Repeated, isolate
 from harness.system import clock
 
 # A hang costs its deadline at every test that shows it. With what comes before and after, three minutes suffice.
@@ -103,7 +101,7 @@ class _Search:
             return self.with_notes(why)
         self.found = replace(self.found, shows=True, waited_s=self.oracle.sides.wait_s)
         culprits, isolated = whole.culprits()
-        rest = None if isolated.rest is None else isolated.rest is Said.PASSES
+        rest = None if isolated.rest is None else isolated.rest is Answer.PASS
         self.found = replace(self.found, culprits=culprits, rest_passes=rest)
         return self.with_notes()
 
@@ -158,8 +156,8 @@ class _Block:
         tally = self.repeated.measure(self.all, fails=always, at_most=always)
         if tally.fails < tally.runs:
             tally = self.repeated.measure(self.all, fails=FAILS_THAT_TELL_A_RATE, at_most=RUNS_FOR_A_RATE)
-            self.clean = repeats_needed(fails=tally.fails, judged=tally.judged)
-            self.clean_alone = repeats_needed(fails=tally.fails, judged=tally.judged, miss=MISS_ALONE)
+            self.clean = self.repeated.clean_runs(self.all)
+            self.clean_alone = self.repeated.clean_runs(self.all, MISS_ALONE)
         return ""
 
     def culprits(self) -> tuple[tuple[Culprit, ...], Isolated]:
@@ -170,7 +168,7 @@ class _Block:
             len(self.nodes),
             lambda items: self.repeated.settle(items, self.clean if len(items) > 1 else self.clean_alone),
             budget=self.budget,
-            progress=lambda said, left: progress.step(f"{said} ({left} of {len(self.nodes)} nodes left)"),
+            progress=lambda answer, left: progress.step(f"{answer} ({left} of {len(self.nodes)} nodes left)"),
         )
         over = f"{(search.end_ns - search.begin_ns) * 1e-9:.0f} s are over"
         ended = over if isolated.ended and search.late() else isolated.ended
@@ -178,7 +176,7 @@ class _Block:
             search.found,
             nodes=search.found.nodes + (len(self.nodes) if self.place else 0),
             tests=search.found.tests + isolated.tests,
-            untestable=search.found.untestable + isolated.untestable,
+            untestable=search.found.untestable + isolated.unresolved,
             ended="; ".join(dict.fromkeys(filter(None, [search.found.ended, ended]))),
         )
         return tuple(culprit for group in isolated.culprits for culprit in self.within(group)), isolated

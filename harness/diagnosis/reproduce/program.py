@@ -37,7 +37,7 @@ from harness.probing.facts import Effects, Exported, Provisioned, Started, Timed
 from harness.probing.requests import worker_limits
 from harness.probing.verification import legible_outputs
 from harness.scenarios import Scenario
-from harness.search.repeated import repeats_needed
+from harness.search.delta_debugging import repeats_needed
 from harness.settings.mitigations import MITIGATIONS
 from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import NOTHING, Outputs

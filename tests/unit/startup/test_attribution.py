@@ -5,9 +5,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from harness.domain.diagnosis import Attribution, FailureRates, Said, SearchAnswer, Tally, Trial
+from harness.domain.diagnosis import Attribution, FailureRates, Answer, SearchAnswer, Tally, Trial
 from harness.errors import InternalError
-from harness.search.repeated import repeats_needed
+from harness.search.delta_debugging import repeats_needed
 from harness.startup.attribution import RUNS_MEASURED, attribute, attribution_words, rarer_than, time_notes
 from harness.startup.attribution import unverifiable
 from tests.unit.builders.oracles import FAILS, PASSES, Simulated, needs
@@ -98,7 +98,7 @@ def test_part_that_fails_otherwise_is_not_followed() -> None:
 
     def oracle(trial: Trial) -> SearchAnswer:
         if trial.models == ("A",):
-            return SearchAnswer(said=Said.FAILS, outcome="crash")
+            return SearchAnswer(answer=Answer.FAIL, outcome="crash")
         return FAILS if {"A", "B"} <= set(trial.models) and trial.threads > 1 else PASSES
 
     found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["A"])
@@ -230,7 +230,7 @@ def test_failure_of_another_outcome_is_never_the_one_that_is_searched_for() -> N
 
     def oracle(trial: Trial) -> SearchAnswer:
         if "C" in trial.models and len(trial.models) < 8:
-            return SearchAnswer(said=Said.FAILS, outcome="crash of C")
+            return SearchAnswer(answer=Answer.FAIL, outcome="crash of C")
         return FAILS if {"B", "G"} <= set(trial.models) and trial.threads > 1 and trial.side == "new" else PASSES
 
     found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["B"], outcomes=["hang"])
@@ -238,7 +238,7 @@ def test_failure_of_another_outcome_is_never_the_one_that_is_searched_for() -> N
 
 
 def test_whole_that_only_fails_otherwise_is_not_attributed() -> None:
-    answer = SearchAnswer(said=Said.FAILS, outcome="crash of C")
+    answer = SearchAnswer(answer=Answer.FAIL, outcome="crash of C")
     found = attribute(EIGHT, 4, lambda trial: answer, budget=ENOUGH, suspects=["B"], outcomes=["hang"])
     assert (found.reproduced, found.minimal_models) == (None, ())
     assert found.whole == Tally(differently=2, outcomes=("crash of C",))
@@ -247,7 +247,7 @@ def test_whole_that_only_fails_otherwise_is_not_attributed() -> None:
 def test_outcome_of_another_failure_does_not_become_the_one_that_is_searched_for() -> None:
     def oracle(trial: Trial) -> SearchAnswer:
         otherwise = len(trial.models) < 8 or trial.repeat == 0
-        return SearchAnswer(said=Said.FAILS, outcome="crash of C") if otherwise else FAILS
+        return SearchAnswer(answer=Answer.FAIL, outcome="crash of C") if otherwise else FAILS
 
     found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["B"], outcomes=["hang"])
     assert found.reproduced

@@ -14,7 +14,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.probing.facts import Decided, OldAnswers
 from harness.scenarios import INITIALIZATIONS
-from harness.search.repeated import repeats_needed
+from harness.search.delta_debugging import repeats_needed
 from tests.unit.builders.curing import GOLDEN, SWITCHES, Release, red, tried, verdict
 from tests.unit.builders.stages import Runner, effects, result
 

@@ -27,7 +27,7 @@ from harness.domain.models import InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeRequest, ProbeResult, ServingProfile
 from harness.probing.facts import Decided, Effects, OldAnswers
-from harness.search.repeated import repeats_needed
+from harness.search.delta_debugging import repeats_needed
 from harness.store.run_folder import RunDir
 from harness.tensors.outputs import Outputs, SideEffects
 from tests.unit.builders.stages import Runner, artifact, effects, facts_of, probed, result
