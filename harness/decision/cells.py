@@ -14,8 +14,9 @@ from harness.domain.probe import ModelResult
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding
 from harness.hang.story import failure_finding, meaning_of
-from harness.startup.attribution import change_of, change_words
+from harness.startup.attribution_words import change_words
 from harness.startup.judging import BEFORE_TOO, STATUS_OF_CHANGE, together
+from harness.startup.rates import change_of
 
 
 def judge_alone(

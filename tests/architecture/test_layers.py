@@ -117,6 +117,7 @@ PURE_MODULES = (
     "releases.versions",
     "run.report.time_shares",
     "startup.attribution",
+    "startup.attribution_words",
     "startup.groups",
     "startup.judging",
     "startup.measures",

@@ -13,7 +13,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict
 from harness.probing.facts import Attributed, Effects, Started
 from harness.scenarios import INITIALIZATIONS
-from harness.startup.attribution import attribution_words
+from harness.startup.attribution_words import attribution_words
 
 WELL = (Status.PASS, Status.XPASS, Status.SAME_FAIL)
 ALONE = ("alone", "latency")

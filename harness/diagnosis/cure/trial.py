@@ -17,7 +17,7 @@ from harness.scenarios import INITIALIZATIONS
 from harness.search.delta_debugging import chance_of_missing, repeats_needed
 from harness.settings.mitigations import NOT_CURABLE, applied
 from harness.settings.paste_lines import lines_to_paste
-from harness.startup.attribution import unverifiable
+from harness.startup.attribution_words import unverifiable
 from harness.startup.initialize import initialize_together, takes_part, works_alone
 from harness.startup.launch import Launcher
 from harness.tensors.outputs import same_answers

@@ -19,8 +19,8 @@ from harness.latency.statistics import interval, logarithm
 from harness.probing.facts import Effects, WithWorker, profile_of
 from harness.probing.verification import legible_outputs
 from harness.scenarios import Scenario
-from harness.startup.attribute import answer_of, launched
 from harness.startup.launch import Launcher
+from harness.startup.trials import answer_of, launched
 from harness.tensors.outputs import Outputs
 
 UNTESTABLE = SearchAnswer(answer=Answer.UNRESOLVED)

@@ -51,7 +51,7 @@ from harness.run.rollback import with_commands
 from harness.run.way_out import with_command
 from harness.settings import differences
 from harness.settings.differences import Setting
-from harness.startup.attribution import time_notes
+from harness.startup.attribution_words import time_notes
 from harness.startup.measures import busy_s
 from harness.startup.readiness import BRINGING_UP
 from harness.static.check import static_report

@@ -11,8 +11,9 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeRequest, ProbeResult, model_of
 from harness.domain.verdict import CellVerdict, Finding
 from harness.probing.facts import Attributed, Decided, GroupRun
-from harness.startup.attribute import FIRST_RUNS, TIME_S, answer_of, attribute_failures
-from harness.startup.attribution import attribution_words
+from harness.startup.attribute import FIRST_RUNS, TIME_S, attribute_failures
+from harness.startup.trials import answer_of
+from harness.startup.attribution_words import attribution_words
 from harness.startup.launch import threads_of
 from harness.scenarios import INITIALIZATIONS
 from harness.system import clock

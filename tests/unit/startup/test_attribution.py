@@ -8,8 +8,9 @@ import pytest
 from harness.domain.diagnosis import Attribution, FailureRates, Answer, SearchAnswer, Tally, Trial
 from harness.errors import InternalError
 from harness.search.delta_debugging import repeats_needed
-from harness.startup.attribution import RUNS_MEASURED, attribute, attribution_words, rarer_than, time_notes
-from harness.startup.attribution import unverifiable
+from harness.startup.attribution import RUNS_MEASURED, attribute
+from harness.startup.attribution_words import attribution_words, rarer_than, time_notes
+from harness.startup.attribution_words import unverifiable
 from tests.unit.builders.oracles import FAILS, PASSES, Simulated, needs
 
 EIGHT = tuple("ABCDEFGH")

@@ -1,7 +1,6 @@
 """How a model came through the initialization of its server group."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,9 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult
 from harness.domain.text import times_of
 from harness.domain.verdict import CellVerdict
+from harness.scenarios import INITIALIZATIONS
 from harness.startup.judging import (
+    Initialization,
     InitializationResult,
     judge_initialization,
     slow_start,
@@ -49,10 +50,20 @@ def initialization_result(
     rounds: int = 1,
     graph: dict[str, Any] | None = None,
     served: dict[str, Any] | None = None,
+    evidence: str = "",
+    exit_detail: str = "",
+    seen: Evidence | None = None,
     **changes: Any,
 ) -> InitializationResult:
     return InitializationResult(
-        result=result(outcome, **changes), rounds=rounds, failed_rounds=failed, graph=graph, served_otherwise=served
+        result=result(outcome, **changes),
+        rounds=rounds,
+        failed_rounds=failed,
+        graph=graph,
+        served_otherwise=served,
+        evidence=evidence,
+        exit_detail=exit_detail,
+        seen=seen,
     )
 
 
@@ -61,18 +72,20 @@ def judged(
     old: InitializationResult | None = None,
     comparison: OutputComparison | None = GOOD,
     alone: CellVerdict | None = None,
+    scenario: str = "while_serving",
     **more: Any,
 ) -> CellVerdict:
     return judge_initialization(
-        cell_id(scenario="while_serving"),
-        scenario="while_serving",
-        words="load while serving",
-        alone=alone or verdict(Status.PASS),
-        new=InitializationResult(result=new) if isinstance(new, ModelResult) else new,
-        old=old,
-        comparison=comparison,
-        new_name=NEW,
-        **more,
+        Initialization(
+            cell=cell_id(scenario=scenario),
+            scenario=INITIALIZATIONS[scenario],
+            alone=alone or verdict(Status.PASS),
+            new=InitializationResult(result=new) if isinstance(new, ModelResult) else new,
+            old=old,
+            comparison=comparison,
+            new_name=NEW,
+            **more,
+        )
     )
 
 
@@ -101,7 +114,7 @@ def test_verdict_belongs_to_the_scenario() -> None:
 @pytest.mark.parametrize("outcome", FAILING)
 @pytest.mark.parametrize("old", [None, initialization_result()], ids=["golden record", "works in the old release"])
 def test_failure_that_shows_only_there_fails(outcome: Outcome, old: InitializationResult | None) -> None:
-    found = judged(initialization_result(outcome, phase="load"), old, evidence="probes/7", exit_detail="signal SIGABRT")
+    found = judged(initialization_result(outcome, phase="load", evidence="probes/7", exit_detail="signal SIGABRT"), old)
     assert (found.status, kinds(found), found.note) == (Status.FAIL, [kind_of(outcome)], "")
     assert "in load while serving" in found.findings[0].message
     assert NEW in found.findings[0].message
@@ -155,7 +168,7 @@ def test_error_of_a_model_that_is_red_alone_is_not_blamed_on_its_neighbours(stat
 
 def test_what_the_hung_process_did_is_reported() -> None:
     seen = Evidence(proof=HangProof(kind=HangKind.BLOCKED, silent_s=4.0, window_s=1.0), remarks=("gdb is missing",))
-    (found,) = judged(initialization_result(Outcome.HANG, phase="load"), seen=seen).findings
+    (found,) = judged(initialization_result(Outcome.HANG, phase="load", seen=seen)).findings
     assert "(blocked)" in found.message
     assert any("gdb is missing" in text for _, text in found.story)
 
@@ -203,19 +216,20 @@ def test_what_fails_clearly_more_often_than_before_is_a_regression() -> None:
         initialization_result(Outcome.HANG, failed=9, rounds=10),
         initialization_result(Outcome.HANG, failed=1, rounds=10),
     )
-    found = judged(new, old, more_often=True)
+    found = judged(new, old)
     assert (found.status, found.note) == (
         Status.FAIL,
         "in 9 of 10 rounds; fails less often in the old release (1 of 10 rounds)",
     )
-    assert judged(new, old).status is Status.SAME_FAIL
+    rarer = initialization_result(Outcome.HANG, failed=2, rounds=10)
+    assert judged(rarer, old).status is Status.SAME_FAIL
 
 
 # answers
 
 
 def test_answer_that_differs_only_there_is_a_race() -> None:
-    found = judged(initialization_result(), comparison=BAD, evidence="probes/7")
+    found = judged(initialization_result(evidence="probes/7"), comparison=BAD)
     (item,) = found.findings
     assert (found.status, item.kind, item.evidence) == (Status.FAIL, "race", "probes/7")
     assert item.message.startswith("answers otherwise than alone: output: off by")
@@ -230,12 +244,12 @@ def test_race_that_the_old_release_has_too_is_no_regression() -> None:
 
 
 def test_state_that_threads_share_in_both_releases_is_how_it_must_be_served_and_does_not_decide() -> None:
-    found = judged(initialization_result(), initialization_result(), comparison=BAD, old_differs=True, shared=True)
+    found = judged(initialization_result(), initialization_result(), comparison=BAD, old_differs=True, keeps_state=True)
     assert (found.status, kinds(found), found.decides) == (Status.SAME_FAIL, ["shared_state"], False)
     assert found.findings[0].message.startswith("keeps state in both releases: must not be shared by threads: answers")
-    new_only = judged(initialization_result(), initialization_result(), comparison=BAD, shared=True)
+    new_only = judged(initialization_result(), initialization_result(), comparison=BAD, keeps_state=True)
     assert (new_only.status, kinds(new_only), new_only.decides) == (Status.FAIL, ["race"], True)
-    assert judged(initialization_result(), shared=True).decides
+    assert judged(initialization_result(), keeps_state=True).decides
 
 
 REFUSED = Failure(
@@ -244,30 +258,30 @@ REFUSED = Failure(
 
 
 @pytest.mark.parametrize(
-    ("phase", "before", "more", "status", "kind"),
+    ("scenario", "phase", "before", "failed", "status", "kind"),
     [
-        ("serve", Outcome.RUNTIME_ERROR, {}, Status.SAME_FAIL, "sizes_refused"),
-        ("serve", Outcome.RUNTIME_ERROR, {"more_often": True}, Status.FAIL, "concurrent_error"),
-        ("serve", Outcome.RUNTIME_ERROR, {"larger": False}, Status.SAME_FAIL, "concurrent_error"),
-        ("serve", Outcome.COMPLETED, {}, Status.FAIL, "concurrent_error"),
-        ("call 0 of example", Outcome.RUNTIME_ERROR, {}, Status.SAME_FAIL, "concurrent_error"),
+        ("growing_shapes", "serve", Outcome.RUNTIME_ERROR, 8, Status.SAME_FAIL, "sizes_refused"),
+        ("growing_shapes", "serve", Outcome.RUNTIME_ERROR, 1, Status.FAIL, "concurrent_error"),
+        ("while_serving", "serve", Outcome.RUNTIME_ERROR, 8, Status.SAME_FAIL, "concurrent_error"),
+        ("growing_shapes", "serve", Outcome.COMPLETED, 0, Status.FAIL, "concurrent_error"),
+        ("growing_shapes", "call 0 of example", Outcome.RUNTIME_ERROR, 8, Status.SAME_FAIL, "concurrent_error"),
     ],
 )
 def test_sizes_that_both_releases_refuse_are_not_covered_and_do_not_decide(
-    phase: str, before: Outcome, more: Mapping[str, Any], status: Status, kind: str
+    scenario: str, phase: str, before: Outcome, failed: int, status: Status, kind: str
 ) -> None:
-    new = initialization_result(Outcome.RUNTIME_ERROR, phase=phase, failure=REFUSED)
-    found = judged(new, initialization_result(before, phase=phase), **{"larger": True, **more})
+    new = initialization_result(Outcome.RUNTIME_ERROR, 9, 10, phase=phase, failure=REFUSED)
+    found = judged(new, initialization_result(before, failed, 10, phase=phase), scenario=scenario)
     assert (found.status, kinds(found), found.decides) == (status, [kind], kind != "sizes_refused")
-    said = "refuses requests of other sizes in both releases: not covered by while_serving: RuntimeError: The size of"
+    said = "refuses requests of other sizes in both releases: not covered by growing_shapes: RuntimeError: The size of"
     assert found.findings[0].message.startswith(said) is (kind == "sizes_refused")
 
 
-EXIT_CRASH = initialization_result(Outcome.CRASH, phase="exit")
+EXIT_CRASH = initialization_result(Outcome.CRASH, phase="exit", exit_detail="signal SIGABRT")
 
 
 def test_end_by_a_signal_at_exit_in_both_releases_is_no_crash_while_serving_and_does_not_decide() -> None:
-    found = judged(EXIT_CRASH, EXIT_CRASH, exit_detail="signal SIGABRT")
+    found = judged(EXIT_CRASH, EXIT_CRASH)
     assert (found.status, kinds(found), found.decides) == (Status.SAME_FAIL, ["exit_crash"], False)
     assert "exits, with all answers given, ends by signal SIGABRT" in found.findings[0].message
     new_only = judged(EXIT_CRASH, initialization_result())
@@ -294,7 +308,7 @@ RATES = {
 def test_status_follows_the_rates_whatever_the_first_rounds_showed(case: str, before: Outcome) -> None:
     rates, status = RATES[case]
     asked = Attribution(models=("m",), threads=4, rates=replace(rates, outcomes=("hang",)))
-    found = judged(initialization_result(Outcome.HANG), initialization_result(before), found=asked)
+    found = judged(initialization_result(Outcome.HANG), initialization_result(before), attribution=asked)
     assert (found.status, kinds(found)) == (status, ["hang"])
     assert found.findings[0].story[0][0] == "needs"
     if status is Status.INCONCLUSIVE:
@@ -303,12 +317,14 @@ def test_status_follows_the_rates_whatever_the_first_rounds_showed(case: str, be
 
 def test_rates_of_a_hang_say_nothing_of_a_crash() -> None:
     asked = Attribution(models=("m",), threads=4, rates=replace(RATES["both"][0], outcomes=("hang",)))
-    assert judged(initialization_result(Outcome.CRASH), initialization_result(), found=asked).status is Status.FAIL
+    assert (
+        judged(initialization_result(Outcome.CRASH), initialization_result(), attribution=asked).status is Status.FAIL
+    )
 
 
 def test_note_has_both_rates_with_their_intervals() -> None:
     asked = Attribution(models=("m",), threads=4, rates=replace(RATES["too few runs"][0], outcomes=("hang",)))
-    found = judged(initialization_result(Outcome.HANG), initialization_result(), found=asked)
+    found = judged(initialization_result(Outcome.HANG), initialization_result(), attribution=asked)
     assert found.note == (
         "not decided whether it is a regression: it fails in 1 of 10 runs (0 to 45 %), in the old release in 0 of 9 "
         "(0 to 34 %), 95 % intervals"
@@ -317,7 +333,7 @@ def test_note_has_both_rates_with_their_intervals() -> None:
 
 def test_without_an_old_release_a_failure_that_was_attributed_fails() -> None:
     asked = Attribution(models=("m",), threads=4)
-    assert judged(initialization_result(Outcome.HANG), None, found=asked).status is Status.FAIL
+    assert judged(initialization_result(Outcome.HANG), None, attribution=asked).status is Status.FAIL
 
 
 def test_old_release_that_differs_excuses_no_crash_and_reddens_no_equal_answers() -> None:
@@ -376,7 +392,7 @@ SERVED = {"calls": 12, "first": 3, "different": 4}
 
 
 def test_answer_that_changes_while_others_load_is_a_race_with_its_calls() -> None:
-    found = judged(initialization_result(served=SERVED), initialization_result(), evidence="probes/7")
+    found = judged(initialization_result(served=SERVED, evidence="probes/7"), initialization_result())
     (item,) = found.findings
     assert (found.status, found.note, item.kind, item.evidence) == (Status.FAIL, "", "race", "probes/7")
     assert item.message == "answers otherwise while it serves: 4 of 12 served calls, from call 3 on"
@@ -465,7 +481,7 @@ def test_replay_that_was_off_before_the_upgrade_too_is_no_regression(before: flo
 
 
 def test_replay_is_judged_without_a_golden_too() -> None:
-    found = judged(initialization_result(graph=replayed(0.5)), comparison=None, evidence="probes/7")
+    found = judged(initialization_result(graph=replayed(0.5), evidence="probes/7"), comparison=None)
     assert (found.status, found.findings[0].evidence) == (Status.FAIL, "probes/7")
 
 
