@@ -65,7 +65,9 @@ def _explained(cell: CellVerdict, facts: Mitigated, effects: Effects) -> Explain
     place = place_of(cell.cell)
     own = RunDir(effects.folder(place))  # its files: several models in one run must not share names
     own_effects = replace(effects, run_dir=own)
-    found = bisect(cell.model, impatiently(facts), own_effects, reproduce=False, cures=False, scenario=cell.scenario)
+    found = bisect(
+        cell.model, impatiently(facts), own_effects, reproduce=False, mitigations=False, scenario=cell.scenario
+    )
     own.write(FULL, codec.pretty(found))
     explained = by_bisection(cell.cell, found, folder=place, seconds=_seconds_since(begin_ns))
     explained = replace(explained, paths=tuple(effects.shown(Path(path)) for path in explained.paths))

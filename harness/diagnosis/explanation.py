@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from harness.domain.diagnosis import BisectAnswer, Bisection, Cure, Curing, NodeFault, Rewritten, TracedNode
+from harness.domain.diagnosis import BisectAnswer, Bisection, MitigationResult, NodeFault, Rewritten, TracedNode
 from harness.domain.findings import SEVERITY
 from harness.domain.outcome import Status
 from harness.domain.releases import Ending, FirstBad
 from harness.domain.report import Explained
 from harness.domain.text import first_few
-from harness.domain.verdict import CellVerdict
+from harness.domain.verdict import CellVerdict, Mitigation
 from harness.releases.judging import reads_otherwise
 
 MOST = 3
@@ -40,7 +40,7 @@ def _gravity(cell: CellVerdict) -> int:
 def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0.0) -> Explained:
     """Return what ``found`` tells of ``cell``; ``folder`` is where its files lie, as ``Explained.paths`` has it."""
     cured = curing(found.rewrites)
-    lines = [*_culprits(found), *_cures(found.cures), *_rewrites(cured)]
+    lines = [*_culprits(found), *_mitigations(found.mitigations), *_rewrites(cured)]
     lines += [("refused", text) for text in found.refusals[:MOST]]
     if not lines:
         why = "; ".join((*found.notes, *(found.divergence.notes if found.divergence is not None else ())))
@@ -98,10 +98,10 @@ def _doubts(found: FirstBad) -> Iterator[str]:
         yield f"but {found.releases[-1]} fails with another error: there may be two breaks"
 
 
-def by_cures(cell: str, found: Curing, *, path: str) -> Explained:
-    """Return what a search for cures tells of ``cell``; ``path`` is of its file."""
-    lines = [*_cures(found.cures), *_rewrites(curing(found.rewrites))]
-    why = next(iter(found.notes), "") if not found.cures else ""
+def by_mitigations(cell: str, found: MitigationResult, *, path: str) -> Explained:
+    """Return what a search for mitigations tells of ``cell``; ``path`` is of its file."""
+    lines = [*_mitigations(found.mitigations), *_rewrites(curing(found.rewrites))]
+    why = next(iter(found.notes), "") if not found.mitigations else ""
     return Explained(
         cell=cell,
         model=found.model,
@@ -168,10 +168,10 @@ def _at(source: str) -> str:
     return f", {source.rpartition('/site-packages/')[2]}" if source else ""
 
 
-def _cures(tried: Iterable[Cure]) -> list[tuple[str, str]]:
+def _mitigations(tried: Iterable[Mitigation]) -> list[tuple[str, str]]:
     lines = []
     for item in [item for item in tried if item.cures][:MOST]:
-        price = item.price("steady")
+        price = item.price_of("steady")
         cost = f": steady latency {price.to_old.words}" if price is not None and price.to_old is not None else ""
         breaks = f"; but breaks {', '.join(item.breaks)}" if item.breaks else ""
         lines.append(("cure", f"{item.name}{cost}{breaks}"))

@@ -31,7 +31,7 @@ def bisect(
     effects: Effects,
     *,
     reproduce: bool = True,
-    cures: bool = True,
+    mitigations: bool = True,
     rewrites: bool = True,
     scenario: str = "",
     passed: int = 0,
@@ -42,7 +42,7 @@ def bisect(
         scenario: an initialization, asked about where the model alone is well.
         passed: how often in a row what failed before was well now; 0: it has not failed before.
         reproduce: whether to make reproducers, which costs two imports of torch for each culprit.
-        cures, rewrites: whether to look for settings, and for other operators, that take the symptom away.
+        mitigations, rewrites: whether to look for settings, and for other operators, that take the symptom away.
     """
     cell = _cell_of(facts.verdicts[model], scenario)
     found = Bisection(
@@ -71,7 +71,7 @@ def bisect(
         effects=effects,
         scenario=cell.scenario,
         reproduce=reproduce,
-        cures=cures,
+        mitigations=mitigations,
         rewrites=rewrites,
     )
     if cell.scenario in INITIALIZATIONS:
@@ -116,7 +116,7 @@ NOT_TRIED = "no reproducer: the model by itself, in one thread of a process, doe
 
 
 def _beside(cell: CellVerdict, search: ProgramSearch) -> Bisection:
-    """Return which nodes show by themselves what the model does in the scenario of ``cell``, and what cures it."""
+    """Return which nodes show by themselves what the model does in the scenario of ``cell``, and what mitigates it."""
     found, facts, effects = search.found, search.facts, search.effects
     scenario, reproduce = INITIALIZATIONS[cell.scenario], search.reproduce
     symptom = next((SHOWN_AS[item.kind] for item in cell.findings if item.kind in SHOWN_AS), None)
@@ -140,7 +140,7 @@ def _beside(cell: CellVerdict, search: ProgramSearch) -> Bisection:
             return with_reproducer_beside(answer, symptom, facts, effects, scenario=scenario, needs=needs)
         return replace(answer, notes=(*answer.notes, NOT_TRIED))
     search.found = replace(found, notes=words)
-    answer = search.cured([])
+    answer = search.mitigated([])
     return replace(answer, notes=(*answer.notes, NOT_TRIED))
 
 

@@ -130,7 +130,7 @@ def exit_code(found: Bisection) -> ExitCode:
     culprit = {
         BisectAnswer.OPERATOR: found.divergence is not None and bool(found.divergence.culprits),
         BisectAnswer.LOADING: bool(found.refusals),
-        BisectAnswer.EXECUTOR: _reduced(found) or any(tried.cures for tried in found.cures),
+        BisectAnswer.EXECUTOR: _reduced(found) or any(tried.cures for tried in found.mitigations),
         BisectAnswer.NODES: _reduced(found),
     }
     return ExitCode.INCOMPATIBLE if culprit.get(found.answer, False) else ExitCode.INCONCLUSIVE

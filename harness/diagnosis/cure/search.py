@@ -10,7 +10,7 @@ from harness.diagnosis.cure.price import (
     PRICED,
     SCREENING,
     Bill,
-    answers_uncured,
+    answers_unmitigated,
     bills,
     is_late,
     is_slow,
@@ -22,15 +22,16 @@ from harness.diagnosis.cure.trial import (
     Trial,
     how_often,
     profile_with,
+    tried,
     try_settings,
-    why_not_curable,
+    why_not_mitigable,
     why_unverifiable,
 )
-from harness.domain.diagnosis import Answer, Cure, Setting
+from harness.domain.diagnosis import Answer, Setting
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget
-from harness.domain.verdict import CellVerdict
+from harness.domain.verdict import CellVerdict, Mitigation
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
 from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Effects, Probed, WithWorker, new_profile
@@ -53,19 +54,19 @@ QUICK = LatencyBudget(looks=(2,), blocks=5, model_s=5.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CureSearch:
+class MitigationSearch:
     """What the search came to.
 
     Attributes:
         cell: the red cell; None where there is none.
-        cures: what was tried, the curing sets first, cheapest first; of larger sets only those that cure.
-        price_note: why there is no price, or none against the uncured new release.
+        mitigations: what was tried, what cures first, cheapest first; of larger sets only those that cure.
+        price_note: why there is no price, or none against the new release as it is.
         ended: why the search ended early.
         notes: what else a reader should know.
     """
 
     cell: CellVerdict | None = None
-    cures: tuple[Cure, ...] = ()
+    mitigations: tuple[Mitigation, ...] = ()
     price_note: str = ""
     ended: str = ""
     notes: tuple[str, ...] = ()
@@ -80,7 +81,7 @@ def search(
     scenario: str = "",
     pairs: bool = False,
     seen: tuple[int, int] = ONCE,
-) -> CureSearch:
+) -> MitigationSearch:
     """Return what became of ``model`` under the settings that could cure it; its cells are judged already.
 
     Args:
@@ -93,11 +94,11 @@ def search(
     red = [cell for cell in facts.verdicts[model] if cell.status in (Status.FAIL, Status.XFAIL)]
     cell = next((cell for cell in red if (cell.scenario == scenario if scenario else cell.decides)), None)
     if cell is None:
-        return CureSearch()
-    past, unproven = why_not_curable([cell]), why_unverifiable([cell], facts)
+        return MitigationSearch()
+    past, unproven = why_not_mitigable([cell]), why_unverifiable([cell], facts)
     if past or unproven:
         why = f"no setting of a server changes this: {past}" if past else unproven
-        return CureSearch(cell=cell, notes=(why,))
+        return MitigationSearch(cell=cell, notes=(why,))
     settings = JIT_SWITCHES if not everything else _candidates(model, cell, facts)
     if is_slow(cell):
         effects = replace(effects, end_ns=effects.end_within(SLOW_S if everything else SLOW_QUICK_S))
@@ -122,7 +123,7 @@ def search(
         together=sets.may_cure,
         stop=_after(PAIRS_S, effects),
     )
-    tried = {
+    known_sets = {
         indices: replace(sets.results[indices], minimal=found.is_minimal(indices))
         for indices, answer in found.answers.items()
         if len(indices) == 1 or answer is Answer.PASS
@@ -131,10 +132,10 @@ def search(
     in_vain, untold = larger.count(Answer.FAIL), larger.count(Answer.UNRESOLVED)
     counts = {"pairs of the others do not cure either": in_vain, "pairs could not be tested": untold}
     notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
-    if everything and not any(cure.cures for cure in tried.values()):
+    if everything and not any(cure.cures for cure in known_sets.values()):
         notes += ((known,) if known else ()) or sets.left_out()
-    priced, note = _priced(model, tried, sets, facts, effects, everything=everything)
-    return CureSearch(cell=cell, cures=priced, price_note=note, ended=found.ended, notes=notes)
+    priced, note = _priced(model, known_sets, sets, facts, effects, everything=everything)
+    return MitigationSearch(cell=cell, mitigations=priced, price_note=note, ended=found.ended, notes=notes)
 
 
 class _Sets:
@@ -150,7 +151,7 @@ class _Sets:
         decide: bool,
         every_pair: bool,
     ) -> None:
-        self.results: dict[Indices, Cure] = {}
+        self.results: dict[Indices, Mitigation] = {}
         self._trial = trial
         self._cell = trial.cell
         self._settings = settings
@@ -192,16 +193,15 @@ class _Sets:
             for indices in sets
         ]
 
-    def _ask(self, indices: Indices) -> Cure:
+    def _ask(self, indices: Indices) -> Mitigation:
         if is_late(self._effects):
-            names = tuple(setting.name for setting in self.chosen(indices))
-            return Cure(names=names, cures=False, untestable=True, note=NOT_TRIED)
+            return replace(tried(self._cell, self.chosen(indices)), untestable=True, note=NOT_TRIED)
         found = try_settings(self._trial, self.chosen(indices), self._facts, self._effects)
         well = "answers, not timed yet" if is_slow(self._cell) else "cures"
         self._effects.progress.step(f"{found.name}: {well if found.cures else 'does not cure'}")
         return found
 
-    def _timed(self, sets: Sequence[Indices], results: dict[Indices, Cure]) -> dict[Indices, Cure]:
+    def _timed(self, sets: Sequence[Indices], results: dict[Indices, Mitigation]) -> dict[Indices, Mitigation]:
         """Return what the sets say of a cell that is slow: all in one benchmark, then those left undecided alone.
 
         The fastest come first: one that is known to cure is worth more than to know of each whether it does.
@@ -226,6 +226,7 @@ class _Sets:
                 untestable=undecided or bill.problem == NOT_TIMED,
                 unaffected=bool(why) and _is_no_quicker(bill),
                 prices=bill.prices,
+                price=bill.steady,
                 note=why or before.note,
             )
         return timed
@@ -267,9 +268,9 @@ def _candidates(model: str, cell: CellVerdict, facts: Probed) -> tuple[Setting, 
 
 
 def _priced(
-    model: str, tried: dict[Indices, Cure], sets: _Sets, facts: WithWorker, effects: Effects, *, everything: bool
-) -> tuple[tuple[Cure, ...], str]:
-    """Return the cures with what they cost, ranked, and why there is no price, or none against the uncured release."""
+    model: str, tried: dict[Indices, Mitigation], sets: _Sets, facts: WithWorker, effects: Effects, *, everything: bool
+) -> tuple[tuple[Mitigation, ...], str]:
+    """Return the mitigations with what they cost, ranked, and why there is no price, or none to the new release."""
     budget = facts.plan.settings.latency
     curing = [indices for indices, found in tried.items() if found.cures]
     others = [found for found in tried.values() if not found.cures]
@@ -281,41 +282,46 @@ def _priced(
         budget = replace(QUICK, pin=budget.pin)
     costs = bills(model, [sets.chosen(indices) for indices in curing], facts, effects, budget=budget)
     priced = [_with_bill(tried[indices], bill) for indices, bill in zip(curing, costs, strict=True)]
-    note = "" if answers_uncured(model, facts) else "the uncured new release does not answer: prices are to the old one"
+    note = (
+        ""
+        if answers_unmitigated(model, facts)
+        else "the new release as it is does not answer: prices are to the old one"
+    )
     kept = [found for found in priced if found.cures]
     others += [found for found in priced if not found.cures]
     return (*sorted(kept, key=_cost), *others), note if kept else ""
 
 
-def _with_bill(found: Cure, bill: Bill) -> Cure:
-    """Return a cure with its price; it is none where the model does not answer under load."""
+def _with_bill(found: Mitigation, bill: Bill) -> Mitigation:
+    """Return a mitigation with its price; it is none where the model does not answer under load."""
     if bill.failed:
         return replace(found, cures=False, paste={}, note=bill.problem)
     if bill.problem == NOT_TIMED and found.prices:  # by the screening of a slow cell
         return found
-    return replace(found, prices=bill.prices, note="; ".join(filter(None, [found.note, bill.problem])))
+    return replace(
+        found, prices=bill.prices, price=bill.steady, note="; ".join(filter(None, [found.note, bill.problem]))
+    )
 
 
-def _cost(found: Cure) -> tuple[bool, tuple[float, ...], int]:
+def _cost(found: Mitigation) -> tuple[bool, tuple[float, ...], int]:
     """Rank: what was measured first; then by the quantities in their order, as far as they are sure; then by size.
 
     What the interval does not tell from no change is none: noise must not rank.
     """
     ratios = []
     for name in PRICED:
-        price = found.price(name)
+        price = found.price_of(name)
         ratio = price.to_old if price is not None else None
         ratios.append(round(ratio.ratio, 2) if ratio is not None and not ratio.low <= 1 <= ratio.high else 1.0)
-    return not found.prices, tuple(ratios), len(found.names)
+    return not found.prices, tuple(ratios), len(found.settings)
 
 
 def _steady(bill: Bill) -> float:
-    measured = bill.measured
-    return measured.steady.ratio if measured is not None and measured.steady is not None else math.inf
+    return bill.steady.ratio if bill.steady is not None else math.inf
 
 
 def _is_no_quicker(bill: Bill) -> bool:
-    """Whether the steady call was timed against the uncured new release, and is not quicker for sure."""
+    """Whether the steady call was timed against the new release as it is, and is not quicker for sure."""
     to_new = next((price.to_new for price in bill.prices if price.quantity == PRICED[0]), None)
     return to_new is not None and to_new.high >= 1
 

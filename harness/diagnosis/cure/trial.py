@@ -1,4 +1,4 @@
-"""One red cell under settings: are they in effect, is it well again, is nobody else broken? Asked by all that cure."""
+"""One red cell under settings: are they in effect, is it well again, is nobody else broken?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from harness.correctness.compare import compare_alone, worst_comparison
 from harness.decision.cells import judge_alone
 from harness.decision.judge import judge_initialized
-from harness.domain.diagnosis import Cure, Setting
+from harness.domain.diagnosis import Setting
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Deadline, ModelResult, ProbeResult, ServingProfile
-from harness.domain.verdict import CellVerdict
+from harness.domain.verdict import CellVerdict, Mitigation
 from harness.probing.alone import patient
 from harness.probing.facts import Answered, Attributed, Effects, Judged, Probed, Provisioned, new_profile
 from harness.probing.verification import legible_outputs
 from harness.scenarios import INITIALIZATIONS
 from harness.search.delta_debugging import chance_of_missing, repeats_needed
-from harness.settings.mitigations import NOT_CURABLE, applied
+from harness.settings.mitigations import NOT_MITIGABLE, applied
 from harness.settings.paste_lines import lines_to_paste
 from harness.startup.attribution_words import unverifiable
 from harness.startup.initialize import initialize_together, takes_part, works_alone
@@ -55,9 +55,9 @@ class Trial:
     group: bool = True
 
 
-def why_not_curable(cells: Sequence[CellVerdict]) -> str:
+def why_not_mitigable(cells: Sequence[CellVerdict]) -> str:
     """Return what about red cells does not depend on how a loaded graph is executed; empty where a setting may cure."""
-    kinds = (finding.kind for cell in cells for finding in cell.findings if finding.kind in NOT_CURABLE)
+    kinds = (finding.kind for cell in cells for finding in cell.findings if finding.kind in NOT_MITIGABLE)
     return next((kind.replace("_", " ") for kind in kinds), "")
 
 
@@ -70,7 +70,7 @@ def why_unverifiable(cells: Sequence[CellVerdict], facts: Attributed) -> str:
     return ""
 
 
-def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
+def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Mitigation:
     """Return what becomes of the cell under the settings, all of them at once; the model is asked alone first."""
     found = _alone(trial, settings, facts, effects)
     if found.cures and (trial.group or trial.initializations):
@@ -104,8 +104,17 @@ def profile_with(facts: Provisioned, settings: Sequence[Setting]) -> ServingProf
     return applied(new_profile(facts.plan), settings)
 
 
-def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
-    found = Cure(names=tuple(setting.name for setting in settings), cures=False)
+def tried(cell: CellVerdict, settings: Sequence[Setting]) -> Mitigation:
+    """Return settings of which nothing is known yet."""
+    names = tuple(setting.name for setting in settings)
+    switches = {name: value for setting in settings for name, value in setting.switches.items()}
+    return Mitigation(
+        cell=cell.cell, model=cell.model, name=" + ".join(names), settings=names, switches=switches, cures=False
+    )
+
+
+def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Mitigation:
+    found = tried(trial.cell, settings)
     repeats, rarely = clean_repeats_alone(trial.seen) if trial.cell.scenario == "alone" else (1, "")
     partly = _fails_partly(facts.baselines[trial.cell.model].results)
     for repeat in range(repeats):
@@ -113,14 +122,16 @@ def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects
         if without_effect:
             return replace(found, untestable=True, note=without_effect)
         if verdict.status is not Status.PASS and not (verdict.status is Status.SAME_FAIL and partly):
-            as_uncured = _as_uncured(trial, probe, facts)
-            note = f"{_still(verdict, trial.cell)}{', every bit as without it' if as_uncured else ''}"
+            as_unchanged = _as_before(trial, probe, facts)
+            note = f"{_still(verdict, trial.cell)}{', every bit as without it' if as_unchanged else ''}"
             untestable = verdict.status is not Status.FAIL
-            return replace(found, untestable=untestable, unaffected=as_uncured, note=note)
+            return replace(found, untestable=untestable, unaffected=as_unchanged, note=note)
     return replace(found, cures=True, repeats=repeats, note=rarely)
 
 
-def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
+def _beside(
+    trial: Trial, found: Mitigation, settings: Sequence[Setting], facts: Attributed, effects: Effects
+) -> Mitigation:
     """Bring up the server group; no cure at the first time that the model or a neighbour does not pass."""
     notes, clean = [found.note], []
     for scenario in trial.initializations or (UNLESS_RED,):
@@ -172,13 +183,13 @@ def _verdict_under(
     return verdict, probe, _without_effect(probe, settings, effects)
 
 
-def _as_uncured(trial: Trial, probe: ProbeResult, facts: Probed) -> bool:
+def _as_before(trial: Trial, probe: ProbeResult, facts: Probed) -> bool:
     """Whether every answer has the same bits as without settings, in a model that fails every time."""
     model, (fails, judged) = trial.cell.model, trial.seen
-    uncured = facts.alone.get(model)
-    if uncured is None or fails < judged or {*probe.outcomes, *uncured.outcomes} != {Outcome.COMPLETED}:
+    unchanged = facts.alone.get(model)
+    if unchanged is None or fails < judged or {*probe.outcomes, *unchanged.outcomes} != {Outcome.COMPLETED}:
         return False
-    return same_answers(*(legible_outputs(one.directory, model) for one in (probe, uncured)))
+    return same_answers(*(legible_outputs(one.directory, model) for one in (probe, unchanged)))
 
 
 def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:

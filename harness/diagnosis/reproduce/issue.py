@@ -37,7 +37,7 @@ def upstream_issue(issue: Issue) -> str:
         *_settings(issue),
         *_running(issue),
         *_outcomes(issue),
-        *_list("What takes it away", issue.cures),
+        *_list("What takes it away", issue.mitigations),
         *_list("Remarks", issue.remarks),
         "### Versions\n",
         _versions(issue),

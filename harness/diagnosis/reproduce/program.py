@@ -16,22 +16,13 @@ from harness.diagnosis.reduce.oracles import LEAST_WAIT_S, WAIT_FACTOR, Sides
 from harness.diagnosis.reproduce.files import ARCHIVE, Tensors, is_small
 from harness.diagnosis.reproduce.folder import Concurrency, Draft, finished, not_made
 from harness.diagnosis.reproduce.judging import looked_for
-from harness.domain.diagnosis import (
-    Attribution,
-    Bisection,
-    Culprit,
-    Cure,
-    Issue,
-    Reproducer,
-    Setting,
-    Symptom,
-    TracedNode,
-)
+from harness.domain.diagnosis import Attribution, Bisection, Culprit, Issue, Reproducer, Setting, Symptom, TracedNode
 from harness.domain.measurement import RatioEstimate
 from harness.domain.models import Artifact, InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeResult
 from harness.domain.text import first_few
+from harness.domain.verdict import Mitigation
 from harness.models.artifacts import archive_code, archive_fields, inputs_digest
 from harness.probing.facts import Effects, Exported, Provisioned, Started, Timed, WithWorker
 from harness.probing.requests import worker_limits
@@ -67,7 +58,7 @@ def reproduce_program(
     *,
     index: int,
     model: str,
-    cures: Sequence[Cure] = (),
+    mitigations: Sequence[Mitigation] = (),
     concurrency: Concurrency | None = None,
 ) -> Reproducer:
     """Return a reproducer of the few nodes that show ``symptom``, run in both releases.
@@ -82,7 +73,7 @@ def reproduce_program(
         nodes=culprit.nodes,
         actual=(culprit.new,) if culprit.new else (),
         runs=clean_runs(culprit),
-        cures=_curing(cures),
+        mitigations=_with_options(mitigations),
         concurrency=concurrency,
         steady=culprit.steady,
         remarks=() if culprit.minimal else ("The search ended before it was known whether each node is needed.",),
@@ -109,7 +100,7 @@ def reproduce_whole(
     *,
     index: int = 0,
     symptom: Symptom | None = None,
-    cures: Sequence[Cure] = (),
+    mitigations: Sequence[Mitigation] = (),
     why: str = "",
     concurrency: Concurrency | None = None,
 ) -> Reproducer:
@@ -129,7 +120,7 @@ def reproduce_whole(
         symptom=symptom or _symptom(probe.models[0]),
         label="the whole artifact",
         actual=(concurrency.words if concurrency is not None else ending_words(probe),),
-        cures=_curing(cures),
+        mitigations=_with_options(mitigations),
         concurrency=concurrency,
         precision=precision_of(model, facts),
         remarks=(why,) if why else (),
@@ -152,7 +143,9 @@ def with_reproducer(found: Bisection, facts: Timed, effects: Effects, *, symptom
     effects.progress.stage("reproducers", 1)
     why = "; ".join(made.note for made in found.reproducers if made.note)
     index = len(found.reproducers)
-    whole = reproduce_whole(found.model, facts, effects, index=index, symptom=symptom, cures=found.cures, why=why)
+    whole = reproduce_whole(
+        found.model, facts, effects, index=index, symptom=symptom, mitigations=found.mitigations, why=why
+    )
     return replace(found, reproducers=(*found.reproducers, whole))
 
 
@@ -178,7 +171,7 @@ class _Subject:
     nodes: tuple[TracedNode, ...] = ()
     actual: tuple[str, ...] = ()
     runs: int = 1
-    cures: tuple[str, ...] = ()
+    mitigations: tuple[str, ...] = ()
     precision: Precision = None
     remarks: tuple[str, ...] = ()
     probe: ProbeResult | None = None
@@ -253,7 +246,7 @@ def _issue(subject: _Subject, facts: Provisioned, slowest_s: float, failure: Fai
         actual=actual,
         nodes=subject.nodes,
         code=archive_code(subject.artifact.path),
-        cures=subject.cures,
+        mitigations=subject.mitigations,
         old=before,
         new=after,
         remarks=subject.remarks,
@@ -264,21 +257,20 @@ def _symptom(result: ModelResult) -> Symptom | None:
     return Symptom.ERROR if result.outcome is Outcome.LOAD_ERROR else symptom_of(result)
 
 
-def _curing(cures: Sequence[Cure]) -> tuple[str, ...]:
+def _with_options(mitigations: Sequence[Mitigation]) -> tuple[str, ...]:
     """Return what cures, each with the options that show it, where there are options for all of it."""
-    found = []
-    for cure in cures:
-        if cure.cures and cure.minimal:
-            settings = [MITIGATIONS[name] for name in cure.names if name in MITIGATIONS]
-            whole = len(settings) == len(cure.names) and all(map(_has_options, settings))
+    lines = []
+    for item in mitigations:
+        if item.cures and item.minimal:
+            settings = [MITIGATIONS[name] for name in item.settings if name in MITIGATIONS]
+            whole = len(settings) == len(item.settings) and all(map(_has_options, settings))
             options = [option for setting in settings if whole for option in _options(setting)]
-            shown = f" (`python reproduce.py {' '.join(options)}`)" if options else ""
-            found.append(f"{' + '.join(cure.names)}{shown}")
-    return tuple(found)
+            lines.append(f"{item.name} (`python reproduce.py {' '.join(options)}`)" if options else item.name)
+    return tuple(lines)
 
 
 def _has_options(setting: Setting) -> bool:
-    """Whether options make all of a setting: a part of a cure would show none."""
+    """Whether options make all of a setting: a part of a mitigation would show none."""
     pools = setting.intra_op_threads, setting.inter_op_threads
     return pools == (None, None) and not setting.numerics and not setting.order
 
@@ -358,10 +350,19 @@ def with_reproducer_beside(
     culprits = found.reduction.culprits if found.reduction is not None else ()
     if culprits:
         made = reproduce_program(
-            culprits[0], symptom, facts, effects, index=0, model=found.model, cures=found.cures, concurrency=concurrency
+            culprits[0],
+            symptom,
+            facts,
+            effects,
+            index=0,
+            model=found.model,
+            mitigations=found.mitigations,
+            concurrency=concurrency,
         )
     else:
-        made = reproduce_whole(found.model, facts, effects, symptom=symptom, cures=found.cures, concurrency=concurrency)
+        made = reproduce_whole(
+            found.model, facts, effects, symptom=symptom, mitigations=found.mitigations, concurrency=concurrency
+        )
     if made.folder:
         return replace(found, reproducers=(made,))
     many = f"{concurrency.threads} threads" if concurrency.threads > 1 else "one thread"

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.unit.builders.verdicts import mitigation
 from harness.diagnosis.bisect import cell as bisect_cell
 from harness.diagnosis.bisect import program
 from harness.diagnosis.bisect.divergence import Diverged
 from harness.diagnosis.bisect.traces import Trace
-from harness.diagnosis.cure.search import CureSearch
+from harness.diagnosis.cure.search import MitigationSearch
 from harness.diagnosis.reproduce import program as reproduce
 from harness.diagnosis.reproduce.folder import Concurrency
 from harness.domain.diagnosis import (
@@ -17,7 +18,6 @@ from harness.domain.diagnosis import (
     BisectAnswer,
     Bisection,
     Culprit,
-    Cure,
     Divergence,
     NodeFault,
     Reduction,
@@ -29,7 +29,7 @@ from harness.domain.diagnosis import (
 )
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure
-from harness.domain.verdict import CellVerdict, Finding
+from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.probing.facts import Decided
 from harness.scenarios import INITIALIZATIONS
 from tests.unit.builders.stages import effects, facts_of, initialized, probed, result
@@ -75,11 +75,11 @@ class Searches:
         notes = () if shows else ("it takes the module around them",)
         return Reduction(symptom=symptom, nodes=9, shows=shows, culprits=self.culprits, notes=notes)
 
-    def cure(self, model: str, *_: Any, everything: bool, scenario: str, seen: tuple[int, int]) -> CureSearch:
+    def cure(self, model: str, *_: Any, everything: bool, scenario: str, seen: tuple[int, int]) -> MitigationSearch:
         assert not everything
         self.asked.append(("cure", scenario))
         self.seen = seen
-        return CureSearch(cures=(Cure(names=("fuser off",), cures=True),))
+        return MitigationSearch(mitigations=(mitigation("fuser off", cures=True),))
 
     def rewrite(self, model: str, groups: Any, *_: Any, repeats: int) -> tuple[Rewritten, ...]:
         self.asked.append(("rewrite", [len(group) for group in groups]))
@@ -87,7 +87,7 @@ class Searches:
         return (Rewritten(rule="fence", what="a clone"),)
 
     def reproduced(self, culprit: Culprit, symptom: Symptom, *_: Any, index: int, **more: Any) -> Reproducer:
-        self.asked.append(("reproduce", index, [cure.name for cure in more["cures"]]))
+        self.asked.append(("reproduce", index, [tried.name for tried in more["mitigations"]]))
         return Reproducer(operator="part", folder="1")
 
     def reproduced_whole(self, model: str, *_: Any, why: str, **_more: Any) -> Reproducer:
@@ -133,7 +133,7 @@ def test_what_only_the_executor_does_is_reduced_cured_rewritten_and_reproduced(m
         ("reproduce", 0, ["fuser off"]),
     ]
     assert found.answer is BisectAnswer.EXECUTOR
-    assert found.reduction is not None and found.cures and found.rewrites and found.reproducers
+    assert found.reduction is not None and found.mitigations and found.rewrites and found.reproducers
 
 
 def test_without_a_part_that_shows_it_the_whole_is_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_a_model_that_never_got_to_the_new_release_says_that_there_is_nothing_to
 def test_only_what_is_wanted_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     searches = Searches(monkeypatch)
     red = facts(cell(Status.FAIL))
-    bisect_cell.bisect("m", red, effects(), cures=False, rewrites=False, reproduce=False)
+    bisect_cell.bisect("m", red, effects(), mitigations=False, rewrites=False, reproduce=False)
     assert searches.names == ["diverge", "reduce"]
 
 

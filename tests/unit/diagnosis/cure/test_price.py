@@ -78,7 +78,7 @@ def test_who_does_not_answer_uncured_is_not_asked(monkeypatch: pytest.MonkeyPatc
     benchmark = Benchmark(monkeypatch, profiling=4.0)
     facts = facts_of("m", alone={"m": probed(result("m", Outcome.HANG))})
     assert steady(*asked(facts, SETS[:1])) == (near(4.0), None)
-    assert benchmark.arms[0] == ["old", "cured"]
+    assert benchmark.arms[0] == ["old", "mitigated"]
 
 
 def test_one_that_does_not_answer_does_not_hide_the_price_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_an_uncured_release_that_dies_under_load_does_not_count_against_a_cure(m
     benchmark = Benchmark(monkeypatch, uncured=None, profiling=4.0)
     (bill,) = asked(facts_of("m"), SETS[:1])
     assert (steady(bill), bill.problem) == ((near(4.0), None), "")
-    assert benchmark.arms == [["old", "uncured", "cured"], *[["old", "cured"]] * 2]
+    assert benchmark.arms == [["old", "unmitigated", "mitigated"], *[["old", "mitigated"]] * 2]
 
 
 def test_a_search_whose_end_is_over_begins_no_further_sets(monkeypatch: pytest.MonkeyPatch) -> None:

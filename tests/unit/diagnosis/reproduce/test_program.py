@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.unit.builders.verdicts import mitigation
 from harness.diagnosis.reproduce import files
 from harness.diagnosis.reproduce.folder import Concurrency
 from harness.diagnosis.reproduce.program import (
@@ -20,7 +21,8 @@ from harness.diagnosis.reproduce.program import (
     reproduce_whole,
     with_reproducer,
 )
-from harness.domain.diagnosis import BisectAnswer, Bisection, Culprit, Cure, Reproducer, Symptom, TracedNode
+from harness.domain.diagnosis import BisectAnswer, Bisection, Culprit, Reproducer, Symptom, TracedNode
+from harness.domain.verdict import Mitigation
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.measurement import RatioEstimate
 from harness.domain.models import InputSet
@@ -266,12 +268,12 @@ def test_a_extracted_program_is_reproduced_with_its_nodes_and_what_cures_it(numb
     facts = replace(facts, baselines={"m": OldAnswers(golden=again)})
     flaky = culprit(numbers, fails=2, runs=4, minimal=False)
     cures = (
-        Cure(names=("profiling off", "fusion depth 0"), cures=True),
-        Cure(names=("fuser off",), cures=False),
-        Cure(names=("serialize loading",), cures=True),
-        Cure(names=("freeze", "oneDNN off"), cures=True),
+        mitigation("profiling off", "fusion depth 0", cures=True),
+        mitigation("fuser off", cures=False),
+        mitigation("serialize loading", cures=True),
+        mitigation("freeze", "oneDNN off", cures=True),
     )
-    made = reproduce_program(flaky, Symptom.CRASH, facts, numbers.effects(), index=0, model="m", cures=cures)
+    made = reproduce_program(flaky, Symptom.CRASH, facts, numbers.effects(), index=0, model="m", mitigations=cures)
     assert made.operator == "aten::gone"
     case = numbers.case(made)
     assert case["runs"] == repeats_needed(fails=2, judged=4)
