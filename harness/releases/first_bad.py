@@ -102,7 +102,7 @@ def search_first_bad(
             limit=limit,
         )
         search.run()
-        found = conclude(search.line())
+        conclusion = conclude(search.line())
         progress.finish()
     names = {spec.name: name for name, spec in specs.items()}
     built = tuple(names.get(name, name) for name in prefetch.built)
@@ -113,7 +113,7 @@ def search_first_bad(
         releases=tuple(specs),
         source=source,
         asked=tuple(search.results),
-        conclusion=found,
+        conclusion=conclusion,
         built=built,
         unused=tuple(name for name in built if name not in needed),
         build_limit=limit,
@@ -294,10 +294,10 @@ class _Search:
     def between(self, prober: Prober) -> None:
         while (name := next_question(self.line())) is not None:
             begin_ns = clock.monotonic_ns()
-            found = self.ask(name, prober)
-            self.record(found, begin_ns)
-            if found.answer is not ReleaseAnswer.UNTESTABLE:
-                self.keep(found)
+            result = self.ask(name, prober)
+            self.record(result, begin_ns)
+            if result.answer is not ReleaseAnswer.UNTESTABLE:
+                self.keep(result)
 
     def ask(self, name: str, prober: Prober) -> ReleaseResult:
         spec = self.specs[name]
@@ -305,11 +305,11 @@ class _Search:
         try:
             release = self.release(name, self.prefetch.environment(spec), ahead=True)
             self.effects.progress.stage(f"load and call in {spec.name}")
-            found = prober.ask(release)
+            result = prober.ask(release)
             self.effects.runner.release(release.key)
         except EnvironmentUnavailable as error:
             return ReleaseResult(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=error.message)
-        return found
+        return result
 
     def release(self, name: str, environment: Environment, *, ahead: bool = False) -> Release:
         """Return a release that can be asked; ``ahead``: meanwhile the likely next ones are built.
@@ -338,8 +338,8 @@ class _Search:
         name, model = row.release.name, self.plan.models[0].name
         export = row.facts.exports[model]
         if export.artifact is None:
-            said = export.failure.first_line if export.failure is not None else export.outcome.value
-            return ReleaseResult(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=f"could not be exported: {said}")
+            why = export.failure.first_line if export.failure is not None else export.outcome.value
+            return ReleaseResult(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=f"could not be exported: {why}")
         results = row.facts.baselines[model].results
         if export.artifact.inputs_note:
             self.notes.append(f"its inputs: {export.artifact.inputs_note}")

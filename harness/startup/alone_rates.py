@@ -50,7 +50,7 @@ def rates_alone(facts: Judged, effects: Effects, late: Callable[[], bool]) -> Ma
             return _answer_of(result.of_request(input_set) if input_set else result)
 
         known = [answer_of(result) for result in facts.baselines[name].results] if of_new else []
-        found = rates_of(
+        measured = rates_of(
             ask,
             {failed.outcome.value},
             {failed.place} if of_new else (),
@@ -58,7 +58,7 @@ def rates_alone(facts: Judged, effects: Effects, late: Callable[[], bool]) -> Ma
             known=known,
         )
         effects.progress.step(name)
-        return replace(found, input_set=input_set) if found.new.runs + found.old.runs > len(known) else None
+        return replace(measured, input_set=input_set) if measured.new.runs + measured.old.runs > len(known) else None
 
     asked = zip(failing, pool.each(rates, failing, jobs=facts.plan.settings.jobs), strict=True)
     return {(name, "alone"): by_itself(name, 1, found) for name, found in asked if found is not None}
@@ -99,11 +99,11 @@ def _answer_of(result: ModelResult) -> SearchAnswer:
 
 def by_itself(name: str, threads: int, rates: FailureRates) -> Attribution:
     """Return what is known of a model of which nothing but its rates without any other model was asked."""
-    found = Attribution(models=(name,), threads=threads, rates=rates)
+    attribution = Attribution(models=(name,), threads=threads, rates=rates)
     if not rates.new.fails:
-        return found
+        return attribution
     return replace(
-        found,
+        attribution,
         reproduced=True,
         whole=rates.new,
         minimal_models=(name,),

@@ -61,7 +61,9 @@ def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
     # What seems to be new comes first, in every scenario: it is what blocks an upgrade.
     for answers in (_Group.explained, _Group.confirmed):
         for group in groups:
-            attributions.update({(name, group.run.scenario): found for name, found in answers(group).items()})
+            attributions.update(
+                {(name, group.run.scenario): attribution for name, attribution in answers(group).items()}
+            )
     return Attributed(**Judged.known(facts), attributions=attributions)
 
 
@@ -117,19 +119,19 @@ class _Group:
         known_before = tuple(name for name in self.run.members if self.known_before(name))
         members = [name for name in self.run.members if name not in known_before]
         left = list(self.failures)
-        first = found = self.search(members, left, first_runs=FIRST_RUNS)
+        first = latest = self.search(members, left, first_runs=FIRST_RUNS)
         explained: dict[str, Attribution] = {}
         named: list[str] = []
-        while found.reproduced and (now := [name for name in left if name in found.minimal_models]):
-            explained.update(dict.fromkeys(now, replace(self.compared(found, now), left_out=known_before)))
+        while latest.reproduced and (now := [name for name in left if name in latest.minimal_models]):
+            explained.update(dict.fromkeys(now, replace(self.compared(latest, now), left_out=known_before)))
             named += now
             left = [name for name in left if name not in now]
             members = [name for name in members if name not in now]
             if not left or self.late():
                 break
-            found = self.search(members, left)
+            latest = self.search(members, left)
         if left:
-            rest = self.beside(named, members, left, first, found) if named else self.compared(first, left)
+            rest = self.beside(named, members, left, first, latest) if named else self.compared(first, left)
             explained.update(dict.fromkeys(left, replace(rest, left_out=known_before)))
         return explained
 
@@ -151,30 +153,34 @@ class _Group:
             time_ended=not settled and self.late(),
         )
 
-    def compared(self, found: Attribution, names: Sequence[str]) -> Attribution:
+    def compared(self, attribution: Attribution, names: Sequence[str]) -> Attribution:
         """Return what was found with how often it fails in either release: the smallest that did, else the whole."""
-        trial = trial_of(found.minimal_models or found.models, found.minimal_threads or found.threads)
+        trial = trial_of(
+            attribution.minimal_models or attribution.models, attribution.minimal_threads or attribution.threads
+        )
         rates = self.rates(trial, [name for name in names if name in trial.models])
-        runs = found.runs if rates is None or not found.minimal_models else summed(found.runs, rates.new)
-        return replace(found, runs=runs, rates=rates)
+        runs = (
+            attribution.runs if rates is None or not attribution.minimal_models else summed(attribution.runs, rates.new)
+        )
+        return replace(attribution, runs=runs, rates=rates)
 
     def confirmed(self) -> Mapping[str, Attribution]:
         """Return how often each model fails that failed in both releases; what it needs, if not by itself in both.
 
         That it was named in both is no proof that it has the same failure in both: who holds it up may be another one.
         """
-        found: dict[str, Attribution] = {}
+        attributions: dict[str, Attribution] = {}
         for name in self.alike:
             if self.late():
                 break
             rates = self.rates(trial_of((name,), self.threads), [name], clean_enough=RUNS_ALONE)
             if rates is not None and change_of(rates) is not Change.UNDECIDED:
-                found[name] = by_itself(name, self.threads, rates)
+                attributions[name] = by_itself(name, self.threads, rates)
                 continue
             others = tuple(other for other in self.run.members if self.fails_too(other, name))
             members = [other for other in self.run.members if other not in others]
-            found[name] = replace(self.compared(self.search(members, [name]), [name]), left_out=others)
-        return found
+            attributions[name] = replace(self.compared(self.search(members, [name]), [name]), left_out=others)
+        return attributions
 
     @property
     def threads(self) -> int:
@@ -231,15 +237,15 @@ class _Group:
     def phases(self, name: str) -> frozenset[str]:
         """Return the phases in which a model failed when its server group was brought up in the new release."""
         item = self.facts.initialized.get((name, self.run.scenario))
-        found = item.new.failures if item is not None else ()
+        failures = item.new.failures if item is not None else ()
         return frozenset(
-            failing.result.way[1] for failing in found if failing.result.outcome in self.all_failures[name]
+            failing.result.way[1] for failing in failures if failing.result.outcome in self.all_failures[name]
         )
 
     def search(self, members: Sequence[str], left: Sequence[str], *, first_runs: int = 0) -> Attribution:
         """Return what ``members`` need for one of those ``left`` to fail."""
         failures = {name: self.all_failures[name] for name in left}
-        found = attribute(
+        attribution = attribute(
             members,
             self.threads,
             self.oracle(failures),
@@ -250,10 +256,10 @@ class _Group:
             stop=lambda spent: spent >= first_runs and self.late(TIME_TO_COMPARE_S),
             progress=self.show,
         )
-        if found.one_model_suffices and found.reproduced and not found.as_in:
-            (name,) = found.minimal_models
-            self.alone.setdefault(name, replace(found, as_in=INITIALIZATIONS[self.run.scenario].words))
-        return found
+        if attribution.one_model_suffices and attribution.reproduced and not attribution.as_in:
+            (name,) = attribution.minimal_models
+            self.alone.setdefault(name, replace(attribution, as_in=INITIALIZATIONS[self.run.scenario].words))
+        return attribution
 
     def oracle(self, failures: Failures) -> Callable[[Trial], SearchAnswer]:
         def ask(trial: Trial) -> SearchAnswer:

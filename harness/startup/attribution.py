@@ -183,7 +183,7 @@ class _Attributing:
     def result(self) -> Attribution:
         smallest = self.smallest
         tally = self.repeated.tally
-        one = smallest is not None and len(smallest.models) == 1
+        suffices = smallest is not None and len(smallest.models) == 1
         return Attribution(
             models=self.whole.models,
             threads=self.whole.threads,
@@ -193,7 +193,7 @@ class _Attributing:
             minimal_threads=smallest.threads if smallest else 0,
             minimal=self.minimal,
             unjudged=self.unjudged,
-            one_model_suffices=one if one or self.models_minimal else None,
+            one_model_suffices=suffices if suffices or self.models_minimal else None,
             needs_concurrency=self.needs_concurrency,
             runs=tally(smallest) if smallest else Tally(),
             sequential=tally(trial_of(smallest.models, 1)) if smallest else Tally(),

@@ -12,30 +12,32 @@ CONFIDENCE = 0.95
 NAMED = 5
 
 
-def attribution_words(found: Attribution, scenario: str = "") -> str:
+def attribution_words(attribution: Attribution, scenario: str = "") -> str:
     """Return in one or two sentences what the initialization needs in order to fail, and what stayed open.
 
     Args:
         scenario: by name; it decides what several threads do with one model.
     """
-    words = _words(found, scenario)
-    known = f" Asked without {_listed(found.left_out)}, known to fail before." if found.left_out else ""
+    words = _words(attribution, scenario)
+    known = f" Asked without {_listed(attribution.left_out)}, known to fail before." if attribution.left_out else ""
     return words + known
 
 
-def _words(found: Attribution, scenario: str) -> str:
-    if found.beside:
-        return f"{_beside(found, scenario)}{_releases(found)}"
-    if found.reproduced is None and found.rates is not None and not found.whole.runs:  # only its rates were asked
-        words = _old(found.rates)
+def _words(attribution: Attribution, scenario: str) -> str:
+    if attribution.beside:
+        return f"{_beside(attribution, scenario)}{_releases(attribution)}"
+    if (
+        attribution.reproduced is None and attribution.rates is not None and not attribution.whole.runs
+    ):  # only its rates were asked
+        words = _old(attribution.rates)
         return f"{words[0].upper()}{words[1:]}."
-    if not found.reproduced:
-        return f"{_not_reproduced(found, scenario)}{_releases(found)}"
-    as_in = f", as in {found.as_in}" if found.as_in else ""
-    runs = found.rates.new if found.rates is not None and found.rates.new.judged else found.runs
+    if not attribution.reproduced:
+        return f"{_not_reproduced(attribution, scenario)}{_releases(attribution)}"
+    as_in = f", as in {attribution.as_in}" if attribution.as_in else ""
+    runs = attribution.rates.new if attribution.rates is not None and attribution.rates.new.judged else attribution.runs
     fails = f"Fails in {_of(runs.fails, runs.judged)}"
-    old = f"; {_old(found.rates)}" if found.rates is not None else ""
-    return f"{_what_it_needs(found, scenario)}{as_in}. {fails}{old}."
+    old = f"; {_old(attribution.rates)}" if attribution.rates is not None else ""
+    return f"{_what_it_needs(attribution, scenario)}{as_in}. {fails}{old}."
 
 
 def change_words(rates: FailureRates) -> str:
@@ -54,22 +56,22 @@ def change_words(rates: FailureRates) -> str:
             return f"not decided whether it is a regression: it fails {words}"
 
 
-def unverifiable(found: Attribution) -> str:
+def unverifiable(attribution: Attribution) -> str:
     """Return why no switch can be shown to cure this failure; empty where one can."""
-    if found.reproduced:
+    if attribution.reproduced:
         return ""
-    if found.reproduced is False:
-        return f"cannot be verified: the failure did not show again in {_repeats(found.whole)}"
+    if attribution.reproduced is False:
+        return f"cannot be verified: the failure did not show again in {_repeats(attribution.whole)}"
     return "cannot be verified: the failure was not seen again"
 
 
-def _beside(found: Attribution, scenario: str) -> str:
+def _beside(attribution: Attribution, scenario: str) -> str:
     """For a failing model that fails where others do, and is not named by what was found."""
-    others = _listed(found.beside)
-    if found.apart.passes:
-        whole = _whole(found, scenario)
-        return f"Only seen beside {others}: without them it did not fail again in {_repeats(found.apart)} with {whole}."
-    before = f" before the {_what_ended(found)} ended" if found.budget_ended else ""
+    others = _listed(attribution.beside)
+    if attribution.apart.passes:
+        clean = f"{_repeats(attribution.apart)} with {_whole(attribution, scenario)}"
+        return f"Only seen beside {others}: without them it did not fail again in {clean}."
+    before = f" before the {_what_ended(attribution)} ended" if attribution.budget_ended else ""
     return f"Fails beside {others}, needed or not: whether it fails without them was not settled{before}."
 
 
@@ -81,43 +83,46 @@ def rarer_than(clean_runs: int) -> float:
     return 1.0 - (1.0 - CONFIDENCE) ** (1.0 / clean_runs) if clean_runs else 1.0
 
 
-def _not_reproduced(found: Attribution, scenario: str) -> str:
-    whole = _whole(found, scenario)
-    if found.reproduced is False:
-        rate = math.ceil(100 * rarer_than(found.whole.passes))
+def _not_reproduced(attribution: Attribution, scenario: str) -> str:
+    whole = _whole(attribution, scenario)
+    if attribution.reproduced is False:
+        rate = math.ceil(100 * rarer_than(attribution.whole.passes))
         return (
-            f"Did not fail again in {_repeats(found.whole)} with {whole}: "
+            f"Did not fail again in {_repeats(attribution.whole)} with {whole}: "
             f"if it is a race, it shows in at most {rate} % of runs (95 % confidence)."
         )
-    if found.budget_ended:
-        return f"Not attributed: {_ended(found)} before it could be seen to fail again with {whole}."
-    if found.whole.differently:
+    if attribution.budget_ended:
+        return f"Not attributed: {_ended(attribution)} before it could be seen to fail again with {whole}."
+    if attribution.whole.differently:
         return (
-            f"Not attributed: {_of(found.whole.differently, found.whole.runs)} failed in another way"
-            f"{_outcomes(found.whole)}."
+            f"Not attributed: {_of(attribution.whole.differently, attribution.whole.runs)} failed in another way"
+            f"{_outcomes(attribution.whole)}."
         )
-    return f"Not attributed: it could not be repeated ({_of(found.whole.untestable, found.whole.runs)} untestable)."
+    untestable = _of(attribution.whole.untestable, attribution.whole.runs)
+    return f"Not attributed: it could not be repeated ({untestable} untestable)."
 
 
-def _what_it_needs(found: Attribution, scenario: str) -> str:
-    if found.budget_ended and not found.minimal:
-        return _smallest_seen(found, scenario)
-    clauses = [_one_model(found, scenario) if found.one_model_suffices else _several_models(found, scenario)]
-    if found.as_in:
+def _what_it_needs(attribution: Attribution, scenario: str) -> str:
+    if attribution.budget_ended and not attribution.minimal:
+        return _smallest_seen(attribution, scenario)
+    clauses = [
+        _one_model(attribution, scenario) if attribution.one_model_suffices else _several_models(attribution, scenario)
+    ]
+    if attribution.as_in:
         return clauses[0]
-    if found.needs_concurrency is None:
+    if attribution.needs_concurrency is None:
         clauses.append("whether one thread is enough could not be tested")
-    elif not found.minimal:
+    elif not attribution.minimal:
         clauses.append(f"whether fewer {_things(scenario)} are enough could not be tested")
     return "; ".join(clauses)
 
 
-def _one_model(found: Attribution, scenario: str) -> str:
-    (name,) = found.minimal_models
-    if found.needs_concurrency is False:
+def _one_model(attribution: Attribution, scenario: str) -> str:
+    (name,) = attribution.minimal_models
+    if attribution.needs_concurrency is False:
         return f"{name} fails alone, in one thread: neither another model nor concurrency is needed"
-    only = "" if found.needs_concurrency is None else "but only "
-    return f"{name} fails with no other model beside it, {only}{_by_itself(found.minimal_threads, scenario)}"
+    only = "" if attribution.needs_concurrency is None else "but only "
+    return f"{name} fails with no other model beside it, {only}{_by_itself(attribution.minimal_threads, scenario)}"
 
 
 def _by_itself(threads: int, scenario: str) -> str:
@@ -159,44 +164,45 @@ def _verb(serving: int) -> str:
     return "serves" if serving == 1 else "serve"
 
 
-def _several_models(found: Attribution, scenario: str) -> str:
-    models, names = counted(len(found.minimal_models), "model"), _listed(found.minimal_models)
-    if found.unjudged:
-        smaller = f"whether it fails without {_listed(found.unjudged, 'or')} could not be tested"
-    elif len(found.minimal_models) == 2:
+def _several_models(attribution: Attribution, scenario: str) -> str:
+    models, names = counted(len(attribution.minimal_models), "model"), _listed(attribution.minimal_models)
+    if attribution.unjudged:
+        smaller = f"whether it fails without {_listed(attribution.unjudged, 'or')} could not be tested"
+    elif len(attribution.minimal_models) == 2:
         smaller = "each alone passes"
     else:
         smaller = "without any one of them it passes"
-    if found.needs_concurrency is False:
+    if attribution.needs_concurrency is False:
         return f"Needs {models} in one process, but no concurrency: {names}, one after another; {smaller}"
-    after = "; one after another they pass" if found.needs_concurrency else ""
-    return f"Needs {models} at once in {_threads(found.minimal_threads, scenario)}, {names}: {smaller}{after}"
+    after = "; one after another they pass" if attribution.needs_concurrency else ""
+    return f"Needs {models} at once in {_threads(attribution.minimal_threads, scenario)}, {names}: {smaller}{after}"
 
 
-def _smallest_seen(found: Attribution, scenario: str) -> str:
-    left, models = len(found.minimal_models), counted(len(found.models), "model")
-    count = f"all {models}" if left == len(found.models) else f"{left} of {models}"
+def _smallest_seen(attribution: Attribution, scenario: str) -> str:
+    left, models = len(attribution.minimal_models), counted(len(attribution.models), "model")
+    count = f"all {models}" if left == len(attribution.models) else f"{left} of {models}"
+    threads = _threads(attribution.minimal_threads, scenario)
     return (
-        f"The least that was seen to fail is {count} ({_listed(found.minimal_models)}) in "
-        f"{_threads(found.minimal_threads, scenario)}; {_ended(found)} before it was known whether less does"
+        f"The least that was seen to fail is {count} ({_listed(attribution.minimal_models)}) in {threads}; "
+        f"{_ended(attribution)} before it was known whether less does"
     )
 
 
-def _releases(found: Attribution) -> str:
+def _releases(attribution: Attribution) -> str:
     """Return how often what was brought up fails in either release, as a sentence; empty where nobody asked."""
-    rates = found.rates
+    rates = attribution.rates
     if rates is None or not rates.old.runs:
         return ""
     return f" In the new release it fails in {_of(rates.new.fails, rates.new.judged)}; {_old(rates)}."
 
 
 def _old(rates: FailureRates) -> str:
-    old, said = rates.old, change_of(rates)
-    if said is Change.IN_BOTH:
+    old, change = rates.old, change_of(rates)
+    if change is Change.IN_BOTH:
         return f"the old release fails too ({_of(old.fails, old.judged)}), so this is no regression"
-    if said is Change.MORE_OFTEN and old.fails:
+    if change is Change.MORE_OFTEN and old.fails:
         return f"the old release fails less often ({_of(old.fails, old.judged)})"
-    open_still = ", too few to say that this is a regression" if said is Change.UNDECIDED else ""
+    open_still = ", too few to say that this is a regression" if change is Change.UNDECIDED else ""
     if old.passes:
         return f"the old release passes {_of(old.passes, old.judged)}{open_still}"
     if old.differently:
@@ -208,7 +214,7 @@ def _old(rates: FailureRates) -> str:
 
 def time_notes(attributions: Mapping[tuple[str, str], Attribution]) -> tuple[str, ...]:
     """Return what it has cost that searches took longer than they may, which loud machines make of them."""
-    names = tuple(dict.fromkeys(name for (name, _), found in attributions.items() if found.time_ended))
+    names = tuple(dict.fromkeys(name for (name, _), attribution in attributions.items() if attribution.time_ended))
     if not names:
         return ()
     words = (
@@ -218,14 +224,14 @@ def time_notes(attributions: Mapping[tuple[str, str], Attribution]) -> tuple[str
     return (words,)
 
 
-def _ended(found: Attribution) -> str:
-    if found.time_ended:
-        return f"the time for all such searches ended after {counted(found.trials, 'run')},"
-    return f"the budget of {counted(found.trials, 'run')} ended"
+def _ended(attribution: Attribution) -> str:
+    if attribution.time_ended:
+        return f"the time for all such searches ended after {counted(attribution.trials, 'run')},"
+    return f"the budget of {counted(attribution.trials, 'run')} ended"
 
 
-def _what_ended(found: Attribution) -> str:
-    return "time" if found.time_ended else "budget"
+def _what_ended(attribution: Attribution) -> str:
+    return "time" if attribution.time_ended else "budget"
 
 
 def _outcomes(tally: Tally) -> str:
@@ -242,8 +248,8 @@ def _of(part: int, whole: int) -> str:
     return f"{part} of {counted(whole, 'run')}"
 
 
-def _whole(found: Attribution, scenario: str) -> str:
-    return f"{counted(len(found.models), 'model')} in {_threads(found.threads, scenario)}"
+def _whole(attribution: Attribution, scenario: str) -> str:
+    return f"{counted(len(attribution.models), 'model')} in {_threads(attribution.threads, scenario)}"
 
 
 def _repeats(tally: Tally) -> str:
@@ -264,5 +270,5 @@ def _thing(scenario: str) -> str:
 
 def _in_processes(scenario: str) -> bool:
     """Whether several processes take the place of threads there."""
-    found = INITIALIZATIONS.get(scenario)
-    return found is not None and (found.processes or found.forks)
+    item = INITIALIZATIONS.get(scenario)
+    return item is not None and (item.processes or item.forks)

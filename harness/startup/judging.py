@@ -236,12 +236,12 @@ def slow_start(old_s: float, new_s: float, limit: float, *, group: str, words: s
     )
 
 
-def together(found: Sequence[CellVerdict]) -> CellVerdict:
+def together(verdicts: Sequence[CellVerdict]) -> CellVerdict:
     """Return the worst of the verdicts on one cell, with whatever else fails it or leaves it open.
 
     Who waives one way to fail, or lets it pass, has not heard of the others.
     """
-    worst, *others = sorted(found, key=lambda cell: WORST_FIRST.index(cell.status))
+    worst, *others = sorted(verdicts, key=lambda cell: WORST_FIRST.index(cell.status))
     if worst.status not in WEIGHING:
         return worst
     more = [

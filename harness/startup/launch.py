@@ -81,9 +81,9 @@ class Launcher:
         floor_s = impatient(plan.settings.deadlines).floor_s  # it is known to fail: nobody waits as long again
         alone = pool.each(lambda name: self.probe([name], repeat, floor_s=floor_s), names, jobs=plan.settings.jobs)
         by_itself = frozenset(
-            name for name, one in zip(names, alone, strict=True) if one.outcome not in (Outcome.COMPLETED, *UNCLEAR)
+            name for name, lone in zip(names, alone, strict=True) if lone.outcome not in (Outcome.COMPLETED, *UNCLEAR)
         )
-        if not by_itself and any(one.outcome in UNCLEAR for one in alone):
+        if not by_itself and any(lone.outcome in UNCLEAR for lone in alone):
             return frozenset()
         return by_itself or frozenset(names)
 

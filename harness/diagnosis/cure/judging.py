@@ -21,9 +21,9 @@ def answer_of(
     """
     if searched:
         tried = tuple(mitigations)
-        if any(found.cures for found in tried) or any(item.cures for item in rewrites):
+        if any(mitigation.cures for mitigation in tried) or any(item.cures for item in rewrites):
             return MitigationAnswer.FOUND, ""
-        undecided = any(found.untestable and not found.cures for found in tried) and not _any_told(tried)
+        undecided = any(mitigation.untestable and not mitigation.cures for mitigation in tried) and not _any_told(tried)
         return (MitigationAnswer.UNDECIDED if undecided else MitigationAnswer.NOT_FOUND), ""
     if cell is None:
         return MitigationAnswer.UNDECIDED, "there is no such cell: the model was not tested there"
@@ -36,11 +36,11 @@ def answer_of(
 
 
 def _any_told(tried: Iterable[Mitigation]) -> bool:
-    return any(not found.untestable for found in tried)
+    return any(not item.untestable for item in tried)
 
 
-def exit_code(found: MitigationResult) -> ExitCode:
+def exit_code(result: MitigationResult) -> ExitCode:
     """Return 0 for nothing to mitigate, 1 where something cures (red until that is set), 4 where nothing was found."""
-    if found.answer is MitigationAnswer.NOTHING:
+    if result.answer is MitigationAnswer.NOTHING:
         return ExitCode.COMPATIBLE
-    return ExitCode.INCOMPATIBLE if found.answer is MitigationAnswer.FOUND else ExitCode.INCONCLUSIVE
+    return ExitCode.INCOMPATIBLE if result.answer is MitigationAnswer.FOUND else ExitCode.INCONCLUSIVE

@@ -67,8 +67,8 @@ def _differing(model: str, red: Sequence[CellVerdict], facts: Judged) -> Mapping
     """
     if not any(finding.kind in NUMERIC for cell in red if cell.scenario == "alone" for finding in cell.findings):
         return {}
-    found = numeric_settings(facts, facts.alone[model], facts.exports[model])
-    settings = [as_before(setting.name, setting.old) for setting in found if setting.differs]
+    numeric = numeric_settings(facts, facts.alone[model], facts.exports[model])
+    settings = [as_before(setting.name, setting.old) for setting in numeric if setting.differs]
     return {setting.name: setting for setting in settings}
 
 
@@ -82,7 +82,7 @@ def known_mitigations(model: str, red: Sequence[CellVerdict], facts: Judged) -> 
     scenarios = [INITIALIZATIONS[cell.scenario] for cell in red if cell.scenario in INITIALIZATIONS]
     of_scenarios = [name for scenario in scenarios for name in scenario.cures]
     hung = [facts.initialized[model, cell.scenario].new for cell in red if (model, cell.scenario) in facts.initialized]
-    seen = [one.evidence for found in hung for one in found.failures if one.evidence is not None]
+    seen = [failure.evidence for found in hung for failure in found.failures if failure.evidence is not None]
     read = [found for evidence in seen if (found := reading(evidence.stacks, evidence.proof)) is not None]
     names = dict.fromkeys((*of_scenarios, *(name for found in read for name in found.cures)))
     profile = new_profile(facts.plan)

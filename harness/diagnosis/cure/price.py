@@ -78,7 +78,7 @@ def bills(
         if not any(bill.problem for bill in together):
             return together
         if len(sets) > 1:
-            return [bill for one in sets for bill in billed([one], unmitigated=unmitigated)]
+            return [bill for single in sets for bill in billed([single], unmitigated=unmitigated)]
         return billed(sets, unmitigated=False) if unmitigated else together
 
     unmitigated = answers_unmitigated(model, facts)

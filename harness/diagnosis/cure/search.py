@@ -114,7 +114,7 @@ def search(
     known = known_change(cell, facts)
     sets = _Sets(trial, settings, facts, effects, decide=everything, every_pair=pairs)
     size = 2 if everything and (pairs or not known) else 1
-    found = minimal_sets(
+    asked = minimal_sets(
         len(settings),
         sets.ask,
         budget=MOST_SETS,
@@ -124,18 +124,18 @@ def search(
         stop=_after(PAIRS_S, effects),
     )
     known_sets = {
-        indices: replace(sets.results[indices], minimal=found.is_minimal(indices))
-        for indices, answer in found.answers.items()
+        indices: replace(sets.results[indices], minimal=asked.is_minimal(indices))
+        for indices, answer in asked.answers.items()
         if len(indices) == 1 or answer is Answer.PASS
     }
-    larger = [answer for indices, answer in found.answers.items() if len(indices) > 1]
+    larger = [answer for indices, answer in asked.answers.items() if len(indices) > 1]
     in_vain, untold = larger.count(Answer.FAIL), larger.count(Answer.UNRESOLVED)
     counts = {"pairs of the others do not cure either": in_vain, "pairs could not be tested": untold}
     notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
     if everything and not any(cure.cures for cure in known_sets.values()):
         notes += ((known,) if known else ()) or sets.left_out()
     priced, note = _priced(model, known_sets, sets, facts, effects, everything=everything)
-    return MitigationSearch(cell=cell, mitigations=priced, price_note=note, ended=found.ended, notes=notes)
+    return MitigationSearch(cell=cell, mitigations=priced, price_note=note, ended=asked.ended, notes=notes)
 
 
 class _Sets:
@@ -177,7 +177,7 @@ class _Sets:
 
     def _changes_nothing(self, indices: Indices) -> bool:
         singles = [self.results.get((index,)) for index in indices]
-        return len(indices) > 1 and all(found is not None and found.unaffected for found in singles)
+        return len(indices) > 1 and all(single is not None and single.unaffected for single in singles)
 
     def ask(self, sets: Sequence[Indices]) -> list[Answer]:
         """Return what each set says; PASS: the symptom is gone."""
@@ -186,7 +186,9 @@ class _Sets:
         self._effects.progress.stage(what, len(sets))
         results = dict(zip(sets, pool.each(self._ask, sets, jobs=self._facts.plan.settings.jobs), strict=True))
         if is_slow(self._cell):
-            results.update(self._timed([indices for indices, found in results.items() if found.cures], results))
+            results.update(
+                self._timed([indices for indices, mitigation in results.items() if mitigation.cures], results)
+            )
         self.results.update(results)
         return [
             Answer.PASS if results[indices].cures else Answer.UNRESOLVED if results[indices].untestable else Answer.FAIL
@@ -196,10 +198,10 @@ class _Sets:
     def _ask(self, indices: Indices) -> Mitigation:
         if is_late(self._effects):
             return replace(tried(self._cell, self.chosen(indices)), untestable=True, note=NOT_TRIED)
-        found = try_settings(self._trial, self.chosen(indices), self._facts, self._effects)
+        mitigation = try_settings(self._trial, self.chosen(indices), self._facts, self._effects)
         well = "answers, not timed yet" if is_slow(self._cell) else "cures"
-        self._effects.progress.step(f"{found.name}: {well if found.cures else 'does not cure'}")
-        return found
+        self._effects.progress.step(f"{mitigation.name}: {well if mitigation.cures else 'does not cure'}")
+        return mitigation
 
     def _timed(self, sets: Sequence[Indices], results: dict[Indices, Mitigation]) -> dict[Indices, Mitigation]:
         """Return what the sets say of a cell that is slow: all in one benchmark, then those left undecided alone.
@@ -272,8 +274,8 @@ def _priced(
 ) -> tuple[tuple[Mitigation, ...], str]:
     """Return the mitigations with what they cost, ranked, and why there is no price, or none to the new release."""
     budget = facts.plan.settings.latency
-    curing = [indices for indices, found in tried.items() if found.cures]
-    others = [found for found in tried.values() if not found.cures]
+    curing = [indices for indices, mitigation in tried.items() if mitigation.cures]
+    others = [mitigation for mitigation in tried.values() if not mitigation.cures]
     if not curing:
         return tuple(others), ""
     if everything and budget.budget == "off":
@@ -287,33 +289,33 @@ def _priced(
         if answers_unmitigated(model, facts)
         else "the new release as it is does not answer: prices are to the old one"
     )
-    kept = [found for found in priced if found.cures]
-    others += [found for found in priced if not found.cures]
+    kept = [mitigation for mitigation in priced if mitigation.cures]
+    others += [mitigation for mitigation in priced if not mitigation.cures]
     return (*sorted(kept, key=_cost), *others), note if kept else ""
 
 
-def _with_bill(found: Mitigation, bill: Bill) -> Mitigation:
+def _with_bill(mitigation: Mitigation, bill: Bill) -> Mitigation:
     """Return a mitigation with its price; it is none where the model does not answer under load."""
     if bill.failed:
-        return replace(found, cures=False, paste={}, note=bill.problem)
-    if bill.problem == NOT_TIMED and found.prices:  # by the screening of a slow cell
-        return found
+        return replace(mitigation, cures=False, paste={}, note=bill.problem)
+    if bill.problem == NOT_TIMED and mitigation.prices:  # by the screening of a slow cell
+        return mitigation
     return replace(
-        found, prices=bill.prices, price=bill.steady, note="; ".join(filter(None, [found.note, bill.problem]))
+        mitigation, prices=bill.prices, price=bill.steady, note="; ".join(filter(None, [mitigation.note, bill.problem]))
     )
 
 
-def _cost(found: Mitigation) -> tuple[bool, tuple[float, ...], int]:
+def _cost(mitigation: Mitigation) -> tuple[bool, tuple[float, ...], int]:
     """Rank: what was measured first; then by the quantities in their order, as far as they are sure; then by size.
 
     What the interval does not tell from no change is none: noise must not rank.
     """
     ratios = []
     for name in PRICED:
-        price = found.price_of(name)
+        price = mitigation.price_of(name)
         ratio = price.to_old if price is not None else None
         ratios.append(round(ratio.ratio, 2) if ratio is not None and not ratio.low <= 1 <= ratio.high else 1.0)
-    return not found.prices, tuple(ratios), len(found.settings)
+    return not mitigation.prices, tuple(ratios), len(mitigation.settings)
 
 
 def _steady(bill: Bill) -> float:

@@ -64,22 +64,22 @@ def why_not_mitigable(cells: Sequence[CellVerdict]) -> str:
 def why_unverifiable(cells: Sequence[CellVerdict], facts: Attributed) -> str:
     """Return why nobody could tell that the failure of an initialization is gone; empty where one could."""
     for cell in cells:
-        found = facts.attributions.get((cell.model, cell.scenario)) if cell.scenario in INITIALIZATIONS else None
-        if found is not None and (why := unverifiable(found)):
+        attribution = facts.attributions.get((cell.model, cell.scenario)) if cell.scenario in INITIALIZATIONS else None
+        if attribution is not None and (why := unverifiable(attribution)):
             return f"{why} ({INITIALIZATIONS[cell.scenario].words})"
     return ""
 
 
 def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Mitigation:
     """Return what becomes of the cell under the settings, all of them at once; the model is asked alone first."""
-    found = _alone(trial, settings, facts, effects)
-    if found.cures and (trial.group or trial.initializations):
-        found = _beside(trial, found, settings, facts, effects)
-    if not found.cures:
-        return found
+    mitigation = _alone(trial, settings, facts, effects)
+    if mitigation.cures and (trial.group or trial.initializations):
+        mitigation = _beside(trial, mitigation, settings, facts, effects)
+    if not mitigation.cures:
+        return mitigation
     waived = [f"{setting.name}: {setting.waives}" for setting in settings if setting.waives]
     paste = lines_to_paste(settings, device=facts.plan.runs_on.torch)
-    return replace(found, note="; ".join(filter(None, [found.note, *waived])), paste=paste)
+    return replace(mitigation, note="; ".join(filter(None, [mitigation.note, *waived])), paste=paste)
 
 
 def how_often(cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[int, int]:
@@ -114,26 +114,26 @@ def tried(cell: CellVerdict, settings: Sequence[Setting]) -> Mitigation:
 
 
 def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Mitigation:
-    found = tried(trial.cell, settings)
+    mitigation = tried(trial.cell, settings)
     repeats, rarely = clean_repeats_alone(trial.seen) if trial.cell.scenario == "alone" else (1, "")
     partly = _fails_partly(facts.baselines[trial.cell.model].results)
     for repeat in range(repeats):
         verdict, probe, without_effect = _verdict_under(trial, settings, facts, effects, repeat=repeat)
         if without_effect:
-            return replace(found, untestable=True, note=without_effect)
+            return replace(mitigation, untestable=True, note=without_effect)
         if verdict.status is not Status.PASS and not (verdict.status is Status.SAME_FAIL and partly):
             as_unchanged = _as_before(trial, probe, facts)
             note = f"{_still(verdict, trial.cell)}{', every bit as without it' if as_unchanged else ''}"
             untestable = verdict.status is not Status.FAIL
-            return replace(found, untestable=untestable, unaffected=as_unchanged, note=note)
-    return replace(found, cures=True, repeats=repeats, note=rarely)
+            return replace(mitigation, untestable=untestable, unaffected=as_unchanged, note=note)
+    return replace(mitigation, cures=True, repeats=repeats, note=rarely)
 
 
 def _beside(
-    trial: Trial, found: Mitigation, settings: Sequence[Setting], facts: Attributed, effects: Effects
+    trial: Trial, mitigation: Mitigation, settings: Sequence[Setting], facts: Attributed, effects: Effects
 ) -> Mitigation:
     """Bring up the server group; no cure at the first time that the model or a neighbour does not pass."""
-    notes, clean = [found.note], []
+    notes, clean = [mitigation.note], []
     for scenario in trial.initializations or (UNLESS_RED,):
         repeats, rarely = _clean_repeats(trial.cell.model, scenario, facts) if trial.initializations else (1, "")
         launcher = Launcher(
@@ -145,15 +145,15 @@ def _beside(
             settings=tuple(settings),
         )
         for repeat in range(repeats):
-            what = f"{found.name}, {launcher.scenario.words} {repeat + 1} of {repeats}"
+            what = f"{mitigation.name}, {launcher.scenario.words} {repeat + 1} of {repeats}"
             effects.progress.tick(f"{trial.cell.model}: {what}")
             broken, sick = _group_under(trial.cell.model, launcher, repeat, facts)
             if sick or broken:
-                return replace(found, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
+                return replace(mitigation, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
         if trial.initializations:
             notes.append(rarely)
             clean.append(repeats)
-    return replace(found, repeats=min(clean, default=found.repeats), note="; ".join(filter(None, notes)))
+    return replace(mitigation, repeats=min(clean, default=mitigation.repeats), note="; ".join(filter(None, notes)))
 
 
 def _fails_partly(old: Sequence[ModelResult]) -> bool:
@@ -189,7 +189,7 @@ def _as_before(trial: Trial, probe: ProbeResult, facts: Probed) -> bool:
     unchanged = facts.alone.get(model)
     if unchanged is None or fails < judged or {*probe.outcomes, *unchanged.outcomes} != {Outcome.COMPLETED}:
         return False
-    return same_answers(*(legible_outputs(one.directory, model) for one in (probe, unchanged)))
+    return same_answers(*(legible_outputs(answered.directory, model) for answered in (probe, unchanged)))
 
 
 def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:
@@ -202,36 +202,38 @@ def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Ef
         for name in setting.values:
             entry = switches.get(f"env {name}" if name in setting.env else name, {})
             if not entry.get("supported") or entry.get("read_back") != entry.get("requested"):
-                said = entry.get("reason") or (f"it reads back {entry['read_back']}" if "read_back" in entry else "")
+                why = entry.get("reason") or (f"it reads back {entry['read_back']}" if "read_back" in entry else "")
                 nothing = f"{effects.environments['new'].name} has no such switch, or it has no effect"
-                return f"{nothing}: {said}" if said else nothing
+                return f"{nothing}: {why}" if why else nothing
     return ""
 
 
 def _still(verdict: CellVerdict, cell: CellVerdict) -> str:
     """Return what is left of the symptom of ``cell``, in words: ``still hang``; or what is wrong in place of it."""
     before = {finding.kind for finding in cell.findings}
-    said = dict.fromkeys(
+    words = dict.fromkeys(
         f"still {finding.kind.replace('_', ' ')}" if finding.kind in before else finding.message
         for finding in verdict.findings
     )
-    return ", ".join(said) or f"{verdict.status} alone"
+    return ", ".join(words) or f"{verdict.status} alone"
 
 
 def _group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed) -> tuple[tuple[str, ...], str]:
     """Return (neighbours that do not pass under the settings, what the model itself does wrong beside them)."""
     scenario, effects = launcher.scenario, launcher.effects
     group = next((members for members in facts.plan.groups.values() if model in members), (model,))
-    found = facts.attributions.get((model, scenario.name))
-    left_out = found.left_out if found is not None else ()  # they fail as they did before, and it failed without them
+    attribution = facts.attributions.get((model, scenario.name))
+    left_out = (
+        attribution.left_out if attribution is not None else ()
+    )  # they fail as they did before, and it failed without them
     members = [
         name
         for name in group
         if (name == model or works_alone(name, facts)) and takes_part(scenario, name, facts) and name not in left_out
     ]
-    came = initialize_together(launcher, members, facts, repeat=repeat)
-    broken, sick = [], "" if model in came else "was not reached beside its server group"
-    for name, item in came.items():
+    initialized = initialize_together(launcher, members, facts, repeat=repeat)
+    broken, sick = [], "" if model in initialized else "was not reached beside its server group"
+    for name, item in initialized.items():
         as_alone = facts.comparisons.get((name, "alone"))
         comparison = worst_comparison(name, scenario.name, item.new.answers, as_alone, facts)
         before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
@@ -290,8 +292,8 @@ def _by_chance(runs: int, seen: tuple[int, int]) -> str:
 
 def seen_to_fail(model: str, scenario: str, facts: Attributed) -> tuple[int, int]:
     """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
-    found = facts.attributions.get((model, scenario))
-    for tally in (found.whole, found.runs) if found is not None else ():
+    attribution = facts.attributions.get((model, scenario))
+    for tally in (attribution.whole, attribution.runs) if attribution is not None else ():
         if tally.fails:
             return tally.fails, tally.judged
     item = facts.initialized.get((model, scenario))

@@ -42,10 +42,10 @@ class ByConversion:
         probe = self.conversion(artifact)
         if probe.models[0].outcome is Outcome.COMPLETED:
             return PASSES
-        found = self.judged(artifact, probe)
-        if found.outcome is not Migrated.NOT_CONVERTIBLE or without_owner(found.kind) != without_owner(self.kind):
+        judged = self.judged(artifact, probe)
+        if judged.outcome is not Migrated.NOT_CONVERTIBLE or without_owner(judged.kind) != without_owner(self.kind):
             return UNTESTABLE
-        return SearchAnswer(answer=Answer.FAIL, outcome=without_owner(found.kind))
+        return SearchAnswer(answer=Answer.FAIL, outcome=without_owner(judged.kind))
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return that TorchScript answers, and what the converter says."""
@@ -70,5 +70,5 @@ def unconvertible_part(tried: Tried, model: MigratedModel, facts: Answered, effe
     asked = WithWorker(**Answered.known(facts), alone={}, worker="python", worker_notes=())
     oracle = ByConversion(Sides(asked, effects), model.kind)
     failing = CallInQuestion(input_set=tried.example, call=0)
-    found = reduce_program(model.model, Symptom.CONVERSION, failing, asked, effects, oracle=oracle)
-    return replace(found, notes=tuple(CONVERTIBLE.sub("are convertible", note) for note in found.notes))
+    reduction = reduce_program(model.model, Symptom.CONVERSION, failing, asked, effects, oracle=oracle)
+    return replace(reduction, notes=tuple(CONVERTIBLE.sub("are convertible", note) for note in reduction.notes))

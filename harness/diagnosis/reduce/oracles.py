@@ -148,8 +148,8 @@ class ByValues:
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
         old = ending_words(self.sides.run("old", artifact))
-        found = self.findings(artifact, repeat_that_shows(self, artifact))
-        return old, "; ".join(found[:2]) or ending_words(self.sides.run("new", artifact)), None
+        differences = self.findings(artifact, repeat_that_shows(self, artifact))
+        return old, "; ".join(differences[:2]) or ending_words(self.sides.run("new", artifact)), None
 
     def findings(self, artifact: Artifact, repeat: int) -> tuple[str, ...]:
         """Return in which ways the new release answers otherwise, in words."""
@@ -264,15 +264,15 @@ class ByLaunch:
 
     def prepare(self, artifact: Artifact) -> str:
         """See that the old release brings it up."""
-        said = self._answer("old", artifact, 0)
-        return "" if said.answer is Answer.PASS else f"the old release {self._words('old', artifact, 0)}"
+        answer = self._answer("old", artifact, 0)
+        return "" if answer.answer is Answer.PASS else f"the old release {self._words('old', artifact, 0)}"
 
     def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
         """Return what one initialization says."""
-        said = self._answer("new", artifact, repeat)
-        if said.answer is not Answer.FAIL:
-            return said
-        return said if self._answer("old", artifact, 0).answer is Answer.PASS else UNTESTABLE
+        answer = self._answer("new", artifact, repeat)
+        if answer.answer is not Answer.FAIL:
+            return answer
+        return answer if self._answer("old", artifact, 0).answer is Answer.PASS else UNTESTABLE
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
@@ -282,13 +282,13 @@ class ByLaunch:
     def _answer(self, side: str, artifact: Artifact, repeat: int) -> SearchAnswer:
         probes = self._probes(side, artifact, repeat)
         outcomes = OUTCOMES[self.symptom]
-        said = answer_of(probes, {self.model: outcomes})
-        if said.answer is not Answer.FAIL:
-            return PASSES if said.answer is Answer.PASS else UNTESTABLE
-        if said.outcome not in {outcome.value for outcome in outcomes}:
+        answer = answer_of(probes, {self.model: outcomes})
+        if answer.answer is not Answer.FAIL:
+            return PASSES if answer.answer is Answer.PASS else UNTESTABLE
+        if answer.outcome not in {outcome.value for outcome in outcomes}:
             return UNTESTABLE
         mine = next(self._mine(probes), None)
-        return SearchAnswer(answer=Answer.FAIL, outcome=said.outcome if mine is None else way_of(mine[1]))
+        return SearchAnswer(answer=Answer.FAIL, outcome=answer.outcome if mine is None else way_of(mine[1]))
 
     def _probes(self, side: str, artifact: Artifact, repeat: int) -> list[ProbeResult]:
         facts = with_artifact(self.sides.facts, self.model, artifact)

@@ -53,9 +53,11 @@ def reduce_program(
         failing: the call whose values go into the parts.
         oracle: what tells whether a part shows it; by default a run of it alone in both releases.
     """
-    found = Reduction(symptom=symptom, nodes=0, shows=False)
+    nothing_yet = Reduction(symptom=symptom, nodes=0, shows=False)
     oracle = oracle or oracle_for(symptom, facts, effects, calls=_calls(model, symptom, failing, facts))
-    return _Search(model=model, failing=failing, facts=facts, effects=effects, oracle=oracle, found=found).reduce()
+    return _Search(
+        model=model, failing=failing, facts=facts, effects=effects, oracle=oracle, found=nothing_yet
+    ).reduce()
 
 
 def _calls(model: str, symptom: Symptom, failing: CallInQuestion, facts: Exported) -> int | None:

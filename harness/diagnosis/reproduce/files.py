@@ -160,10 +160,10 @@ def run_reproducer(
         output.seek(0)
         text = output.read().decode(errors="replace")
     lines = text.strip().splitlines()
-    said = lines[-1] if lines else EXITS.get(started.returncode, processes.describe_exit(started.returncode))
+    last = lines[-1] if lines else EXITS.get(started.returncode, processes.describe_exit(started.returncode))
     for mark in MARKS:
-        said = said.removeprefix(mark)
-    return started.returncode, f"{said} (exit code {started.returncode})", text
+        last = last.removeprefix(mark)
+    return started.returncode, f"{last} (exit code {started.returncode})", text
 
 
 @cache
@@ -175,8 +175,8 @@ def script_of(kind: str) -> str:
     bodies = []
     docstring = ""
     for source in sources:
-        docstring, found, body = _taken_apart(source)
-        imports.update(dict.fromkeys(found))
+        docstring, outside, body = _taken_apart(source)
+        imports.update(dict.fromkeys(outside))
         bodies.append(body)
     plain = sorted(text for text in imports if text.startswith("import "))
     named = sorted(text for text in imports if text.startswith("from "))
@@ -223,12 +223,12 @@ def run_snippet(program: Path, interpreter: str, *, limits: WorkerLimits, wait_s
             reap(started)
         output.seek(0)
         text = output.read(LONGEST_SAID).decode(errors="replace")
-    said = text.partition("\n")[2]
+    printed = text.partition("\n")[2]
     if hangs or started.returncode is None:
-        return ("hang" if text else "unknown"), said
+        return ("hang" if text else "unknown"), printed
     if started.returncode < 0:
-        return "crash", said
-    return ("error" if started.returncode else "end"), said
+        return "crash", printed
+    return ("error" if started.returncode else "end"), printed
 
 
 def _started(

@@ -123,7 +123,7 @@ def _outcomes(issue: Issue) -> Iterator[str]:
     yield "#### Actual\n"
     yield "\n".join(f"- {_line(text)}" for text in issue.actual) + "\n"
     if issue.answers:
-        rows = "\n".join(f"| {_cell(where)} | {_cell(said)} |" for where, said in issue.answers)
+        rows = "\n".join(f"| {_cell(where)} | {_cell(answer)} |" for where, answer in issue.answers)
         yield f"| `reproduce.py` in | says |\n|---|---|\n{rows}\n"
 
 

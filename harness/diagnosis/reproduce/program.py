@@ -132,21 +132,23 @@ def reproduce_whole(
     return _made(subject, facts, effects, index)
 
 
-def with_reproducer(found: Bisection, facts: Timed, effects: Effects, *, symptom: Symptom | None = None) -> Bisection:
+def with_reproducer(
+    bisection: Bisection, facts: Timed, effects: Effects, *, symptom: Symptom | None = None
+) -> Bisection:
     """Return an answer with a reproducer of the whole artifact, where no smaller one could be made.
 
     Args:
         symptom: see ``reproduce_whole``.
     """
-    if any(made.folder for made in found.reproducers):
-        return found
+    if any(made.folder for made in bisection.reproducers):
+        return bisection
     effects.progress.stage("reproducers", 1)
-    why = "; ".join(made.note for made in found.reproducers if made.note)
-    index = len(found.reproducers)
+    why = "; ".join(made.note for made in bisection.reproducers if made.note)
+    index = len(bisection.reproducers)
     whole = reproduce_whole(
-        found.model, facts, effects, index=index, symptom=symptom, mitigations=found.mitigations, why=why
+        bisection.model, facts, effects, index=index, symptom=symptom, mitigations=bisection.mitigations, why=why
     )
-    return replace(found, reproducers=(*found.reproducers, whole))
+    return replace(bisection, reproducers=(*bisection.reproducers, whole))
 
 
 def clean_runs(culprit: Culprit) -> int:
@@ -326,7 +328,7 @@ def requests_of(artifact: Artifact, golden: Outputs, facts: Provisioned, tensors
 
 def _after(golden: Outputs, name: str, calls: int, tensors: Tensors) -> list[dict[str, Any]]:
     """Return by position what each call made of arguments that it changed; None: within it, which is not compared."""
-    found: list[dict[str, Any]] = []
+    by_call: list[dict[str, Any]] = []
     for call in range(calls if golden.effects is not None else 0):
         changed = golden.effects.get((name, call), NOTHING).changed if golden.effects is not None else {}
         left: dict[str, Any] = {}
@@ -334,20 +336,20 @@ def _after(golden: Outputs, name: str, calls: int, tensors: Tensors) -> list[dic
             where = ARGUMENT.match(path)
             if where is not None:
                 left[where[1]] = None if where[2] else tensors.taken(tree, golden.buffer)
-        found.append(left)
-    return found
+        by_call.append(left)
+    return by_call
 
 
 def with_reproducer_beside(
-    found: Bisection, symptom: Symptom, facts: Timed, effects: Effects, *, scenario: Scenario, needs: Attribution
+    bisection: Bisection, symptom: Symptom, facts: Timed, effects: Effects, *, scenario: Scenario, needs: Attribution
 ) -> Bisection:
     """Return an answer with a program that shows it in both releases as it was found, else with a note why not."""
-    why = no_way(found.model, scenario, needs)
+    why = no_way(bisection.model, scenario, needs)
     if why:
-        return replace(found, notes=(*found.notes, f"{NO_REPRODUCER}: {why}"))
-    concurrency = concurrency_of(found.model, scenario, needs, facts)
+        return replace(bisection, notes=(*bisection.notes, f"{NO_REPRODUCER}: {why}"))
+    concurrency = concurrency_of(bisection.model, scenario, needs, facts)
     effects.progress.stage("reproducers", 1)
-    culprits = found.reduction.culprits if found.reduction is not None else ()
+    culprits = bisection.reduction.culprits if bisection.reduction is not None else ()
     if culprits:
         made = reproduce_program(
             culprits[0],
@@ -355,18 +357,20 @@ def with_reproducer_beside(
             facts,
             effects,
             index=0,
-            model=found.model,
-            mitigations=found.mitigations,
+            model=bisection.model,
+            mitigations=bisection.mitigations,
             concurrency=concurrency,
         )
     else:
         made = reproduce_whole(
-            found.model, facts, effects, symptom=symptom, mitigations=found.mitigations, concurrency=concurrency
+            bisection.model, facts, effects, symptom=symptom, mitigations=bisection.mitigations, concurrency=concurrency
         )
     if made.folder:
-        return replace(found, reproducers=(made,))
+        return replace(bisection, reproducers=(made,))
     many = f"{concurrency.threads} threads" if concurrency.threads > 1 else "one thread"
-    return replace(found, notes=(*found.notes, f"{NO_REPRODUCER}: a Python program with {many} did not show it"))
+    return replace(
+        bisection, notes=(*bisection.notes, f"{NO_REPRODUCER}: a Python program with {many} did not show it")
+    )
 
 
 def no_way(model: str, scenario: Scenario, needs: Attribution) -> str:
