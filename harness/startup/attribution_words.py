@@ -257,15 +257,12 @@ def _repeats(tally: Tally) -> str:
 
 
 def _threads(number: int, scenario: str) -> str:
-    return f"{number} {_things(scenario) if number != 1 else _thing(scenario)}"
+    return f"{number} {_things(scenario, number)}"
 
 
-def _things(scenario: str) -> str:
-    return "processes" if _in_processes(scenario) else "threads"
-
-
-def _thing(scenario: str) -> str:
-    return "process" if _in_processes(scenario) else "thread"
+def _things(scenario: str, number: int = 2) -> str:
+    noun, plural = ("process", "processes") if _in_processes(scenario) else ("thread", "threads")
+    return noun if number == 1 else plural
 
 
 def _in_processes(scenario: str) -> bool:

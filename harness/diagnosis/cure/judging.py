@@ -23,7 +23,7 @@ def answer_of(
         tried = tuple(mitigations)
         if any(mitigation.cures for mitigation in tried) or any(item.cures for item in rewrites):
             return MitigationAnswer.FOUND, ""
-        undecided = any(mitigation.untestable and not mitigation.cures for mitigation in tried) and not _any_told(tried)
+        undecided = bool(tried) and all(mitigation.untestable for mitigation in tried)
         return (MitigationAnswer.UNDECIDED if undecided else MitigationAnswer.NOT_FOUND), ""
     if cell is None:
         return MitigationAnswer.UNDECIDED, "there is no such cell: the model was not tested there"
@@ -33,10 +33,6 @@ def answer_of(
         return MitigationAnswer.NOTHING, "both releases fail alike, so it is no regression"
     why = "".join(f" ({finding.message})" for finding in cell.findings[:1])
     return MitigationAnswer.UNDECIDED, f"the cell is {cell.status}: nobody could tell that a symptom is gone{why}"
-
-
-def _any_told(tried: Iterable[Mitigation]) -> bool:
-    return any(not item.untestable for item in tried)
 
 
 def exit_code(result: MitigationResult) -> ExitCode:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from harness.diagnosis.cure.price import (
@@ -95,10 +95,10 @@ def search(
     cell = next((cell for cell in red if (cell.scenario == scenario if scenario else cell.decides)), None)
     if cell is None:
         return MitigationSearch()
-    past, unproven = why_not_mitigable([cell]), why_unverifiable([cell], facts)
-    if past or unproven:
-        why = f"no setting of a server changes this: {past}" if past else unproven
-        return MitigationSearch(cell=cell, notes=(why,))
+    if kind := why_not_mitigable([cell]):
+        return MitigationSearch(cell=cell, notes=(f"no setting of a server changes this: {kind}",))
+    if unproven := why_unverifiable([cell], facts):
+        return MitigationSearch(cell=cell, notes=(unproven,))
     settings = JIT_SWITCHES if not everything else _candidates(model, cell, facts)
     if is_slow(cell):
         effects = replace(effects, end_ns=effects.end_within(SLOW_S if everything else SLOW_QUICK_S))
@@ -112,9 +112,9 @@ def search(
         group=everything,
     )
     known = known_change(cell, facts)
-    sets = _Sets(trial, settings, facts, effects, decide=everything, every_pair=pairs)
+    sets = _Sets(trial=trial, settings=settings, facts=facts, effects=effects, decide=everything, every_pair=pairs)
     size = 2 if everything and (pairs or not known) else 1
-    asked = minimal_sets(
+    searched = minimal_sets(
         len(settings),
         sets.ask,
         budget=MOST_SETS,
@@ -124,55 +124,54 @@ def search(
         stop=_after(PAIRS_S, effects),
     )
     known_sets = {
-        indices: replace(sets.results[indices], minimal=asked.is_minimal(indices))
-        for indices, answer in asked.answers.items()
+        indices: replace(sets.results[indices], minimal=searched.is_minimal(indices))
+        for indices, answer in searched.answers.items()
         if len(indices) == 1 or answer is Answer.PASS
     }
-    larger = [answer for indices, answer in asked.answers.items() if len(indices) > 1]
+    larger = [answer for indices, answer in searched.answers.items() if len(indices) > 1]
     in_vain, untold = larger.count(Answer.FAIL), larger.count(Answer.UNRESOLVED)
     counts = {"pairs of the others do not cure either": in_vain, "pairs could not be tested": untold}
     notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
     if everything and not any(cure.cures for cure in known_sets.values()):
         notes += ((known,) if known else ()) or sets.left_out()
     priced, note = _priced(model, known_sets, sets, facts, effects, everything=everything)
-    return MitigationSearch(cell=cell, mitigations=priced, price_note=note, ended=asked.ended, notes=notes)
+    return MitigationSearch(cell=cell, mitigations=priced, price_note=note, ended=searched.ended, notes=notes)
 
 
+@dataclass(kw_only=True)
 class _Sets:
-    """The red cell under one set of settings after another; ``results`` keeps what became of it."""
+    """The red cell under one set of settings after another; ``results`` keeps what became of it.
 
-    def __init__(
-        self,
-        trial: Trial,
-        settings: Sequence[Setting],
-        facts: Attributed,
-        effects: Effects,
-        *,
-        decide: bool,
-        every_pair: bool,
-    ) -> None:
-        self.results: dict[Indices, Mitigation] = {}
-        self._trial = trial
-        self._cell = trial.cell
-        self._settings = settings
-        self._facts = facts
-        self._effects = effects
-        self._decide = decide
-        self._every_pair = every_pair
+    Attributes:
+        decide: whether a slow cell is timed by itself under what is left undecided.
+        every_pair: whether pairs are tried of settings that change nothing alone.
+    """
+
+    trial: Trial
+    settings: Sequence[Setting]
+    facts: Attributed
+    effects: Effects
+    decide: bool
+    every_pair: bool
+    results: dict[Indices, Mitigation] = field(default_factory=dict)
+
+    @property
+    def cell(self) -> CellVerdict:
+        return self.trial.cell
 
     def chosen(self, indices: Indices) -> tuple[Setting, ...]:
-        return tuple(self._settings[index] for index in indices)
+        return tuple(self.settings[index] for index in indices)
 
     def may_cure(self, indices: Indices) -> bool:
         """Whether a set makes sense, and one of its settings alone changes something about what is wrong."""
-        return get_along(self.chosen(indices)) and (self._every_pair or not self._changes_nothing(indices))
+        return get_along(self.chosen(indices)) and (self.every_pair or not self._changes_nothing(indices))
 
     def left_out(self) -> tuple[str, ...]:
         """Return how many pairs were not tried because neither of their settings changes anything, in words."""
         pairs = combinations([index for (index, *more) in self.results if not more], 2)
         left = [pair for pair in pairs if pair not in self.results and get_along(self.chosen(pair))]
         count = sum(map(self._changes_nothing, left))
-        why = "neither setting makes the call quicker" if is_slow(self._cell) else "neither setting changes a bit"
+        why = "neither setting makes the call quicker" if is_slow(self.cell) else "neither setting changes a bit"
         return (f"{count} pairs were not tried: {why}",) if count else ()
 
     def _changes_nothing(self, indices: Indices) -> bool:
@@ -183,9 +182,9 @@ class _Sets:
         """Return what each set says; PASS: the symptom is gone."""
         before = sum(len(indices) == len(sets[0]) for indices in self.results)
         what = "settings that may cure" if len(sets[0]) == 1 else f"sets of {len(sets[0])} settings, {before} asked"
-        self._effects.progress.stage(what, len(sets))
-        results = dict(zip(sets, pool.each(self._ask, sets, jobs=self._facts.plan.settings.jobs), strict=True))
-        if is_slow(self._cell):
+        self.effects.progress.stage(what, len(sets))
+        results = dict(zip(sets, pool.each(self._ask, sets, jobs=self.facts.plan.settings.jobs), strict=True))
+        if is_slow(self.cell):
             results.update(
                 self._timed([indices for indices, mitigation in results.items() if mitigation.cures], results)
             )
@@ -196,11 +195,11 @@ class _Sets:
         ]
 
     def _ask(self, indices: Indices) -> Mitigation:
-        if is_late(self._effects):
-            return replace(tried(self._cell, self.chosen(indices)), untestable=True, note=NOT_TRIED)
-        mitigation = try_settings(self._trial, self.chosen(indices), self._facts, self._effects)
-        well = "answers, not timed yet" if is_slow(self._cell) else "cures"
-        self._effects.progress.step(f"{mitigation.name}: {well if mitigation.cures else 'does not cure'}")
+        if is_late(self.effects):
+            return replace(tried(self.cell, self.chosen(indices)), untestable=True, note=NOT_TRIED)
+        mitigation = try_settings(self.trial, self.chosen(indices), self.facts, self.effects)
+        well = "answers, not timed yet" if is_slow(self.cell) else "cures"
+        self.effects.progress.step(f"{mitigation.name}: {well if mitigation.cures else 'does not cure'}")
         return mitigation
 
     def _timed(self, sets: Sequence[Indices], results: dict[Indices, Mitigation]) -> dict[Indices, Mitigation]:
@@ -208,18 +207,18 @@ class _Sets:
 
         The fastest come first: one that is known to cure is worth more than to know of each whether it does.
         """
-        latency = self._facts.plan.settings.latency
+        latency = self.facts.plan.settings.latency
         budget = replace(SCREENING, pin=latency.pin, limit=latency.limit)
         screened = bills(
-            self._cell.model, [self.chosen(indices) for indices in sets], self._facts, self._effects, budget=budget
+            self.cell.model, [self.chosen(indices) for indices in sets], self.facts, self.effects, budget=budget
         )
         timed = {}
-        end_ns = self._effects.end_within(DECIDING_S)
+        end_ns = self.effects.end_within(DECIDING_S)
         for indices, bill in sorted(zip(sets, screened, strict=True), key=lambda pair: _steady(pair[1])):
             measured = bill.measured
-            if self._decide and _open(measured, budget.limit) and clock.monotonic_ns() < end_ns:
+            if self.decide and _open(measured, budget.limit) and clock.monotonic_ns() < end_ns:
                 measured = self._alone_timed(results[indices].name, self.chosen(indices))
-            why = why_still_slow(self._cell, measured, self._facts) if measured is not None else bill.problem
+            why = why_still_slow(self.cell, measured, self.facts) if measured is not None else bill.problem
             undecided = bool(why) and _open(measured, budget.limit) and not bill.failed
             before = results[indices]
             timed[indices] = replace(
@@ -234,10 +233,10 @@ class _Sets:
         return timed
 
     def _alone_timed(self, name: str, settings: Sequence[Setting]) -> LatencyMeasurement:
-        model = self._cell.model
-        profile, label = profile_with(self._facts, settings), f"time under {name}"
-        artifact = self._facts.artifact(model)
-        return timed({model: (artifact, artifact)}, self._facts, self._effects, profile=profile, label=label)[model]
+        model = self.cell.model
+        profile, label = profile_with(self.facts, settings), f"time under {name}"
+        artifact = self.facts.artifact(model)
+        return timed({model: (artifact, artifact)}, self.facts, self.effects, profile=profile, label=label)[model]
 
 
 def _after(limit_s: float, effects: Effects) -> Stop:
@@ -287,7 +286,7 @@ def _priced(
     note = (
         ""
         if answers_unmitigated(model, facts)
-        else "the new release as it is does not answer: prices are to the old one"
+        else "the new release does not answer without a mitigation: prices are to the old one"
     )
     kept = [mitigation for mitigation in priced if mitigation.cures]
     others += [mitigation for mitigation in priced if not mitigation.cures]

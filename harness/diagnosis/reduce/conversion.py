@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 
 from harness.diagnosis.bisect.judging import CallInQuestion
-from harness.diagnosis.reduce.oracles import PASSES, UNTESTABLE, Sides
+from harness.diagnosis.reduce.oracles import PASSED, UNRESOLVED, Sides
 from harness.diagnosis.reduce.program import reduce_program
 from harness.domain.diagnosis import Answer, Reduction, SearchAnswer, Symptom
 from harness.domain.measurement import RatioEstimate
@@ -41,10 +41,10 @@ class ByConversion:
         del repeat
         probe = self.conversion(artifact)
         if probe.models[0].outcome is Outcome.COMPLETED:
-            return PASSES
+            return PASSED
         judged = self.judged(artifact, probe)
         if judged.outcome is not Migrated.NOT_CONVERTIBLE or without_owner(judged.kind) != without_owner(self.kind):
-            return UNTESTABLE
+            return UNRESOLVED
         return SearchAnswer(answer=Answer.FAIL, outcome=without_owner(judged.kind))
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:

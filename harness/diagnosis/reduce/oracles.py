@@ -23,8 +23,8 @@ from harness.startup.launch import Launcher
 from harness.startup.trials import answer_of, launched
 from harness.tensors.outputs import Outputs
 
-UNTESTABLE = SearchAnswer(answer=Answer.UNRESOLVED)
-PASSES = SearchAnswer(answer=Answer.PASS)
+UNRESOLVED = SearchAnswer(answer=Answer.UNRESOLVED)
+PASSED = SearchAnswer(answer=Answer.PASS)
 # That the whole hangs was proven; a part only has to be told from one that is well.
 LEAST_WAIT_S = 1.5
 WAIT_FACTOR = 20
@@ -110,9 +110,9 @@ class ByOutcome:
         probe = self.sides.run("new", artifact, repeat)
         (result,) = probe.models
         if result.outcome is Outcome.COMPLETED:
-            return PASSES
+            return PASSED
         if result.outcome in UNCLEAR or symptom_of(result) is not self.symptom or self.sides.old_refuses(artifact):
-            return UNTESTABLE
+            return UNRESOLVED
         return SearchAnswer(answer=Answer.FAIL, outcome=way_of(result))
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
@@ -142,8 +142,8 @@ class ByValues:
         """Return what one run says."""
         probe = self.sides.run("new", artifact, repeat)
         if probe.models[0].outcome is not Outcome.COMPLETED or self.sides.old_refuses(artifact):
-            return UNTESTABLE
-        return SearchAnswer(answer=Answer.FAIL, outcome="values") if self.findings(artifact, repeat) else PASSES
+            return UNRESOLVED
+        return SearchAnswer(answer=Answer.FAIL, outcome="values") if self.findings(artifact, repeat) else PASSED
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
@@ -194,10 +194,10 @@ class ByTime:
         excesses = self.excesses(artifact, repeat)
         half = self.excess_ns / 2
         if len(excesses) < PAIRS:
-            return UNTESTABLE
+            return UNRESOLVED
         if median(excesses) >= half and min(excesses) > 0:
             return SearchAnswer(answer=Answer.FAIL, outcome="latency")
-        return PASSES if max(excesses) < half else UNTESTABLE
+        return PASSED if max(excesses) < half else UNRESOLVED
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
@@ -272,7 +272,7 @@ class ByLaunch:
         answer = self._answer("new", artifact, repeat)
         if answer.answer is not Answer.FAIL:
             return answer
-        return answer if self._answer("old", artifact, 0).answer is Answer.PASS else UNTESTABLE
+        return answer if self._answer("old", artifact, 0).answer is Answer.PASS else UNRESOLVED
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
@@ -284,9 +284,9 @@ class ByLaunch:
         outcomes = OUTCOMES[self.symptom]
         answer = answer_of(probes, {self.model: outcomes})
         if answer.answer is not Answer.FAIL:
-            return PASSES if answer.answer is Answer.PASS else UNTESTABLE
+            return PASSED if answer.answer is Answer.PASS else UNRESOLVED
         if answer.outcome not in {outcome.value for outcome in outcomes}:
-            return UNTESTABLE
+            return UNRESOLVED
         mine = next(self._mine(probes), None)
         return SearchAnswer(answer=Answer.FAIL, outcome=answer.outcome if mine is None else way_of(mine[1]))
 

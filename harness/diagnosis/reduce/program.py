@@ -14,7 +14,7 @@ from harness.diagnosis.bisect.judging import CallInQuestion
 from harness.diagnosis.bisect.traces import Trace, read_trace
 from harness.diagnosis.reduce.extract import extract
 from harness.diagnosis.reduce.judging import block_nodes, ending_words, runs_within
-from harness.diagnosis.reduce.oracles import UNTESTABLE, Oracle, oracle_for
+from harness.diagnosis.reduce.oracles import UNRESOLVED, Oracle, oracle_for
 from harness.domain.diagnosis import Answer, Culprit, Place, Reduction, SearchAnswer, Symptom, TracedNode
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
@@ -138,7 +138,7 @@ class _Block:
     def run(self, items: tuple[int, ...], repeat: int) -> SearchAnswer:
         artifact = self.archive(items)
         if isinstance(artifact, str):
-            return UNTESTABLE
+            return UNRESOLVED
         self.search.found = replace(self.search.found, runs=self.search.found.runs + 1)
         return self.search.oracle.ask(artifact, repeat)
 

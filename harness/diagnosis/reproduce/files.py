@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from harness.diagnosis.bisect.traces import tensors_in
 from harness.domain.probe import WorkerLimits
@@ -45,6 +45,19 @@ PARTS = {
     ),
 }
 PACKAGE = "gate_worker"
+
+
+class ProgramRun(NamedTuple):
+    """One run of a reproducer.
+
+    Attributes:
+        code: its exit code; None where it was ended, or could not be started.
+        words: what it says in its last line, with that code; ``printed``: all that it printed.
+    """
+
+    code: int | None
+    words: str
+    printed: str = ""
 
 
 class Tensors:
@@ -126,13 +139,13 @@ def run_reproducer(
     limits: WorkerLimits,
     limit_s: float = START_S,
     env: Mapping[str, str] | None = None,
-) -> tuple[int | None, str, str]:
-    """Return (exit code, what the program says in a line that ends with that code, all it printed); never raises.
+) -> ProgramRun:
+    """Return what became of the program; never raises.
 
     Args:
         arguments: of the program.
         limits: that hold for it and whatever it starts.
-        limit_s: seconds until it is ended; the code is None then, and where it could not be started.
+        limit_s: seconds until it is ended.
         env: further environment variables.
     """
     command = (interpreter, "-s", str(LIMITED), codec.canonical(limits).decode(), str(folder / PROGRAM), *arguments)
@@ -145,14 +158,14 @@ def run_reproducer(
             variables = {**(env or {}), "TMPDIR": temporary}
             started = _started(command, folder, variables, stdout=output, stderr=subprocess.DEVNULL)
         except OSError as error:
-            return None, f"could not be started: {error.strerror or error}", ""
+            return ProgramRun(None, f"could not be started: {error.strerror or error}")
         printed = PrintedFile(output.fileno())
         limit = time.monotonic() + limit_s
         try:
             while started.poll() is None:
                 printed.trim()
                 if time.monotonic() > limit:
-                    return None, f"no answer after {limit_s:.0f} s", ""
+                    return ProgramRun(None, f"no answer after {limit_s:.0f} s")
                 time.sleep(LOOK_S)
         finally:
             reap(started)
@@ -163,7 +176,7 @@ def run_reproducer(
     last = lines[-1] if lines else EXITS.get(started.returncode, processes.describe_exit(started.returncode))
     for mark in MARKS:
         last = last.removeprefix(mark)
-    return started.returncode, f"{last} (exit code {started.returncode})", text
+    return ProgramRun(started.returncode, f"{last} (exit code {started.returncode})", text)
 
 
 @cache

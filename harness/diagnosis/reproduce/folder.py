@@ -12,6 +12,7 @@ from harness.diagnosis.reproduce.files import (
     ISSUE,
     START_S,
     TENSORS,
+    ProgramRun,
     Tensors,
     remove_reproducer,
     run_reproducer,
@@ -143,15 +144,15 @@ def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) 
     answers = program.said(jobs=1 if slow else facts.plan.settings.jobs)
     if (slow or concurrency is not None) and not _tells(answers):
         remove_reproducer(folder)
-        return Reproducer(operator=draft.label, old=answers["old"][1], new=answers["new"][1], note=NOT_TOLD)
-    note = ("" if answers["new"][0] == 1 else NOT_SHOWN) if draft.by_itself else _note(answers)
+        return Reproducer(operator=draft.label, old=answers["old"].words, new=answers["new"].words, note=NOT_TOLD)
+    note = ("" if answers["new"].code == 1 else NOT_SHOWN) if draft.by_itself else _note(answers)
     text = ""
-    if answers["new"][0] == 1 and concurrency is None and not draft.by_itself:
+    if answers["new"].code == 1 and concurrency is None and not draft.by_itself:
         code, wait_s = draft.issue.code, draft.wait_s
         text = snippet_that_shows(case, folder, facts, effects, code=code, tensors=draft.tensors, wait_s=wait_s)
     issue = replace(
         draft.issue,
-        answers=tuple((_where(side, environments, case["profiles"]), words) for side, (_, words, _) in answers.items()),
+        answers=tuple((_where(side, environments, case["profiles"]), run.words) for side, run in answers.items()),
         settings=_settings(case["profiles"]["new"]),
         by_settings=_between(case["profiles"]) if _makes_it(answers) else (),
         snippet=text,
@@ -159,7 +160,7 @@ def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) 
         files=_files(draft),
     )
     effects.run_dir.write(f"{name}/{ISSUE}", upstream_issue(issue).encode())
-    return Reproducer(operator=draft.label, folder=name, old=answers["old"][1], new=answers["new"][1], note=note)
+    return Reproducer(operator=draft.label, folder=name, old=answers["old"].words, new=answers["new"].words, note=note)
 
 
 def common(
@@ -212,14 +213,14 @@ class _Program:
     facts: Provisioned
     effects: Effects
 
-    def said(self, *, jobs: int) -> dict[str, tuple[int | None, str, str]]:
-        """Return what it says: (exit code, in words, all of it) by side, crossed where the settings differ."""
+    def said(self, *, jobs: int) -> dict[str, ProgramRun]:
+        """Return its runs by side, crossed where the settings differ."""
         combinations = {"old": ("old", "old"), "new": ("new", "new")}
         if self.case["profiles"]["old"] != self.case["profiles"]["new"]:
             combinations[CROSSED] = ("old", "new")
         runs = {name: self.draft.runs if name == "new" else min(self.draft.runs, CLEAN_RUNS) for name in combinations}
 
-        def run(name: str) -> tuple[int | None, str, str]:
+        def run(name: str) -> ProgramRun:
             return self._run(*combinations[name], runs[name])
 
         return dict(zip(runs, pool.each(run, list(runs), jobs=jobs), strict=True))
@@ -232,8 +233,7 @@ class _Program:
         turns_of: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
         for _ in range(TURNS):
             for side in SIDES:
-                _, _, text = self._run(side, side, 1)
-                seconds = MEASURED.search(text)
+                seconds = MEASURED.search(self._run(side, side, 1).printed)
                 turns_of[side].append(_seconds(seconds[1]) if seconds else {})
         old, new = (
             {name: statistics.geometric_mean(turn[name] for turn in turns) for name in turns[0]} if all(turns) else {}
@@ -241,7 +241,7 @@ class _Program:
         )
         return old, new
 
-    def _run(self, side: str, profile: str, runs: int) -> tuple[int | None, str, str]:
+    def _run(self, side: str, profile: str, runs: int) -> ProgramRun:
         draft, environment = self.draft, self.effects.environments[side]
         arguments = ["--profile", profile, "--deadline", f"{draft.wait_s:g}", "--runs", str(runs)]
         for library in environment.spec.libraries:
@@ -260,7 +260,7 @@ def _seconds(text: str) -> dict[str, float]:
         return {}
 
 
-def _note(answers: Mapping[str, tuple[int | None, str, str]]) -> str:
+def _note(answers: Mapping[str, ProgramRun]) -> str:
     """Return what to know where the program does not tell the releases apart, or the settings alone make it."""
     if not _tells(answers):
         return NOT_TOLD
@@ -269,12 +269,12 @@ def _note(answers: Mapping[str, tuple[int | None, str, str]]) -> str:
     return ""
 
 
-def _tells(answers: Mapping[str, tuple[int | None, str, str]]) -> bool:
-    return (answers["old"][0], answers["new"][0]) == (0, 1)
+def _tells(answers: Mapping[str, ProgramRun]) -> bool:
+    return (answers["old"].code, answers["new"].code) == (0, 1)
 
 
-def _makes_it(answers: Mapping[str, tuple[int | None, str, str]]) -> bool:
-    return CROSSED in answers and answers[CROSSED][0] == 1
+def _makes_it(answers: Mapping[str, ProgramRun]) -> bool:
+    return CROSSED in answers and answers[CROSSED].code == 1
 
 
 def _between(profiles: Mapping[str, Any]) -> tuple[str, ...]:

@@ -334,7 +334,7 @@ def test_cures_are_ranked_by_what_is_sure(tmp_path: Path, monkeypatch: pytest.Mo
         "fuser off",
     ]
     assert [(one.cures, one.note) for one in found.mitigations[-1:]] == [(False, "under load: it died")]
-    assert found.price_note == "the uncured new release does not answer: prices are to the old one"
+    assert found.price_note == "the new release does not answer without a mitigation: prices are to the old one"
 
 
 def test_no_price_is_measured_where_none_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def test_what_is_not_proven_says_so() -> None:
 
 def test_the_executor_is_reported_with_what_cures() -> None:
     tried = (mitigation("fuser off", cures=True), mitigation("profiling off", cures=False, note="still hangs"))
-    said = text(BisectAnswer.EXECUTOR, divergence=replace(FOUND, culprits=(), shows=False), cures=tried)
+    said = text(BisectAnswer.EXECUTOR, divergence=replace(FOUND, culprits=(), shows=False), mitigations=tried)
     assert "  cure        fuser off\n" in said
     assert "  no cure     profiling off: still hangs\n" in said
     assert "how the release optimises it" in said
