@@ -1,1 +1,1 @@
-"""From a red cell to its cause and its cure."""
+"""From a red cell to its cause and what mitigates it."""

@@ -39,14 +39,14 @@ def _gravity(cell: CellVerdict) -> int:
 
 def by_bisection(cell: str, bisection: Bisection, *, folder: str, seconds: float = 0.0) -> Explained:
     """Return what ``bisection`` tells of ``cell``; ``folder`` is where its files lie, as ``Explained.paths`` has it."""
-    cured = curing(bisection.rewrites)
-    lines = [*_culprits(bisection), *_mitigations(bisection.mitigations), *_rewrites(cured)]
+    rewrites = rewrites_that_cure(bisection.rewrites)
+    lines = [*_culprits(bisection), *_mitigations(bisection.mitigations), *_rewrites(rewrites)]
     lines += [("refused", text) for text in bisection.refusals[:MOST]]
     if not lines:
         why = "; ".join((*bisection.notes, *(bisection.divergence.notes if bisection.divergence is not None else ())))
         lines = [("culprit", f"not found{f': {why}' if why else ''}")]
     made = [_within(folder, f"{item.folder}/reproduce.py") for item in bisection.reproducers if item.folder]
-    patched = [_within(folder, item.artifact) for item in cured[:1] if item.artifact]
+    patched = [_within(folder, item.artifact) for item in rewrites[:1] if item.artifact]
     reduced = bisection.reduction.culprits if bisection.reduction is not None else ()
     extracted = [*reduced[:1], *([bisection.smallest] if bisection.smallest is not None else [])]
     patched += [_within(folder, item.artifact) for item in extracted if not made]  # a reproducer has a copy of it
@@ -100,7 +100,7 @@ def _doubts(first_bad: FirstBad) -> Iterator[str]:
 
 def by_mitigations(cell: str, result: MitigationResult, *, path: str) -> Explained:
     """Return what a search for mitigations tells of ``cell``; ``path`` is of its file."""
-    lines = [*_mitigations(result.mitigations), *_rewrites(curing(result.rewrites))]
+    lines = [*_mitigations(result.mitigations), *_rewrites(rewrites_that_cure(result.rewrites))]
     why = next(iter(result.notes), "") if not result.mitigations else ""
     return Explained(
         cell=cell,
@@ -117,7 +117,7 @@ def with_later(before: Sequence[Explained], later: Sequence[Explained]) -> tuple
     return tuple({(item.cell, item.by): item for item in (*before, *later)}.values())
 
 
-def curing(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
+def rewrites_that_cure(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
     """Return the rewrites that cure, the quickest first."""
     return sorted((item for item in rewrites if item.cures), key=lambda item: item.rank)
 
@@ -178,13 +178,13 @@ def _mitigations(tried: Iterable[Mitigation]) -> list[tuple[str, str]]:
     return lines
 
 
-def _rewrites(cured: Sequence[Rewritten]) -> list[tuple[str, str]]:
-    if not cured:
+def _rewrites(working: Sequence[Rewritten]) -> list[tuple[str, str]]:
+    if not working:
         return []
-    more = f"; {len(cured) - 1} more cure as well" if len(cured) > 1 else ""
-    steady = cured[0].steady
+    more = f"; {len(working) - 1} more cure as well" if len(working) > 1 else ""
+    steady = working[0].steady
     cost = f" (latency {steady.words})" if steady is not None else ""
-    return [("rewrite", f"{cured[0].rule}: {cured[0].what}{cost}{more}")]
+    return [("rewrite", f"{working[0].rule}: {working[0].what}{cost}{more}")]
 
 
 def _within(folder: str, path: str) -> str:

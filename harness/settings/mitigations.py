@@ -1,6 +1,6 @@
 """What a server can set otherwise where a model does not pass, by the names that policy uses; the table has them.
 
-The JIT switches cure a natural hang (docs/evidence.md#natural-hang).
+The JIT switches take a natural hang away (docs/evidence.md#natural-hang).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -40,7 +40,7 @@ class Tried(Enum):
     """By whom a mitigation is tried without being named."""
 
     EVERY_RUN = "every run, on each red cell"
-    EVERY_SEARCH = "every search for a cure, that of a bisection too"
+    EVERY_SEARCH = "every search for mitigations, that of a bisection too"
     MITIGATE = "the command mitigate"
 
 
@@ -85,12 +85,12 @@ class Row:
         name: in the serving profile and in every worker.
         values: ``bool``, ``str`` for any text, the smallest whole number, or the texts to choose from.
         about: what docs/guide/configuration.md says of it; blank where the page has no row of its own for it.
-        mitigations: the values that may cure.
+        mitigations: the values that may take a symptom away.
         default: what every release has where nothing sets it; None: they differ, or nobody has looked.
         needs: what a device must have for it to mean anything, an attribute of ``Device``; blank: nothing.
         read_back: whether torch can be asked for its effect.
         includes: other settings whose work it does as well.
-        as_before: whether the old release's value may cure where the new one has another by default.
+        as_before: whether the old release's value may take it away where the new one has another by default.
         fingerprint: the field of an environment's fingerprint that shows it.
         operators: a pattern of the only operators whose results it can change; blank: all.
         python, cpp: the code that makes it; None: there is none. ``python_of``: of values that are written otherwise.

@@ -8,7 +8,7 @@ from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import patient
-from harness.probing.facts import Effects, Judged, new_profile
+from harness.probing.facts import Effects, Judged, profile_of
 from harness.startup.rates import rates_of
 from harness.system import pool
 
@@ -36,14 +36,15 @@ def rates_alone(facts: Judged, effects: Effects, late: Callable[[], bool]) -> Ma
     if not failing or "old" not in effects.environments:
         return {}
     effects.progress.stage("how often does it fail in either release?", len(failing))
-    profiles = {"new": new_profile(facts.plan), "old": facts.plan.settings.profile}
 
     def rates(name: str) -> FailureRates | None:
         failed, input_set, of_new = failing[name]
 
         def ask(side: str, repeat: int) -> SearchAnswer:
             artifact, deadline = facts.artifact(name), patient(name, facts)
-            request = facts.requests.run(side, [artifact], deadline, profile=profiles[side], repeat=repeat)
+            request = facts.requests.run(
+                side, [artifact], deadline, profile=profile_of(side, facts.plan), repeat=repeat
+            )
             return answer_of(effects.runner(replace(request, look=False)).models[0])
 
         def answer_of(result: ModelResult) -> SearchAnswer:

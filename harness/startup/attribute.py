@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from harness.domain.diagnosis import Answer, Attribution, FailureRates, SearchAnswer, Tally, Trial
 from harness.domain.outcome import FINE, UNCLEAR, Outcome, Status
 from harness.domain.verdict import CellVerdict
-from harness.probing.facts import Attributed, Effects, GroupRun, Judged, new_profile
+from harness.probing.facts import Attributed, Effects, GroupRun, Judged
 from harness.scenarios import INITIALIZATIONS
 from harness.search.delta_debugging import repeats_for_rate
 from harness.startup.alone_rates import SHOWN_BY_OUTCOME, by_itself, cell_of, rates_alone
@@ -101,11 +101,11 @@ class _Group:
     launchers: Mapping[str, Launcher] = field(init=False)
 
     def __post_init__(self) -> None:
-        profiles = {"new": new_profile(self.facts.plan), "old": self.facts.plan.settings.profile}
-        scenario = INITIALIZATIONS[self.run.scenario]
         self.launchers = {
-            side: Launcher(scenario=scenario, side=side, profile=profile, facts=self.facts, effects=self.effects)
-            for side, profile in profiles.items()
+            side: Launcher(
+                scenario=INITIALIZATIONS[self.run.scenario], side=side, facts=self.facts, effects=self.effects
+            )
+            for side in ("new", "old")
             if side in self.effects.environments
         }
 
@@ -155,14 +155,13 @@ class _Group:
 
     def compared(self, attribution: Attribution, names: Sequence[str]) -> Attribution:
         """Return what was found with how often it fails in either release: the smallest that did, else the whole."""
-        trial = trial_of(
-            attribution.minimal_models or attribution.models, attribution.minimal_threads or attribution.threads
-        )
+        smallest = attribution.minimal_models
+        threads = attribution.minimal_threads or attribution.threads
+        trial = trial_of(smallest or attribution.models, threads)
         rates = self.rates(trial, [name for name in names if name in trial.models])
-        runs = (
-            attribution.runs if rates is None or not attribution.minimal_models else summed(attribution.runs, rates.new)
-        )
-        return replace(attribution, runs=runs, rates=rates)
+        if rates is not None and smallest:
+            attribution = replace(attribution, runs=summed(attribution.runs, rates.new))
+        return replace(attribution, rates=rates)
 
     def confirmed(self) -> Mapping[str, Attribution]:
         """Return how often each model fails that failed in both releases; what it needs, if not by itself in both.

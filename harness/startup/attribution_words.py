@@ -57,7 +57,7 @@ def change_words(rates: FailureRates) -> str:
 
 
 def unverifiable(attribution: Attribution) -> str:
-    """Return why no switch can be shown to cure this failure; empty where one can."""
+    """Return why no switch can be shown to take this failure away; empty where one can."""
     if attribution.reproduced:
         return ""
     if attribution.reproduced is False:

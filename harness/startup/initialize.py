@@ -26,7 +26,6 @@ from harness.probing.facts import (
     Started,
     StartupTimed,
     WithWorker,
-    new_profile,
 )
 from harness.probing.verification import legible_outputs
 from harness.scenarios import INITIALIZATIONS, Scenario
@@ -60,7 +59,7 @@ def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
 
     def initialize(item: tuple[Scenario, str, Sequence[str]]) -> tuple[GroupRun, ...]:
         scenario, group, members = item
-        new = bring_up(_launcher(scenario, "new", facts, effects), group, members)
+        new = bring_up(Launcher(scenario=scenario, side="new", facts=facts, effects=effects), group, members)
         results = {name: scenario_result(new, name) for name in members}
         effects.progress.red(name for name, result in results.items() if result.result.failed)
         runs = [new]
@@ -68,7 +67,7 @@ def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
         asks = any(probe.memory for probe in new.probes)  # whether it grows is held against the old release
         asks = asks or any(_otherwise_than_alone(results[name], alone[name]) for name in members)
         if asks and "old" in effects.environments:
-            runs.append(bring_up(_launcher(scenario, "old", facts, effects), group, members))
+            runs.append(bring_up(Launcher(scenario=scenario, side="old", facts=facts, effects=effects), group, members))
         effects.progress.step(f"{scenario.words}: {group}")
         return tuple(runs)
 
@@ -100,7 +99,11 @@ def _with_old_times(facts: Compared, effects: Effects) -> Compared:
     effects.progress.stage(f"times of initialization in {effects.environments['old'].name}", len(work))
 
     def initialize(run: GroupRun) -> GroupRun:
-        old = bring_up(_launcher(INITIALIZATIONS[run.scenario], "old", facts, effects), run.group, run.members)
+        old = bring_up(
+            Launcher(scenario=INITIALIZATIONS[run.scenario], side="old", facts=facts, effects=effects),
+            run.group,
+            run.members,
+        )
         effects.progress.step(f"{INITIALIZATIONS[run.scenario].words}: {run.group}")
         return old
 
@@ -123,7 +126,7 @@ def _measured_again(facts: Compared, effects: Effects) -> Compared:
     for scenario, group in sorted(slow):
         for number in range(FIRST_FURTHER_ROUND, FIRST_FURTHER_ROUND + FURTHER_ROUNDS):
             for side in ("old", "new"):
-                launcher = _launcher(INITIALIZATIONS[scenario], side, facts, effects)
+                launcher = Launcher(scenario=INITIALIZATIONS[scenario], side=side, facts=facts, effects=effects)
                 done = launcher.round(members[scenario, group], number)
                 further.setdefault((scenario, group, side), []).append(done)
             effects.progress.step(f"{INITIALIZATIONS[scenario].words}: {group}")
@@ -142,11 +145,6 @@ def _with_runs(facts: Compared, runs: tuple[GroupRun, ...]) -> Compared:
         key: replace(item, new=results[key].new, old=results[key].old) for key, item in facts.initialized.items()
     }
     return replace(facts, group_runs=runs, initialized=initialized)
-
-
-def _launcher(scenario: Scenario, side: str, facts: WithWorker, effects: Effects) -> Launcher:
-    profile = new_profile(facts.plan) if side == "new" else facts.plan.settings.profile
-    return Launcher(scenario=scenario, side=side, profile=profile, facts=facts, effects=effects)
 
 
 def _otherwise_than_alone(result: ScenarioResult, alone: Outputs) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from harness.domain.diagnosis import Setting
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile, model_of
-from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings
+from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings, profile_of
 from harness.probing.requests import deadline_after, impatient
 from harness.scenarios import INITIALIZATIONS, Scenario, captured_so, copies, reordered
 from harness.settings.mitigations import applied, orders
@@ -20,11 +20,14 @@ REPEATS_OF_A_ROUND = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """One side, ready to initialize models in one scenario; ``settings`` override its profile and its pools."""
+    """One side, ready to initialize models in one scenario; ``settings`` override its profile and its pools.
+
+    ``profile``: None is that of the side in the plan.
+    """
 
     scenario: Scenario
     side: str
-    profile: ServingProfile
+    profile: ServingProfile | None = None
     facts: WithWorker
     effects: Effects
     settings: tuple[Setting, ...] = ()
@@ -114,7 +117,7 @@ class Launcher:
         accepted = accepted_settings(self.facts.plan) if self.side == "new" else ()
         script = reordered(script, orders((*accepted, *self.settings)))
         names = copies(script)
-        profile = self.profile
+        profile = self.profile or profile_of(self.side, self.facts.plan)
         if self.scenario.pools is not None:
             intra_op, inter_op = self.scenario.pools
             profile = replace(profile, intra_op_threads=intra_op, inter_op_threads=inter_op)

@@ -139,7 +139,6 @@ def _beside(
         launcher = Launcher(
             scenario=INITIALIZATIONS[scenario],
             side="new",
-            profile=new_profile(facts.plan),
             facts=facts,
             effects=effects,
             settings=tuple(settings),

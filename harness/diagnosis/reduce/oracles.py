@@ -292,8 +292,7 @@ class ByLaunch:
 
     def _probes(self, side: str, artifact: Artifact, repeat: int) -> list[ProbeResult]:
         facts = with_artifact(self.sides.facts, self.model, artifact)
-        profile, effects = profile_of(side, facts.plan), self.sides.effects
-        launcher = Launcher(scenario=self.scenario, side=side, profile=profile, facts=facts, effects=effects)
+        launcher = Launcher(scenario=self.scenario, side=side, facts=facts, effects=self.sides.effects)
         threads = self.needs.minimal_threads
         trial = Trial(
             models=self.needs.minimal_models, threads=threads, side=side, concurrent=threads > 1, repeat=repeat

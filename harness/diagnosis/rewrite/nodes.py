@@ -21,7 +21,7 @@ from harness.system import clock
 FOLDER = "rewrites"
 # No further rewrite is tried after that; one that hangs costs its deadline.
 TIME_S = 30.0
-# A cure that costs less is taken; for one that costs more another way is tried.
+# A rewrite that costs less is taken; for one that costs more another way is tried.
 CHEAP = 1.2
 # Each rule is tried on each node; fences are offered for all that stand beside these.
 MOST_NODES = 200

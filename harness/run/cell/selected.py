@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.config import command_words
 from harness.config.load import SHORT_OPTIONS
 from harness.config.selection import CELL_PARTS, find_model, listed, parse_cell_id
-from harness.diagnosis.explanation import curing
+from harness.diagnosis.explanation import rewrites_that_cure
 from harness.domain.diagnosis import Bisection, Rewritten
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Status
@@ -165,7 +165,7 @@ def verified_rewrites(selected: SelectedCell) -> tuple[Rewritten, ...]:
     for path in (path for one in explained for path in one.paths if Path(path).name == BISECTION):
         folder = (selected.folder / path).parent.absolute()
         with contextlib.suppress(RunDirError):
-            verified = curing(codec.read_json(folder / BISECTION, Bisection).rewrites)
+            verified = rewrites_that_cure(codec.read_json(folder / BISECTION, Bisection).rewrites)
             found += [replace(item, artifact=str(folder / item.artifact)) for item in verified]
     return tuple(item for item in found if Path(item.artifact).is_file())
 

@@ -163,16 +163,6 @@ def test_every_answer_ends_in_a_folder(numbers: World) -> None:
     assert with_reproducer(found, numbers.facts(), numbers.effects()) == found
 
 
-@pytest.mark.slow
-def test_the_same_facts_make_the_same_folder(numbers: World) -> None:
-    folders = []
-    for _ in range(2):
-        made = reproduce_whole("m", numbers.facts(), numbers.effects())
-        folder = numbers.run / made.folder
-        folders.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert folders[0] == folders[1]
-
-
 def test_a_healthy_release_is_not_said_to_show_it(tmp_path: Path) -> None:
     world = World(tmp_path, bodies=(GOOD, GOOD))
     made = reproduce_whole("m", world.facts(), world.effects())
@@ -314,16 +304,6 @@ def slow_world(folder: Path, steady: RatioEstimate, *, call_s: tuple[float, floa
     """Return a world whose calls take so long in either release, and its facts: what the run measured is ``steady``."""
     world = World(folder, bodies=tuple(f"time.sleep({s}); return 2 * x" for s in call_s), loads=("pass", load))  # type: ignore[arg-type]
     return world, world.facts(latency={"m": measured(steady)})
-
-
-@pytest.mark.usefixtures("few_blocks")
-@pytest.mark.slow
-def test_a_slow_release_is_told_by_a_reference_in_the_same_process(tmp_path: Path) -> None:
-    # Far enough apart for a machine whose speed doubles between the two: the calls sleep, the reference computes.
-    world, facts = slow_world(tmp_path, ratio(15, 17), call_s=(0.002, 0.032))
-    made = reproduce_whole("m", facts, world.effects(), symptom=Symptom.LATENCY)
-    assert (made.old[-2:], made.new[-2:]) == ("0)", "1)")
-    assert world.case(made)["latency"]["reference"] == "yardstick"
 
 
 SLOW_TO_PREPARE = "global manual_seed; manual_seed = lambda seed: time.sleep(0.01)"
