@@ -32,8 +32,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Generic, TypeVar
 
-from harness.domain.diagnosis import Answer, SearchAnswer, Tally
-from harness.errors import InternalError
+from harness.core.diagnosis import Answer, SearchAnswer, Tally
+from harness.core.errors import InternalError
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)

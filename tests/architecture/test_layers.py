@@ -229,8 +229,8 @@ def is_pure(name: str) -> bool:
 def test_there_is_something_to_check() -> None:
     assert len(CONTROLLER) > 200
     assert {room_of(path) for path in CONTROLLER} == set(RANK) - {"worker"}
-    assert upwards("domain", "harness.decision.decide") and not upwards("decision", "harness.domain.plan")
-    assert upwards("probing", "harness.hang.proof") and not upwards("startup", "harness.hang.story")
+    assert upwards("domain", "harness.verdict.decide") and not upwards("decision", "harness.core.plan")
+    assert upwards("probing", "harness.checks.hang.proof") and not upwards("startup", "harness.checks.hang.story")
 
 
 def test_imports_point_downwards() -> None:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.domain.diagnosis import Answer, SearchAnswer, Trial
+from harness.core.diagnosis import Answer, SearchAnswer, Trial
 
 FAILS, PASSES, UNTESTABLE = (
     SearchAnswer(answer=Answer.FAIL, outcome="hang"),

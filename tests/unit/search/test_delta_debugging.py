@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.domain.diagnosis import Answer, SearchAnswer, Tally
-from harness.errors import InternalError
+from harness.core.diagnosis import Answer, SearchAnswer, Tally
+from harness.core.errors import InternalError
 from harness.search.delta_debugging import (
     MOST_GROUPS,
     SPENT,

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.builders.verdicts import mitigation
-from harness.domain.verdict import Mitigation
-from harness.domain.diagnosis import BisectAnswer, Bisection, Divergence, NodeFault, Reproducer, TracedNode
+from harness.core.verdict import Mitigation
+from harness.core.diagnosis import BisectAnswer, Bisection, Divergence, NodeFault, Reproducer, TracedNode
 from harness.report.text.bisection import render_bisection
 
 NODE = TracedNode(

@@ -1,1 +1,0 @@
-"""From a red cell to its cause and what mitigates it."""
