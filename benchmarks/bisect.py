@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.diagnosis import BisectAnswer, Bisection, Said
+from harness.core.diagnosis import Answer, BisectAnswer, Bisection
 from harness.core.environment import EnvSpec
 from harness.core.releases import ReleaseAnswer
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
 from harness.run.options import Options, settings_of
+from harness.search.delta_debugging import ddmin
 from harness.search.first_bad_search import Line, conclude, most_builds, next_likely, next_question
-from harness.search.subsets import ddmin
 from harness.store import codec
 from tests.integration.gate import PROJECT, harness
 from tests.integration.search.culprits.asking import accused, libraries, stood
@@ -76,8 +76,8 @@ def _items(planting: Planting, nodes: int) -> list[frozenset[int]]:
     ]
 
 
-def _said(groups: list[frozenset[int]], kept: frozenset[int]) -> Said:
-    return Said.FAILS if any(group <= kept for group in groups) else Said.PASSES
+def _said(groups: list[frozenset[int]], kept: frozenset[int]) -> Answer:
+    return Answer.FAIL if any(group <= kept for group in groups) else Answer.PASS
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def _fused_hang(pythons: tuple[str, str], folder: Path) -> Bar:
     culprits = reduction.culprits if reduction is not None else ()
     smallest = min((len(culprit.nodes) for culprit in culprits if culprit.minimal), default=0)
     nodes = reduction.nodes if reduction is not None else 0
-    cures = sum(cure.cures and bool(cure.prices) for cure in found.cures)
+    cures = sum(cure.cures and bool(cure.prices) for cure in found.mitigations)
     rewrites = sum(rewritten.cures and rewritten.loads_in_old for rewritten in found.rewrites)
     return Bar(
         "hang once fused: minimal graph, switches, rewrite within 180 s",

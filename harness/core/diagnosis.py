@@ -1,4 +1,4 @@
-"""What searches find about a red cell: settings that cure it, bisection, reduction, rewrites, attribution, issues."""
+"""What searches find about a red cell: mitigations, bisection, reduction, rewrites, attribution, issues."""
 
 import math
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from harness.core.environment import Fingerprint
 from harness.core.measurement import RatioEstimate
+from harness.core.verdict import Mitigation
 
 Place: TypeAlias = tuple[int, ...]
 """Labels of nodes from the graph's own into nested blocks, with branch or turn between: node, turn, node, ..."""
@@ -43,55 +44,6 @@ class Setting:
         pools = {"intra_op_threads": self.intra_op_threads, "inter_op_threads": self.inter_op_threads}
         sizes = {name: size for name, size in pools.items() if size is not None}
         return {**self.switches, **self.numerics, **self.env, **sizes}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Price:
-    """What one quantity costs under a cure: ratios to the old release and to the uncured new one; None: not known."""
-
-    quantity: str
-    to_old: RatioEstimate | None = None
-    to_new: RatioEstimate | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cure:
-    """A set of settings that was tried on one model.
-
-    Attributes:
-        names: of the settings, as in ``harness/serving/settings/table.py``.
-        cures: applied and read back, the symptom gone in every repeat, outputs equal to the golden.
-        untestable: that could not be told: not there in this release, without effect, no time left, or the machine was
-            too busy.
-        unaffected: what is wrong is the same as without them: every answer has the same bits, or a slow call is not
-            quicker for sure.
-        minimal: no smaller set of them cures; False where a smaller one could not be tested.
-        repeats: how many clean runs say so.
-        breaks: other models that fail under it.
-        prices: what was measured, in the order in which it is shown.
-        paste: where ("python", "c++", "triton", "environment") -> the lines to paste; absent where there is no way.
-        note: why it does not cure, or what a reader should know.
-    """
-
-    names: tuple[str, ...]
-    cures: bool
-    untestable: bool = False
-    unaffected: bool = False
-    minimal: bool = True
-    repeats: int = 1
-    breaks: tuple[str, ...] = ()
-    prices: tuple[Price, ...] = ()
-    paste: Mapping[str, str] = field(default_factory=dict)
-    note: str = ""
-
-    @property
-    def name(self) -> str:
-        """All its settings in one line."""
-        return " + ".join(self.names)
-
-    def price(self, quantity: str) -> Price | None:
-        """Return what one quantity costs, None where it was not measured."""
-        return next((price for price in self.prices if price.quantity == quantity), None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -336,26 +288,26 @@ class Rewritten:
         return not self.cures, self.steady.ratio if self.steady is not None else math.inf
 
 
-class CureAnswer(StrEnum):
-    """What the search for a cure came to."""
+class MitigationAnswer(StrEnum):
+    """What the search for a mitigation came to."""
 
-    NOTHING = "nothing to cure"
-    CURED = "cured"
-    NOT_FOUND = "no cure found"
+    NOTHING = "nothing to mitigate"
+    FOUND = "mitigated"
+    NOT_FOUND = "no mitigation found"
     UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Curing:
+class MitigationResult:
     """What ``mitigate`` found about one model.
 
     Attributes:
         old, new: names of the environments.
         scenario: the cell in which it was looked for, e.g. ``"alone"``; ``words``: as a reader calls it.
         symptom: the findings of the cell, one line each.
-        cures: every set that was tried, the curing ones first, cheapest first.
-        rewrites: of the guilty operators: those that the run knows to cure, else what was tried where no setting cures.
-        price_note: why there is no price, or none against the uncured new release; empty where there are both.
+        mitigations: every set that was tried, those that cure first, cheapest first.
+        rewrites: of the guilty operators: those that the run knows to cure, else what was tried where no setting does.
+        price_note: why there is no price, or none against the new release as it is; empty where there are both.
         ended: why the search ended early, empty where it did not.
         notes: what else a reader should know.
     """
@@ -365,9 +317,9 @@ class Curing:
     new: str
     scenario: str
     words: str
-    answer: CureAnswer
+    answer: MitigationAnswer
     symptom: tuple[str, ...] = ()
-    cures: tuple[Cure, ...] = ()
+    mitigations: tuple[Mitigation, ...] = ()
     rewrites: tuple[Rewritten, ...] = ()
     price_note: str = ""
     ended: str = ""
@@ -413,7 +365,7 @@ class Bisection:
         refusals: for a model that does not load: operator, line and how it is reached, one line each.
         smallest: the archive of one node that is refused as well, where one could be made.
         reduction: the few nodes whose optimised program shows it.
-        cures: settings that take the symptom away, priced; ``rewrites``: of the guilty operators.
+        mitigations: settings that take the symptom away, priced; ``rewrites``: of the guilty operators.
         notes: what else a reader should know.
     """
 
@@ -427,7 +379,7 @@ class Bisection:
     reproducers: tuple[Reproducer, ...] = ()
     smallest: Culprit | None = None
     reduction: Reduction | None = None
-    cures: tuple[Cure, ...] = ()
+    mitigations: tuple[Mitigation, ...] = ()
     rewrites: tuple[Rewritten, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -448,7 +400,7 @@ class Issue:
             show it, where that can be written.
         settings: that it runs under and that are not torch's own, a line each.
         answers: (torch and settings, what the reproducer said there).
-        cures: what takes it away, a line each.
+        mitigations: what takes it away, a line each.
         shown: whether the reproducer shows it where it was made.
         files: (name, what it is) of the reproducer beside the program.
         old, new: the good and the bad release.
@@ -468,19 +420,22 @@ class Issue:
     settings: tuple[str, ...] = ()
     answers: tuple[tuple[str, str], ...] = ()
     shown: bool = True
-    cures: tuple[str, ...] = ()
+    mitigations: tuple[str, ...] = ()
     files: tuple[tuple[str, str], ...] = ()
     old: Fingerprint
     new: Fingerprint
     remarks: tuple[str, ...] = ()
 
 
-class Said(StrEnum):
-    """The three answers to "does the symptom show?"; UNTESTABLE is never read as one of the others."""
+class Answer(StrEnum):
+    """The three answers to "does the symptom show?", as in delta debugging: FAIL where it shows.
 
-    FAILS = "fails"
-    PASSES = "passes"
-    UNTESTABLE = "untestable"
+    UNRESOLVED is never read as one of the others.
+    """
+
+    FAIL = "FAIL"
+    PASS = "PASS"  # noqa: S105
+    UNRESOLVED = "UNRESOLVED"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -492,7 +447,7 @@ class SearchAnswer:
         phase: in which it failed, without its number: ``"load"``; empty where that is not known.
     """
 
-    said: Said
+    answer: Answer
     outcome: str = ""
     phase: str = ""
 

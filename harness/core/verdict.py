@@ -141,25 +141,54 @@ class CellVerdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Price:
+    """What one quantity costs under a mitigation: to the old release, and to the new one without; None: not known."""
+
+    quantity: str
+    to_old: RatioEstimate | None = None
+    to_new: RatioEstimate | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Mitigation:
-    """A switch that was tried on a red cell.
+    """Settings that were tried on a red cell.
 
     Attributes:
-        name: e.g. ``"profiling off"``; ``switches`` what was set.
-        cures: the symptom is gone and outputs equal the golden, on this cell.
-        price: latency new (with the switch) over old, or None where not measured.
-        breaks: other models of the server group that fail under it.
-        note: why it does not cure, in words.
+        name: e.g. ``"profiling off"``, of several ``"A + B"``; ``settings``: the name of each, as in
+            ``harness/serving/settings/table.py``; ``switches``: JIT switches that they set.
+        cures: applied and read back, the symptom gone in every repeat, outputs equal to the golden.
+        price: the steady call, new (under them) over old; None where not measured. ``prices``: of every quantity that
+            was measured, in the order in which they are shown; empty where only the steady call was.
+        breaks: other models of the server group that fail under them.
+        note: why they do not cure, or what a reader should know.
+        untestable: that could not be told: not there in this release, without effect, no time left, or the machine was
+            too busy.
+        unaffected: what is wrong is the same as without them: every answer has the same bits, or a slow call is not
+            quicker for sure.
+        minimal: no smaller set of them cures; False where a smaller one could not be tested.
+        repeats: how many clean runs say so.
+        paste: where ("python", "c++", "triton", "environment") -> the lines to paste; absent where there is no way.
     """
 
     cell: str
     model: str
     name: str
-    switches: Mapping[str, bool | int]
+    settings: tuple[str, ...] = ()
+    switches: Mapping[str, bool | int] = field(default_factory=dict)
     cures: bool
     price: RatioEstimate | None = None
+    prices: tuple[Price, ...] = ()
     breaks: tuple[str, ...] = ()
     note: str = ""
+    untestable: bool = False
+    unaffected: bool = False
+    minimal: bool = True
+    repeats: int = 1
+    paste: Mapping[str, str] = field(default_factory=dict)
+
+    def price_of(self, quantity: str) -> Price | None:
+        """Return what one quantity costs, None where it was not measured."""
+        return next((price for price in self.prices if price.quantity == quantity), None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -65,13 +65,13 @@ class ReleaseIndex:
         if known is not None and dt.timedelta(0) <= now - dt.datetime.fromisoformat(known.asked) < FRESH:
             return Listing(releases=between(known.releases, old, new), asked=known.asked)
         try:
-            found = self._ask(old, new)
+            listed_now = self._ask(old, new)
         except EnvironmentUnavailable as error:
             if known is None:
                 raise
             note = f"{error.message}: the list of releases is of {known.asked}"
             return Listing(releases=between(known.releases, old, new), asked=known.asked, note=note)
-        fresh = Listing(releases=between(found, old, new), asked=now.isoformat(timespec="seconds"))
+        fresh = Listing(releases=between(listed_now, old, new), asked=now.isoformat(timespec="seconds"))
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             codec.write_atomically(path, codec.canonical(fresh))
@@ -85,23 +85,23 @@ class ReleaseIndex:
     def _ask_uv(self, uv: str, old: str, new: str) -> list[str]:
         options = ("--no-deps", "--no-header", "--no-annotate", "--no-progress", "--python-version", self.python)
         command = (uv, "pip", "compile", *options, "--python", self.interpreter, *self.index_args, "-")
-        found: list[str] = []
-        while len(found) < MOST:
-            done = _run(command, requirement(old, new, found))
+        releases: list[str] = []
+        while len(releases) < MOST:
+            done = _run(command, requirement(old, new, releases))
             release = resolved(done.stdout) if done.returncode == 0 else None
             if release is None and NOTHING not in done.stderr:
                 raise _unreachable("uv", done.stderr)
-            if release is None or release in found:
+            if release is None or release in releases:
                 break
-            found.append(release)
-        return found
+            releases.append(release)
+        return releases
 
     def _ask_pip(self) -> list[str]:
         done = _run(list_command(self.interpreter, self.index_args), "")
-        found = listed(done.stdout)
-        if done.returncode != 0 or not found:
+        releases = listed(done.stdout)
+        if done.returncode != 0 or not releases:
             raise _unreachable("pip", done.stderr)
-        return list(found)
+        return list(releases)
 
 
 def _run(command: Sequence[str], text: str) -> "subprocess.CompletedProcess[str]":
@@ -113,8 +113,8 @@ def _run(command: Sequence[str], text: str) -> "subprocess.CompletedProcess[str]
         raise _unreachable(Path(command[0]).name, str(error)) from error
 
 
-def _unreachable(program: str, said: str) -> EnvironmentUnavailable:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _unreachable(program: str, printed: str) -> EnvironmentUnavailable:
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
     telling = next((line for line in lines if "etch" in line or "version that satisfies" in line), None)
     quoted = redacted(telling or (lines[-1] if lines else "nothing")).removeprefix("cause: ")
     return EnvironmentUnavailable(

@@ -23,15 +23,15 @@ def resolved(output: str) -> str | None:
     return parse_release(Version(match[1]).public) if match is not None else None
 
 
-def between(found: Iterable[str], old: str, new: str) -> tuple[str, ...]:
-    """Return the final versions among ``found`` from ``old`` to ``new``, both included, in the order of the way.
+def between(versions: Iterable[str], old: str, new: str) -> tuple[str, ...]:
+    """Return the final versions among ``versions`` from ``old`` to ``new``, both included, in the order of the way.
 
     Patch releases count, pre-releases do not; where ``new`` is the earlier one, the way goes back. Both ends are there
     as they were written, whether or not they were found.
     """
     first, last = Version(old), Version(new)
     oldest, newest = sorted((Version(first.public), Version(last.public)))
-    inside = {version for text in found if oldest < (version := Version(Version(text).public)) < newest}
+    inside = {version for text in versions if oldest < (version := Version(Version(text).public)) < newest}
     final = sorted((version for version in inside if not version.is_prerelease), reverse=first > last)
     return (old, *(parse_release(str(version)) for version in final), new)
 

@@ -41,7 +41,7 @@ def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
     results = explanations_in(effects.run_dir.path)
     stored = {cell.cell: results.reusable(key(cell.cell, "bisect")) for cell in cells}
     known = {cell: item for cell, item in stored.items() if not isinstance(item, WhyNot)}
-    found: list[Explained] = []
+    explained: list[Explained] = []
     left_out: list[str] = []
     begin_ns = clock.monotonic_ns()
     searched = False
@@ -52,12 +52,12 @@ def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
         effects.progress.stage(f"explain red cells: {cell.model}")
         end_ns = max(begin_ns + int(budget_s * 1e9), clock.monotonic_ns() + int(LEAST_S * 1e9))
         timed = replace(effects, end_ns=end_ns)
-        found.append(known.get(cell.cell) or _explained(cell, facts, timed))
+        explained.append(known.get(cell.cell) or _explained(cell, facts, timed))
         searched = searched or cell.cell not in known
         if not any(item.cures for item in facts.mitigations.get(cell.model, ())):
             further = try_further(cell.model, FURTHER, facts, timed)
             facts = replace(facts, mitigations=further.mitigations)
-    return Diagnosed(**Mitigated.known(facts), explained=tuple(found), unexplained=tuple(left_out))
+    return Diagnosed(**Mitigated.known(facts), explained=tuple(explained), unexplained=tuple(left_out))
 
 
 def _explained(cell: CellVerdict, facts: Mitigated, effects: Effects) -> Explained:
@@ -65,9 +65,11 @@ def _explained(cell: CellVerdict, facts: Mitigated, effects: Effects) -> Explain
     place = place_of(cell.cell)
     own = RunDir(effects.folder(place))  # its files: several models in one run must not share names
     own_effects = replace(effects, run_dir=own)
-    found = bisect(cell.model, impatiently(facts), own_effects, reproduce=False, cures=False, scenario=cell.scenario)
-    own.write(FULL, codec.pretty(found))
-    explained = by_bisection(cell.cell, found, folder=place, seconds=_seconds_since(begin_ns))
+    bisection = bisect(
+        cell.model, impatiently(facts), own_effects, reproduce=False, mitigations=False, scenario=cell.scenario
+    )
+    own.write(FULL, codec.pretty(bisection))
+    explained = by_bisection(cell.cell, bisection, folder=place, seconds=_seconds_since(begin_ns))
     explained = replace(explained, paths=tuple(effects.shown(Path(path)) for path in explained.paths))
     keep(effects.run_dir.path, explained)
     return explained

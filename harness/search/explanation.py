@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from harness.core.diagnosis import BisectAnswer, Bisection, Cure, Curing, NodeFault, Rewritten, TracedNode
+from harness.core.diagnosis import BisectAnswer, Bisection, MitigationResult, NodeFault, Rewritten, TracedNode
 from harness.core.findings import SEVERITY
 from harness.core.outcome import Status
 from harness.core.releases import Ending, FirstBad
 from harness.core.report import Explained
 from harness.core.text import first_few
-from harness.core.verdict import CellVerdict
+from harness.core.verdict import CellVerdict, Mitigation
 from harness.verdict.first_bad import reads_otherwise
 
 MOST = 3
@@ -37,47 +37,47 @@ def _gravity(cell: CellVerdict) -> int:
     return min((order[finding.kind] for finding in cell.findings if finding.kind in order), default=len(order))
 
 
-def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0.0) -> Explained:
-    """Return what ``found`` tells of ``cell``; ``folder`` is where its files lie, as ``Explained.paths`` has it."""
-    cured = curing(found.rewrites)
-    lines = [*_culprits(found), *_cures(found.cures), *_rewrites(cured)]
-    lines += [("refused", text) for text in found.refusals[:MOST]]
+def by_bisection(cell: str, bisection: Bisection, *, folder: str, seconds: float = 0.0) -> Explained:
+    """Return what ``bisection`` tells of ``cell``; ``folder`` is where its files lie, as ``Explained.paths`` has it."""
+    rewrites = rewrites_that_cure(bisection.rewrites)
+    lines = [*_culprits(bisection), *_mitigations(bisection.mitigations), *_rewrites(rewrites)]
+    lines += [("refused", text) for text in bisection.refusals[:MOST]]
     if not lines:
-        why = "; ".join((*found.notes, *(found.divergence.notes if found.divergence is not None else ())))
+        why = "; ".join((*bisection.notes, *(bisection.divergence.notes if bisection.divergence is not None else ())))
         lines = [("culprit", f"not found{f': {why}' if why else ''}")]
-    made = [_within(folder, f"{item.folder}/reproduce.py") for item in found.reproducers if item.folder]
-    patched = [_within(folder, item.artifact) for item in cured[:1] if item.artifact]
-    reduced = found.reduction.culprits if found.reduction is not None else ()
-    extracted = [*reduced[:1], *([found.smallest] if found.smallest is not None else [])]
+    made = [_within(folder, f"{item.folder}/reproduce.py") for item in bisection.reproducers if item.folder]
+    patched = [_within(folder, item.artifact) for item in rewrites[:1] if item.artifact]
+    reduced = bisection.reduction.culprits if bisection.reduction is not None else ()
+    extracted = [*reduced[:1], *([bisection.smallest] if bisection.smallest is not None else [])]
     patched += [_within(folder, item.artifact) for item in extracted if not made]  # a reproducer has a copy of it
     return Explained(
         cell=cell,
-        model=found.model,
+        model=bisection.model,
         by="bisect",
-        answer=_answer(found),
-        operators=tuple(dict.fromkeys(name.partition(".")[0] for name in _operators(found))),
+        answer=_answer(bisection),
+        operators=tuple(dict.fromkeys(name.partition(".")[0] for name in _operators(bisection))),
         lines=tuple(dict.fromkeys(lines)),
         paths=(*patched, *made[:MOST], _within(folder, "bisect.json")),
         seconds=seconds,
     )
 
 
-def by_first_bad(cell: str, found: FirstBad, *, path: str) -> Explained:
+def by_first_bad(cell: str, first_bad: FirstBad, *, path: str) -> Explained:
     """Return what a search for the first bad release tells of ``cell``; ``path`` is of its file."""
-    said = "; ".join((_since(found), *_doubts(found)))
+    answer = "; ".join((_since(first_bad), *_doubts(first_bad)))
     return Explained(
         cell=cell,
-        model=found.model,
+        model=first_bad.model,
         by="first-bad",
-        answer=said,
-        lines=((SINCE, said),),
+        answer=answer,
+        lines=((SINCE, answer),),
         paths=(path,),
-        seconds=found.wall_s,
+        seconds=first_bad.wall_s,
     )
 
 
-def _since(found: FirstBad) -> str:
-    ends = found.conclusion
+def _since(first_bad: FirstBad) -> str:
+    ends = first_bad.conclusion
     good = f"torch {ends.last_good} is good"
     match ends.ending:
         case Ending.FOUND:
@@ -88,23 +88,23 @@ def _since(found: FirstBad) -> str:
             return f"not found by a search over releases: {ends.ending}"
 
 
-def _doubts(found: FirstBad) -> Iterator[str]:
+def _doubts(first_bad: FirstBad) -> Iterator[str]:
     """Yield what speaks against the answer: more than one switch, another error."""
-    if found.conclusion.ending is not Ending.FOUND:
+    if first_bad.conclusion.ending is not Ending.FOUND:
         return
-    for bad, good in found.conclusion.good_again:
+    for bad, good in first_bad.conclusion.good_again:
         yield f"but {bad} is bad and {good} after it good again"
-    if reads_otherwise(found):
-        yield f"but {found.releases[-1]} fails with another error: there may be two breaks"
+    if reads_otherwise(first_bad):
+        yield f"but {first_bad.releases[-1]} fails with another error: there may be two breaks"
 
 
-def by_cures(cell: str, found: Curing, *, path: str) -> Explained:
-    """Return what a search for cures tells of ``cell``; ``path`` is of its file."""
-    lines = [*_cures(found.cures), *_rewrites(curing(found.rewrites))]
-    why = next(iter(found.notes), "") if not found.cures else ""
+def by_mitigations(cell: str, result: MitigationResult, *, path: str) -> Explained:
+    """Return what a search for mitigations tells of ``cell``; ``path`` is of its file."""
+    lines = [*_mitigations(result.mitigations), *_rewrites(rewrites_that_cure(result.rewrites))]
+    why = next(iter(result.notes), "") if not result.mitigations else ""
     return Explained(
         cell=cell,
-        model=found.model,
+        model=result.model,
         by="mitigate",
         answer=lines[0][1] if lines else "nothing that was tried cures it",
         lines=tuple(lines) or (("no cure", why or "none of the settings that mitigate tried"),),
@@ -117,26 +117,26 @@ def with_later(before: Sequence[Explained], later: Sequence[Explained]) -> tuple
     return tuple({(item.cell, item.by): item for item in (*before, *later)}.values())
 
 
-def curing(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
+def rewrites_that_cure(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
     """Return the rewrites that cure, the quickest first."""
     return sorted((item for item in rewrites if item.cures), key=lambda item: item.rank)
 
 
-def _answer(found: Bisection) -> str:
-    operators = _operators(found)
-    return f"operator {', '.join(operators)}" if operators else found.answer.value
+def _answer(bisection: Bisection) -> str:
+    operators = _operators(bisection)
+    return f"operator {', '.join(operators)}" if operators else bisection.answer.value
 
 
-def _operators(found: Bisection) -> tuple[str, ...]:
+def _operators(bisection: Bisection) -> tuple[str, ...]:
     """Return the operators that are the answer, each once."""
-    if found.answer is not BisectAnswer.OPERATOR or found.divergence is None:
+    if bisection.answer is not BisectAnswer.OPERATOR or bisection.divergence is None:
         return ()
-    return tuple(dict.fromkeys(fault.node.operator for fault in found.divergence.culprits))
+    return tuple(dict.fromkeys(fault.node.operator for fault in bisection.divergence.culprits))
 
 
-def _culprits(found: Bisection) -> list[tuple[str, str]]:
+def _culprits(bisection: Bisection) -> list[tuple[str, str]]:
     faults: dict[str, NodeFault] = {}
-    for fault in found.divergence.culprits if found.divergence is not None else ():
+    for fault in bisection.divergence.culprits if bisection.divergence is not None else ():
         faults.setdefault(fault.node.operator, fault)
     lines = []
     for fault in list(faults.values())[:MOST]:
@@ -145,16 +145,16 @@ def _culprits(found: Bisection) -> list[tuple[str, str]]:
             lines.append(("code", fault.node.code.strip()))
     if len(faults) > MOST:
         lines.append(("culprit", f"and {len(faults) - MOST} more operators"))
-    if found.answer is BisectAnswer.EXECUTOR and (found.reduction is None or not found.reduction.culprits):
+    if bisection.answer is BisectAnswer.EXECUTOR and (bisection.reduction is None or not bisection.reduction.culprits):
         lines.append(("culprit", EXECUTOR))
-    for culprit in found.reduction.culprits[:MOST] if found.reduction is not None else ():
+    for culprit in bisection.reduction.culprits[:MOST] if bisection.reduction is not None else ():
         names = first_few([node.operator for node in culprit.nodes], MOST, " + ")
         source = next((node.source for node in reversed(culprit.nodes) if node.source), "")
         doubt = "" if culprit.minimal else "; the search ended before it was known whether each of them is needed"
         lines.append(("reduced", f"to {names}{_at(source)}{doubt}"))
-    if found.smallest is not None:
-        names = " + ".join(node.operator for node in found.smallest.nodes[:MOST])
-        lines.append(("reduced", f"to an archive of {names} alone, which is refused as well: {found.smallest.new}"))
+    if bisection.smallest is not None:
+        names = " + ".join(node.operator for node in bisection.smallest.nodes[:MOST])
+        lines.append(("reduced", f"to an archive of {names} alone, which is refused as well: {bisection.smallest.new}"))
     return lines
 
 
@@ -168,23 +168,23 @@ def _at(source: str) -> str:
     return f", {source.rpartition('/site-packages/')[2]}" if source else ""
 
 
-def _cures(tried: Iterable[Cure]) -> list[tuple[str, str]]:
+def _mitigations(tried: Iterable[Mitigation]) -> list[tuple[str, str]]:
     lines = []
     for item in [item for item in tried if item.cures][:MOST]:
-        price = item.price("steady")
+        price = item.price_of("steady")
         cost = f": steady latency {price.to_old.words}" if price is not None and price.to_old is not None else ""
         breaks = f"; but breaks {', '.join(item.breaks)}" if item.breaks else ""
         lines.append(("cure", f"{item.name}{cost}{breaks}"))
     return lines
 
 
-def _rewrites(cured: Sequence[Rewritten]) -> list[tuple[str, str]]:
-    if not cured:
+def _rewrites(working: Sequence[Rewritten]) -> list[tuple[str, str]]:
+    if not working:
         return []
-    more = f"; {len(cured) - 1} more cure as well" if len(cured) > 1 else ""
-    steady = cured[0].steady
+    more = f"; {len(working) - 1} more cure as well" if len(working) > 1 else ""
+    steady = working[0].steady
     cost = f" (latency {steady.words})" if steady is not None else ""
-    return [("rewrite", f"{cured[0].rule}: {cured[0].what}{cost}{more}")]
+    return [("rewrite", f"{working[0].rule}: {working[0].what}{cost}{more}")]
 
 
 def _within(folder: str, path: str) -> str:

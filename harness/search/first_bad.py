@@ -4,7 +4,7 @@ Environments are built as they are needed, and the likely next one while the cur
 was answered is kept: probes under their keys, and the answers of releases even after their environment is deleted.
 
 A symptom may show only sometimes. The new end is asked until it has shown it twice; from that follows how often another
-release must come through before it counts as good (``harness/search/repeated.py``). One failure is proof.
+release must come through before it counts as good (``harness/search/delta_debugging.py``). One failure is proof.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from harness.artifacts.imported_source import ImportedSource
 from harness.checks.hang import watchdog
 from harness.checks.hang.story import failure_finding
 from harness.checks.outputs.compare import compare_alone
-from harness.core.diagnosis import Said, SearchAnswer
+from harness.core.diagnosis import Answer, SearchAnswer
 from harness.core.environment import Environment, EnvSpec
 from harness.core.errors import ConfigError, EnvironmentUnavailable
 from harness.core.models import ModelDeclaration
@@ -33,10 +33,9 @@ from harness.probing.alone import deadline_of
 from harness.probing.facts import Answered, Effects, Provisioned
 from harness.probing.provision import opened
 from harness.probing.runner import worker_digest
-from harness.search.budget import Budget
+from harness.search.delta_debugging import UNRESOLVED_AFTER, Budget, Repeated
 from harness.search.first_bad_search import Line, conclude, most_builds, next_likely, next_question
 from harness.search.release import Release, Row, ask_release, make_row, release_key
-from harness.search.repeated import UNTESTABLE_AFTER, Repeated, repeats_needed
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
 from harness.store.run_folder import RunDir
@@ -50,7 +49,7 @@ RUNS_OF_THE_END = 12
 HANG_FLOOR_S = 6.0
 BUDGET = 10_000
 
-SAID = {Said.PASSES: ReleaseAnswer.GOOD, Said.FAILS: ReleaseAnswer.BAD, Said.UNTESTABLE: ReleaseAnswer.UNTESTABLE}
+ANSWER = {Answer.PASS: ReleaseAnswer.GOOD, Answer.FAIL: ReleaseAnswer.BAD, Answer.UNRESOLVED: ReleaseAnswer.UNTESTABLE}
 ANSWERS = "first-bad"
 
 
@@ -102,7 +101,7 @@ def search_first_bad(
             limit=limit,
         )
         search.run()
-        found = conclude(search.line())
+        conclusion = conclude(search.line())
         progress.finish()
     names = {spec.name: name for name, spec in specs.items()}
     built = tuple(names.get(name, name) for name in prefetch.built)
@@ -113,7 +112,7 @@ def search_first_bad(
         releases=tuple(specs),
         source=source,
         asked=tuple(search.results),
-        conclusion=found,
+        conclusion=conclusion,
         built=built,
         unused=tuple(name for name in built if name not in needed),
         build_limit=limit,
@@ -154,9 +153,9 @@ class Prober:
         if tally.fails:
             self.repeated.only_failures_like(name)
             self.symptom = tuple(self.repeated.same)
-            self.clean = repeats_needed(fails=tally.fails, judged=tally.judged)
-            return self._result(name, Said.FAILS)
-        return self._result(name, Said.PASSES if tally.passes >= RUNS_OF_THE_END else Said.UNTESTABLE)
+            self.clean = self.repeated.clean_runs(name)
+            return self._result(name, Answer.FAIL)
+        return self._result(name, Answer.PASS if tally.passes >= RUNS_OF_THE_END else Answer.UNRESOLVED)
 
     def ask(self, release: Release) -> ReleaseResult:
         """Return what a release between the ends says."""
@@ -165,24 +164,24 @@ class Prober:
 
     def _end_is_known(self, name: str) -> bool:
         tally = self.repeated.tally(name)
-        if not tally.fails and tally.untestable >= UNTESTABLE_AFTER:
+        if not tally.fails and tally.untestable >= UNRESOLVED_AFTER:
             return True
         return tally.fails >= FAILURES_OF_THE_END or tally.runs >= RUNS_OF_THE_END
 
-    def _result(self, name: str, said: Said) -> ReleaseResult:
+    def _result(self, name: str, answer: Answer) -> ReleaseResult:
         verdict, evidence = self.last[name]
         tally = self.repeated.tally(name)
         kinds = failing_kinds(verdict.findings)
-        reason = "" if said is Said.PASSES else reason_of(verdict)
-        if said is Said.FAILS and tally.passes:
+        reason = "" if answer is Answer.PASS else reason_of(verdict)
+        if answer is Answer.FAIL and tally.passes:
             reason = f"in {tally.fails} of {tally.judged} runs: {reason}"
-        if said is Said.UNTESTABLE and kinds and self.symptom:
+        if answer is Answer.UNRESOLVED and kinds and self.symptom:
             reason = f"another failure ({kinds[0]}): {reason}"
         kind = next((kind for kind in kinds if kind in self.symptom), kinds[0] if kinds else "")
         return ReleaseResult(
             release=name,
-            answer=SAID[said],
-            kind=kind if said is Said.FAILS else "",
+            answer=ANSWER[answer],
+            kind=kind if answer is Answer.FAIL else "",
             reason=reason,
             runs=tally.runs,
             evidence=evidence,
@@ -191,7 +190,7 @@ class Prober:
     def _run(self, name: str, repeat: int) -> SearchAnswer:
         verdict, evidence = self._probe(self.releases[name], repeat)
         answer = answer_of(verdict, self.symptom)
-        if answer.said is not Said.PASSES or name not in self.last:
+        if answer.answer is not Answer.PASS or name not in self.last:
             self.last[name] = verdict, evidence
         return answer
 
@@ -293,10 +292,10 @@ class _Search:
     def between(self, prober: Prober) -> None:
         while (name := next_question(self.line())) is not None:
             begin_ns = clock.monotonic_ns()
-            found = self.ask(name, prober)
-            self.record(found, begin_ns)
-            if found.answer is not ReleaseAnswer.UNTESTABLE:
-                self.keep(found)
+            result = self.ask(name, prober)
+            self.record(result, begin_ns)
+            if result.answer is not ReleaseAnswer.UNTESTABLE:
+                self.keep(result)
 
     def ask(self, name: str, prober: Prober) -> ReleaseResult:
         spec = self.specs[name]
@@ -304,11 +303,11 @@ class _Search:
         try:
             release = self.release(name, self.prefetch.environment(spec), ahead=True)
             self.effects.progress.stage(f"load and call in {spec.name}")
-            found = prober.ask(release)
+            result = prober.ask(release)
             self.effects.runner.release(release.key)
         except EnvironmentUnavailable as error:
             return ReleaseResult(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=error.message)
-        return found
+        return result
 
     def release(self, name: str, environment: Environment, *, ahead: bool = False) -> Release:
         """Return a release that can be asked; ``ahead``: meanwhile the likely next ones are built.
@@ -337,8 +336,8 @@ class _Search:
         name, model = row.release.name, self.plan.models[0].name
         export = row.facts.exports[model]
         if export.artifact is None:
-            said = export.failure.first_line if export.failure is not None else export.outcome.value
-            return ReleaseResult(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=f"could not be exported: {said}")
+            why = export.failure.first_line if export.failure is not None else export.outcome.value
+            return ReleaseResult(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=f"could not be exported: {why}")
         results = row.facts.baselines[model].results
         if export.artifact.inputs_note:
             self.notes.append(f"its inputs: {export.artifact.inputs_note}")

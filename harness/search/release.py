@@ -51,8 +51,10 @@ class Release:
     @property
     def described(self) -> MatrixRelease:
         """What a matrix says of it."""
-        found = self.fingerprint
-        return MatrixRelease(name=self.name, torch=found.torch, python=found.python, cpu=found.cpu or "")
+        fingerprint = self.fingerprint
+        return MatrixRelease(
+            name=self.name, torch=fingerprint.torch, python=fingerprint.python, cpu=fingerprint.cpu or ""
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +104,9 @@ def make_row(
     effects.progress.stage(f"golden outputs in {release.name}", len(made))
 
     def baseline(done: Export) -> tuple[str, OldAnswers]:
-        found = take_old_answers(done, facts, effects, requests, release.key)
+        answers = take_old_answers(done, facts, effects, requests, release.key)
         effects.progress.step(done.declaration.name)
-        return done.declaration.name, found
+        return done.declaration.name, answers
 
     with effects.runner.sharing():
         baselines = dict(pool.each(baseline, made, jobs=jobs))
@@ -215,7 +217,7 @@ def ask_release(
     fresh: bool = False,
 ) -> Release:
     """Return what one environment is, without its operators."""
-    found = fingerprint_of(
+    fingerprint = fingerprint_of(
         key,
         effects.runner,
         effects.folder("releases"),
@@ -223,8 +225,10 @@ def ask_release(
         device=device,
         anew=fresh or bool(environment.spec.libraries),
     )
-    shown = environment if environment.spec.release else replace(environment, name=f"{name} (torch {found.torch})")
-    return Release(key=key, name=name, environment=shown, fingerprint=found)
+    shown = (
+        environment if environment.spec.release else replace(environment, name=f"{name} (torch {fingerprint.torch})")
+    )
+    return Release(key=key, name=name, environment=shown, fingerprint=fingerprint)
 
 
 def _registries(

@@ -21,13 +21,15 @@ def with_parts(
         facts: with the fingerprints of the sides ``old``, which extracts, and ``new``, which converts.
     """
     chosen: dict[str, tuple[Tried, MigratedModel]] = {}
-    for one, model in sorted(zip(tried, models, strict=True), key=lambda pair: (_size(pair[1], facts), pair[1].model)):
-        if is_curable(one, model):
-            chosen.setdefault(model.kind, (one, model))
+    for attempt, model in sorted(
+        zip(tried, models, strict=True), key=lambda pair: (_size(pair[1], facts), pair[1].model)
+    ):
+        if is_curable(attempt, model):
+            chosen.setdefault(model.kind, (attempt, model))
     if not chosen:
         return list(models)
     effects.runner.preload("new", (CONVERTING,))
-    parts = {model.model: _part(one, model, facts, effects) for one, model in chosen.values()}
+    parts = {model.model: _part(attempt, model, facts, effects) for attempt, model in chosen.values()}
     effects.runner.release("old")
     effects.runner.release("new")
     return [replace(model, part=parts.get(model.model)) for model in models]
@@ -38,11 +40,11 @@ def _size(model: MigratedModel, facts: Answered) -> int:
     return artifact.size_bytes if artifact is not None else 0
 
 
-def _part(one: Tried, model: MigratedModel, facts: Answered, effects: Effects) -> SmallestPart:
-    found = unconvertible_part(one, model, facts, effects)
-    if not found.culprits:
-        return SmallestPart(note="; ".join((*found.notes, *filter(None, [found.ended]))), tests=found.tests)
-    culprit = found.culprits[0]
+def _part(attempt: Tried, model: MigratedModel, facts: Answered, effects: Effects) -> SmallestPart:
+    reduction = unconvertible_part(attempt, model, facts, effects)
+    if not reduction.culprits:
+        return SmallestPart(note="; ".join((*reduction.notes, *filter(None, [reduction.ended]))), tests=reduction.tests)
+    culprit = reduction.culprits[0]
     made = reproduce_conversion(culprit, model.model, facts, effects)
     return SmallestPart(
         nodes=tuple(node.operator for node in culprit.nodes),
@@ -52,6 +54,6 @@ def _part(one: Tried, model: MigratedModel, facts: Answered, effects: Effects) -
         inputs=culprit.inputs,
         reproducer=made.folder,
         minimal=culprit.minimal,
-        tests=found.tests,
-        note=made.note or found.ended,
+        tests=reduction.tests,
+        note=made.note or reduction.ended,
     )

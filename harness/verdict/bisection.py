@@ -37,8 +37,8 @@ def failing_call(result: ModelResult, comparison: OutputComparison | None) -> Ca
         failure = result.failure
         if failure is not None and failure.input_set is not None and failure.call is not None:
             return CallInQuestion(input_set=failure.input_set, call=failure.call)
-        found = CALLED.match(result.phase)
-        return CallInQuestion(input_set=found[2], call=int(found[1])) if found else None
+        called = CALLED.match(result.phase)
+        return CallInQuestion(input_set=called[2], call=int(called[1])) if called else None
     for call in comparison.calls if comparison is not None else ():
         assert comparison is not None
         if _failing(_findings(comparison, call)):
@@ -79,12 +79,12 @@ def faults(
         ended: what the new release's process did in a node that never ended, in words.
     """
     by_place = {call.input_set: call for call in comparison.calls}
-    found: dict[Place, NodeFault] = {}
+    by_address: dict[Place, NodeFault] = {}
     for place, node in old.items():
         there = new.get(place)
         if there is None or there.unaligned or there.unchecked or node.kind in FRAMES or node.kind in UNWRITTEN:
             continue
-        if node.kind == FETCH and found:
+        if node.kind == FETCH and by_address:
             continue  # the state that it fetches is what an earlier node has left there
         kinds, what = _ended_otherwise(node, there, ended)
         call = by_place.get(".".join(map(str, place)))
@@ -100,9 +100,9 @@ def faults(
                 kinds, what = ("rounding",), (_rounding_words(call),)
         if not what:
             continue
-        first = found.setdefault(node.address, NodeFault(node=there, what=what, kinds=kinds))
-        found[node.address] = replace(first, places=(*first.places, place))
-    return tuple(found.values())
+        first = by_address.setdefault(node.address, NodeFault(node=there, what=what, kinds=kinds))
+        by_address[node.address] = replace(first, places=(*first.places, place))
+    return tuple(by_address.values())
 
 
 def gaps(old: Mapping[Place, TracedNode], new: Mapping[Place, TracedNode], *, whole: bool) -> tuple[str, ...]:
@@ -123,21 +123,21 @@ def gaps(old: Mapping[Place, TracedNode], new: Mapping[Place, TracedNode], *, wh
     return tuple(notes)
 
 
-def exit_code(found: Bisection) -> ExitCode:
+def exit_code(bisection: Bisection) -> ExitCode:
     """Return 0 for nothing to find, 1 for a culprit, 4 where none was found."""
-    if found.answer is BisectAnswer.NOTHING:
+    if bisection.answer is BisectAnswer.NOTHING:
         return ExitCode.COMPATIBLE
     culprit = {
-        BisectAnswer.OPERATOR: found.divergence is not None and bool(found.divergence.culprits),
-        BisectAnswer.LOADING: bool(found.refusals),
-        BisectAnswer.EXECUTOR: _reduced(found) or any(tried.cures for tried in found.cures),
-        BisectAnswer.NODES: _reduced(found),
+        BisectAnswer.OPERATOR: bisection.divergence is not None and bool(bisection.divergence.culprits),
+        BisectAnswer.LOADING: bool(bisection.refusals),
+        BisectAnswer.EXECUTOR: _reduced(bisection) or any(tried.cures for tried in bisection.mitigations),
+        BisectAnswer.NODES: _reduced(bisection),
     }
-    return ExitCode.INCOMPATIBLE if culprit.get(found.answer, False) else ExitCode.INCONCLUSIVE
+    return ExitCode.INCOMPATIBLE if culprit.get(bisection.answer, False) else ExitCode.INCONCLUSIVE
 
 
-def _reduced(found: Bisection) -> bool:
-    return found.reduction is not None and bool(found.reduction.culprits)
+def _reduced(bisection: Bisection) -> bool:
+    return bisection.reduction is not None and bool(bisection.reduction.culprits)
 
 
 def _ended_otherwise(old: TracedNode, new: TracedNode, ended: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -6,6 +6,8 @@ from functools import partial
 
 from harness.checks.hang.story import failure_finding, meaning_of
 from harness.checks.outputs.findings import output_findings
+from harness.checks.startup.attribution_words import change_words
+from harness.checks.startup.rates import change_of
 from harness.core.comparison import OutputComparison, of_requests
 from harness.core.diagnosis import FailureRates
 from harness.core.findings import OUTCOME_KIND, SEVERITY, Severity, status_of
@@ -14,7 +16,6 @@ from harness.core.outcome import Outcome, Status
 from harness.core.probe import ModelResult
 from harness.core.text import joined
 from harness.core.verdict import CellVerdict, Finding
-from harness.search.attribution import change_of, change_words
 from harness.verdict.startup import BEFORE_TOO, STATUS_OF_CHANGE, together
 
 

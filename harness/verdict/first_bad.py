@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from harness.core.diagnosis import Said, SearchAnswer
+from harness.core.diagnosis import Answer, SearchAnswer
 from harness.core.errors import ExitCode
 from harness.core.findings import SEVERITY, Severity
 from harness.core.outcome import UNCLEAR, Outcome, Status
@@ -21,7 +21,7 @@ EXIT_CODES = {
 
 def failing_kinds(findings: Sequence[Finding]) -> tuple[str, ...]:
     """Return the kinds of the findings that make a cell red, in order, each once."""
-    return tuple(dict.fromkeys(found.kind for found in findings if SEVERITY[found.kind] is Severity.FAIL))
+    return tuple(dict.fromkeys(finding.kind for finding in findings if SEVERITY[finding.kind] is Severity.FAIL))
 
 
 def answer_of(verdict: CellVerdict, symptom: Collection[str]) -> SearchAnswer:
@@ -31,11 +31,11 @@ def answer_of(verdict: CellVerdict, symptom: Collection[str]) -> SearchAnswer:
         symptom: kinds of findings that are it; empty where it is not known yet: then any is.
     """
     if verdict.status is Status.PASS:
-        return SearchAnswer(said=Said.PASSES)
+        return SearchAnswer(answer=Answer.PASS)
     kinds = failing_kinds(verdict.findings)
     if verdict.status is not Status.FAIL or not kinds:
-        return SearchAnswer(said=Said.UNTESTABLE)
-    return SearchAnswer(said=Said.FAILS, outcome=next((kind for kind in kinds if kind in symptom), kinds[0]))
+        return SearchAnswer(answer=Answer.UNRESOLVED)
+    return SearchAnswer(answer=Answer.FAIL, outcome=next((kind for kind in kinds if kind in symptom), kinds[0]))
 
 
 def old_end(results: Sequence[ModelResult]) -> ReleaseAnswer:
@@ -52,16 +52,16 @@ def old_end(results: Sequence[ModelResult]) -> ReleaseAnswer:
 
 def reason_of(verdict: CellVerdict) -> str:
     """Return in words why a release is not good."""
-    red = [found for found in verdict.findings if SEVERITY[found.kind] is Severity.FAIL]
+    red = [finding for finding in verdict.findings if SEVERITY[finding.kind] is Severity.FAIL]
     message = (red or [*verdict.findings])[0].message if verdict.findings else ""
     return joined(message, verdict.note)
 
 
-def reads_otherwise(found: FirstBad) -> bool:
+def reads_otherwise(first_bad: FirstBad) -> bool:
     """Whether the first bad release fails with another error than the new end: there may be two breaks of one kind."""
-    red = [result for result in found.asked if result.kind in ERRORS]
+    red = [result for result in first_bad.asked if result.kind in ERRORS]
     reasons = {result.release: _without(result.release, result.reason) for result in red}
-    first, end = reasons.get(found.conclusion.first_bad), reasons.get(found.releases[-1])
+    first, end = reasons.get(first_bad.conclusion.first_bad), reasons.get(first_bad.releases[-1])
     return first is not None and end is not None and first != end
 
 
@@ -70,6 +70,6 @@ def _without(release: str, reason: str) -> str:
     return reason.replace(f"torch {release}", "torch").replace(release, "")
 
 
-def exit_code(found: FirstBad) -> ExitCode:
+def exit_code(first_bad: FirstBad) -> ExitCode:
     """Return 1 where the first bad release is known, 0 where the new end is not bad, 4 where it is undecided."""
-    return EXIT_CODES.get(found.conclusion.ending, ExitCode.INCONCLUSIVE)
+    return EXIT_CODES.get(first_bad.conclusion.ending, ExitCode.INCONCLUSIVE)

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from harness.artifacts.adopted import has_changed
 from harness.artifacts.tensors.outputs import changes_between_calls
-from harness.checks.startup.rates import more_often
 from harness.checks.startup.readiness import slow_starts
 from harness.config.policy import model_policy
 from harness.core.comparison import OutputComparison
@@ -30,7 +29,6 @@ from harness.probing.facts import (
     Failing,
     Initialized,
     Judged,
-    OldAnswers,
     Provisioned,
     ScenarioResult,
     Started,
@@ -43,6 +41,7 @@ from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled
 from harness.verdict.inputs import guess_of, with_changed_operators
 from harness.verdict.latency import may_be_taken_off
 from harness.verdict.startup import (
+    Initialization,
     InitializationResult,
     judge_initialization,
     together,
@@ -109,15 +108,14 @@ def _cells(model: ModelDeclaration, facts: Timed, effects: Effects, attributions
         item = facts.initialized.get((model.name, scenario))
         if item is not None:  # a model that fails alone already is kept out of its server group
             comparison = facts.comparisons.get((model.name, scenario))
-            draws, found = facts.draws(model.name), attributions.get((model.name, scenario))
             cells.append(
                 judge_initialized(
                     scenario,
                     alone,
                     item,
                     comparison=comparison,
-                    draws=draws,
-                    found=found,
+                    draws=facts.draws(model.name),
+                    attribution=attributions.get((model.name, scenario)),
                     facts=facts,
                     effects=effects,
                 )
@@ -152,7 +150,7 @@ def judge_initialized(
     *,
     comparison: OutputComparison | None,
     draws: bool = False,
-    found: Attribution | None = None,
+    attribution: Attribution | None = None,
     facts: Answered,
     effects: Effects,
 ) -> CellVerdict:
@@ -162,63 +160,37 @@ def judge_initialized(
 
     Args:
         draws: whether the model draws random numbers when it is called.
-        found: what was asked about its failure; None where nothing was.
+        attribution: what was asked about its failure; None where nothing was.
     """
     ways: list[Failing | None] = list(item.new.failures)
     if item.new.answers or not ways:
         ways.append(None)
-    judged = [
-        _judge_failing(
-            scenario, alone, item, failing, comparison, draws=draws, found=found, facts=facts, effects=effects
-        )
-        for failing in ways
-    ]
-    return replace(together(judged), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
-
-
-def _judge_failing(
-    scenario: str,
-    alone: CellVerdict,
-    item: Initialized,
-    failing: Failing | None,
-    comparison: OutputComparison | None,
-    *,
-    draws: bool,
-    found: Attribution | None,
-    facts: Answered,
-    effects: Effects,
-) -> CellVerdict:
-    new, old = _initialization_result(item.new, failing), _old_result(item.old, failing)
     baseline = facts.baselines.get(alone.model)
-    return judge_initialization(
-        Cell(alone.model, scenario).id,
-        scenario=scenario,
-        words=INITIALIZATIONS[scenario].words,
-        alone=alone,
-        new=new,
-        old=old,
-        comparison=comparison,
-        draws=draws and item.new.threads > 1,
-        shared=INITIALIZATIONS[scenario].stateless or _changes_between_calls(baseline),
-        larger=INITIALIZATIONS[scenario].larger_inputs,
-        more_often=old is not None and more_often(new.failed_rounds, new.rounds, old.failed_rounds, old.rounds),
-        found=found,
-        new_name=effects.environments["new"].name,
-        old_differs=item.old_differs,
-        exit_detail=failing.exit_detail if failing is not None else item.new.exit_detail,
-        evidence=effects.evidence(failing.directory if failing is not None else item.new.directory),
-        seen=failing.evidence if failing is not None else item.new.evidence,
-        old_alone=baseline.results if baseline is not None else (),
-    )
-
-
-def _changes_between_calls(baseline: OldAnswers | None) -> bool:
-    return baseline is not None and baseline.golden is not None and changes_between_calls(baseline.golden)
+    judged = []
+    for failing in ways:
+        directory = item.new.directory if failing is None else failing.directory
+        way = Initialization(
+            cell=Cell(alone.model, scenario).id,
+            scenario=INITIALIZATIONS[scenario],
+            alone=alone,
+            old_alone=baseline.results if baseline is not None else (),
+            new=replace(_initialization_result(item.new, failing), evidence=effects.evidence(directory)),
+            old=_old_result(item.old, failing),
+            new_name=effects.environments["new"].name,
+            comparison=comparison,
+            old_differs=item.old_differs,
+            draws=draws and item.new.threads > 1,
+            keeps_state=baseline is not None and baseline.golden is not None and changes_between_calls(baseline.golden),
+            attribution=attribution,
+        )
+        judged.append(judge_initialization(way))
+    return replace(together(judged), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
 
 
 def _initialization_result(found: ScenarioResult, failing: Failing | None) -> InitializationResult:
     """Return a release's part in one way to fail; without one, its part in the rounds that it completed."""
-    result = found.result if failing is None else failing.result
+    source = found if failing is None else failing
+    result = source.result
     if failing is None and found.answers:
         result = replace(result, outcome=Outcome.COMPLETED, failure=None, phase="")
     return InitializationResult(
@@ -227,6 +199,8 @@ def _initialization_result(found: ScenarioResult, failing: Failing | None) -> In
         failed_rounds=0 if failing is None else failing.rounds,
         graph=found.graph,
         served_otherwise=found.served_otherwise,
+        exit_detail=source.exit_detail,
+        seen=source.evidence,
     )
 
 

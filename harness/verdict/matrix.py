@@ -64,12 +64,14 @@ def direction_of(exporter: Fingerprint, loader: Fingerprint) -> str:
 def twins(releases: Mapping[str, Fingerprint]) -> tuple[str, ...]:
     """Return a note for each release, by name, that holds the same torch as one before it."""
     first: dict[str, str] = {}
-    said = []
-    for name, found in releases.items():
-        other = first.setdefault(found.identity, name)
+    notes = []
+    for name, fingerprint in releases.items():
+        other = first.setdefault(fingerprint.identity, name)
         if other != name:
-            said.append(f"{name} holds the same torch as {other}, {found.torch}: no upgrade, so not tested as one")
-    return tuple(said)
+            notes.append(
+                f"{name} holds the same torch as {other}, {fingerprint.torch}: no upgrade, so not tested as one"
+            )
+    return tuple(notes)
 
 
 def direction_between(exporter: str, loader: str) -> str:
@@ -135,16 +137,16 @@ def _sentences(matrix: Matrix, pairs: Mapping[tuple[str, str], Pair]) -> list[st
     """Return what a reader wants to know first: which artifacts the newest takes, and where one can go back to."""
     ordered = sorted(matrix.releases, key=lambda release: _version(release.torch))
     names = [release.name for release in ordered]
-    said = _nothing_tested(pairs.values())
+    sentences = _nothing_tested(pairs.values())
     exporters = [name for name in names if name in matrix.exporters]
     older = [name for name in exporters if pairs[name, names[-1]].direction == BACKWARD]
     if older:
-        said.append(_oldest(older, names[-1], matrix, pairs))
+        sentences.append(_oldest(older, names[-1], matrix, pairs))
     for name in reversed(exporters):
         before = [pairs[name, other] for other in names if pairs[name, other].direction == FORWARD]
         if before:
-            said.append(_rollback(name, before, matrix))
-    return [*said, *_of_given(matrix, pairs)]
+            sentences.append(_rollback(name, before, matrix))
+    return [*sentences, *_of_given(matrix, pairs)]
 
 
 def _oldest(older: Sequence[str], newest: str, matrix: Matrix, pairs: Mapping[tuple[str, str], Pair]) -> str:
@@ -194,14 +196,14 @@ def _named(pairs: Sequence[Pair], matrix: Matrix) -> str:
 
 def _left_out(pair: Pair, matrix: Matrix) -> tuple[str, ...]:
     """Return which models a pair says nothing about, although those that it could be asked for work."""
-    said = []
+    notes = []
     if pair.absent:
         made = "taken over" if pair.exporter == GIVEN else "exported"
-        said.append(f"as far as {made}: {pair.tested} of {pair.tested + pair.absent}")
+        notes.append(f"as far as {made}: {pair.tested} of {pair.tested + pair.absent}")
     if pair.broken_before:
         broken = [cell.model for cell in matrix.cells if _is_broken_before(cell, pair)]
-        said.append(f"{pair.broken_before} that did not work there left out: {first_few(broken, MOST_NAMES)}")
-    return tuple(said)
+        notes.append(f"{pair.broken_before} that did not work there left out: {first_few(broken, MOST_NAMES)}")
+    return tuple(notes)
 
 
 def _is_broken_before(cell: MatrixCell, pair: Pair) -> bool:

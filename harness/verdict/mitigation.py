@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 
-from harness.core.diagnosis import Cure, CureAnswer, Curing, Rewritten
+from harness.core.diagnosis import MitigationAnswer, MitigationResult, Rewritten
 from harness.core.errors import ExitCode
 from harness.core.outcome import Status
-from harness.core.verdict import CellVerdict
+from harness.core.verdict import CellVerdict, Mitigation
 
 WELL = (Status.PASS, Status.XPASS)
 
 
 def answer_of(
-    cell: CellVerdict | None, cures: Iterable[Cure], *, searched: bool, rewrites: Iterable[Rewritten] = ()
-) -> tuple[CureAnswer, str]:
+    cell: CellVerdict | None, mitigations: Iterable[Mitigation], *, searched: bool, rewrites: Iterable[Rewritten] = ()
+) -> tuple[MitigationAnswer, str]:
     """Return the answer, and why there was nothing to search for, in words; empty where there was.
 
     Args:
@@ -20,27 +20,23 @@ def answer_of(
         searched: whether it is red, so that settings were tried; ``rewrites``: and these.
     """
     if searched:
-        tried = tuple(cures)
-        if any(found.cures for found in tried) or any(item.cures for item in rewrites):
-            return CureAnswer.CURED, ""
-        undecided = any(found.untestable and not found.cures for found in tried) and not _any_told(tried)
-        return (CureAnswer.UNDECIDED if undecided else CureAnswer.NOT_FOUND), ""
+        tried = tuple(mitigations)
+        if any(mitigation.cures for mitigation in tried) or any(item.cures for item in rewrites):
+            return MitigationAnswer.FOUND, ""
+        undecided = bool(tried) and all(mitigation.untestable for mitigation in tried)
+        return (MitigationAnswer.UNDECIDED if undecided else MitigationAnswer.NOT_FOUND), ""
     if cell is None:
-        return CureAnswer.UNDECIDED, "there is no such cell: the model was not tested there"
+        return MitigationAnswer.UNDECIDED, "there is no such cell: the model was not tested there"
     if cell.status in WELL:
-        return CureAnswer.NOTHING, "it passes"
+        return MitigationAnswer.NOTHING, "it passes"
     if cell.status is Status.SAME_FAIL:
-        return CureAnswer.NOTHING, "both releases fail alike, so it is no regression"
+        return MitigationAnswer.NOTHING, "both releases fail alike, so it is no regression"
     why = "".join(f" ({finding.message})" for finding in cell.findings[:1])
-    return CureAnswer.UNDECIDED, f"the cell is {cell.status}: nobody could tell that a symptom is gone{why}"
+    return MitigationAnswer.UNDECIDED, f"the cell is {cell.status}: nobody could tell that a symptom is gone{why}"
 
 
-def _any_told(tried: Iterable[Cure]) -> bool:
-    return any(not found.untestable for found in tried)
-
-
-def exit_code(found: Curing) -> ExitCode:
-    """Return 0 for nothing to cure, 1 where something cures (red until that is set), 4 where nothing was found."""
-    if found.answer is CureAnswer.NOTHING:
+def exit_code(result: MitigationResult) -> ExitCode:
+    """Return 0 for nothing to mitigate, 1 where something cures (red until that is set), 4 where nothing was found."""
+    if result.answer is MitigationAnswer.NOTHING:
         return ExitCode.COMPATIBLE
-    return ExitCode.INCOMPATIBLE if found.answer is CureAnswer.CURED else ExitCode.INCONCLUSIVE
+    return ExitCode.INCOMPATIBLE if result.answer is MitigationAnswer.FOUND else ExitCode.INCONCLUSIVE

@@ -90,14 +90,14 @@ def confirms(symptom: Mapping[str, str], seen: Mapping[str, str]) -> bool:
     """Whether a program without a watchdog of its own has shown the symptom.
 
     Args:
-        seen: ``how`` it ended ("hang", "crash", "error", "end") and what it ``said``; ``old_how`` and ``old``: the
+        seen: ``how`` it ended ("hang", "crash", "error", "end") and what it ``printed``; ``old_how`` and ``old``: the
             same of the old release, where that was asked.
     """
     what = symptom["what"]
     if what == "error":
         words = symptom["text"].partition("/")[0].strip()  # a path in it is another one elsewhere
-        said = seen["said"]
-        return seen["how"] == "error" and bool(words) and words in said and symptom["type"] in said
+        printed = seen["said"]
+        return seen["how"] == "error" and bool(words) and words in printed and symptom["type"] in printed
     differ = seen["how"] == "end" and _numbers_differ(seen.get("old", ""), seen["said"])
     if what == "any":
         return seen.get("old_how") == "end" and (differ or seen["how"] in ENDINGS)
@@ -108,8 +108,8 @@ def confirms(symptom: Mapping[str, str], seen: Mapping[str, str]) -> bool:
 
 def _numbers_differ(old: str, new: str) -> bool:
     """Whether printed numbers are others beyond what rounding to the digits of print explains."""
-    before, after = ([float(found) for found in NUMBER.findall(text)] for text in (old, new))
+    before, after = ([float(number) for number in NUMBER.findall(text)] for text in (old, new))
     if not before or len(before) != len(after):
         return False
     largest = max(map(abs, before))
-    return max(abs(one - other) for one, other in zip(before, after, strict=True)) > PRINTED * largest
+    return max(abs(this - other) for this, other in zip(before, after, strict=True)) > PRINTED * largest

@@ -7,7 +7,8 @@ from typing import Any
 
 from harness.checks.hang.story import failure_finding, meaning_of
 from harness.checks.outputs.findings import output_findings
-from harness.checks.startup.rates import Change
+from harness.checks.startup.attribution_words import attribution_words, change_words
+from harness.checks.startup.rates import Change, change_of, more_often
 from harness.core.comparison import OutputComparison
 from harness.core.diagnosis import Attribution
 from harness.core.findings import SEVERITY, WORST_FIRST, Severity, status_of
@@ -19,7 +20,7 @@ from harness.core.probe import ModelResult
 from harness.core.quantities import INITIALIZATION
 from harness.core.text import amount, error_words, joined, times_of
 from harness.core.verdict import CellVerdict, Finding
-from harness.search.attribution import attribution_words, change_of, change_words
+from harness.serving.scenarios import Scenario
 from harness.worker import wire
 
 # float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
@@ -51,91 +52,162 @@ class InitializationResult:
     failed_rounds: int = 0
     graph: Mapping[str, Any] | None = None
     served_otherwise: Mapping[str, Any] | None = None
+    exit_detail: str = ""
+    evidence: str = ""
+    seen: Evidence | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it did not come through."""
+        return self.result.outcome is not Outcome.COMPLETED
 
 
-def judge_initialization(
-    cell: str,
-    *,
-    scenario: str,
-    words: str,
-    alone: CellVerdict,
-    new: InitializationResult,
-    old: InitializationResult | None,
-    comparison: OutputComparison | None,
-    more_often: bool = False,
-    found: Attribution | None = None,
-    draws: bool = False,
-    shared: bool = False,
-    larger: bool = False,
-    new_name: str,
-    old_differs: bool = False,
-    exit_detail: str = "",
-    evidence: str = "",
-    seen: Evidence | None = None,
-    old_alone: Sequence[ModelResult] = (),
-) -> CellVerdict:
-    """Return the verdict on a model initialized beside the others of its server group.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Initialization:
+    """What is known of one way in which a model came through the initialization of its server group.
 
-    Args:
-        words: what a reader calls the scenario.
-        new, old: how the model came through; ``old`` is None where no old environment can be asked.
+    Attributes:
+        cell: its id.
+        alone: the verdict on the model alone; ``old_alone``: how it did alone in the old release.
+        old: None where no old environment can be asked.
+        new_name: of the new release.
         comparison: its outputs there, of the copy that differs if one does, against the golden; against what it
             answers alone where that is not the golden.
-        draws: whether the model draws random numbers, in a process whose other threads may seed or draw too.
-        shared: whether state of the module shows there: all threads use one, or its answers change from call to call.
-        larger: whether requests of sizes are made that were not recorded: those that are served after the warm-up.
-        more_often: whether it fails clearly more often than in the old release, by the rounds of both.
-        found: what it needs in order to fail and how often it does in either release, which decides in place of the
-            rounds; None where nobody asked.
         old_differs: whether the old release, too, answers otherwise there than alone.
-        old_alone: how the model did alone in the old release.
+        draws: whether the model draws random numbers, in a process whose other threads may seed or draw too.
+        keeps_state: whether its answers change from call to call.
+        attribution: what it needs in order to fail and how often it does in either release, which decides in place of
+            the rounds; None where nobody asked.
     """
 
-    def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
+    cell: str
+    scenario: Scenario
+    alone: CellVerdict
+    old_alone: Sequence[ModelResult] = ()
+    new: InitializationResult
+    old: InitializationResult | None = None
+    new_name: str
+    comparison: OutputComparison | None = None
+    old_differs: bool = False
+    draws: bool = False
+    keeps_state: bool = False
+    attribution: Attribution | None = None
+
+    @property
+    def failed_alike(self) -> bool:
+        """Whether the old release fails in the same way, and by the rounds of both not clearly less often."""
+        new, old = self.new, self.old
+        return (
+            old is not None
+            and old.failed
+            and old.result.way == new.result.way
+            and not more_often(new.failed_rounds, new.rounds, old.failed_rounds, old.rounds)
+        )
+
+    def verdict(self, status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
+        """Return a verdict on its cell."""
         return CellVerdict(
-            cell=cell,
-            model=alone.model,
-            scenario=scenario,
+            cell=self.cell,
+            model=self.alone.model,
+            scenario=self.scenario.name,
             status=status,
             findings=tuple(findings),
             note=note,
             decides=status is not Status.SAME_FAIL or any(finding.kind not in HOW_TO_SERVE for finding in findings),
         )
 
-    if new.result.outcome is not Outcome.COMPLETED:
-        finding = failure_finding(
-            new.result,
-            new_name,
-            stage=f"in {words}",
-            exit_detail=exit_detail,
-            evidence=evidence,
-            seen=seen,
-            old=old_alone,
+
+def judge_initialization(item: Initialization) -> CellVerdict:
+    """Return the verdict on a model initialized beside the others of its server group."""
+    if item.new.failed:
+        return _judge_failure(item)
+    judged = [_judge_replay(item), _judge_served(item), _judge_answers(item)]
+    verdicts = [verdict for verdict in judged if verdict is not None]
+    return together(verdicts) if verdicts else item.verdict(Status.PASS, ())
+
+
+def _judge_failure(item: Initialization) -> CellVerdict:
+    new, attribution = item.new, item.attribution
+    finding = failure_finding(
+        new.result,
+        item.new_name,
+        stage=f"in {item.scenario.words}",
+        exit_detail=new.exit_detail,
+        evidence=new.evidence,
+        seen=new.seen,
+        old=item.old_alone,
+    )
+    note = f"in {times_of(new.failed_rounds, new.rounds)}" if new.rounds > 1 and new.failed_rounds else ""
+    finding = _of_its_own_kind(finding, new.result, item.alone)
+    if SEVERITY[finding.kind] is not Severity.FAIL:
+        return item.verdict(status_of([finding]), [finding], note)
+    if attribution is not None:
+        finding = replace(
+            finding, story=(("needs", attribution_words(attribution, item.scenario.name)), *finding.story)
         )
-        note = f"in {times_of(new.failed_rounds, new.rounds)}" if new.rounds > 1 and new.failed_rounds else ""
-        finding = _of_its_own_kind(finding, new.result, alone)
-        if found is not None and SEVERITY[finding.kind] is Severity.FAIL:
-            finding = replace(finding, story=(("needs", attribution_words(found, scenario)), *finding.story))
-            if found.rates is not None and new.result.outcome.value in found.rates.outcomes:
-                note = joined(note, change_words(found.rates))
-                return verdict(STATUS_OF_CHANGE[change_of(found.rates)], [finding], note)
-        if old is not None and old.result.outcome is not Outcome.COMPLETED and SEVERITY[finding.kind] is Severity.FAIL:
-            before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
-            alike = old.result.way == new.result.way
-            if alike and larger and not more_often and new.result.way == (Outcome.RUNTIME_ERROR, wire.SERVE):
-                why = f": {error_words(new.result.failure)}" if new.result.failure else ""
-                message = f"refuses requests of other sizes in both releases: not covered by {scenario}{why}"
-                return verdict(Status.SAME_FAIL, [replace(finding, kind=SIZES_REFUSED, message=message)], note)
-            if alike and not more_often:
-                return verdict(Status.SAME_FAIL, [finding], joined(note, f"{BEFORE_TOO}{before}", meaning_of(finding)))
-            how = "less often" if alike else "otherwise"
-            note = joined(note, f"fails {how} in the old release{before}")
-        return verdict(status_of([finding]), [finding], note)
-    judged = [_judge_replay(new, old, evidence), _judge_served(new, old, evidence) if not draws else None]
-    if comparison is not None:
-        judged.append(_judge_answers(comparison, evidence, draws=draws, shared=shared, old_differs=old_differs))
-    said = [verdict(*item) for item in judged if item is not None]
-    return together(said) if said else verdict(Status.PASS, ())
+        rates = attribution.rates
+        if rates is not None and new.result.outcome.value in rates.outcomes:
+            return item.verdict(STATUS_OF_CHANGE[change_of(rates)], [finding], joined(note, change_words(rates)))
+    if item.old is not None and item.old.failed:
+        return _judge_failure_before(item, item.old, finding, note)
+    return item.verdict(status_of([finding]), [finding], note)
+
+
+def _judge_failure_before(item: Initialization, old: InitializationResult, finding: Finding, note: str) -> CellVerdict:
+    """Return the verdict where the old release failed as well, by the rounds of both."""
+    result = item.new.result
+    before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
+    if item.failed_alike and item.scenario.larger_inputs and result.way == (Outcome.RUNTIME_ERROR, wire.SERVE):
+        why = f": {error_words(result.failure)}" if result.failure else ""
+        message = f"refuses requests of other sizes in both releases: not covered by {item.scenario.name}{why}"
+        return item.verdict(Status.SAME_FAIL, [replace(finding, kind=SIZES_REFUSED, message=message)], note)
+    if item.failed_alike:
+        return item.verdict(Status.SAME_FAIL, [finding], joined(note, f"{BEFORE_TOO}{before}", meaning_of(finding)))
+    how = "less often" if old.result.way == result.way else "otherwise"
+    return item.verdict(status_of([finding]), [finding], joined(note, f"fails {how} in the old release{before}"))
+
+
+def _judge_replay(item: Initialization) -> CellVerdict | None:
+    finding = _graph_finding(item.new.graph, item.new.evidence)
+    if finding is None:
+        return None
+    return _as_before(item, finding, before=item.old is not None and _graph_finding(item.old.graph, "") is not None)
+
+
+def _judge_served(item: Initialization) -> CellVerdict | None:
+    if item.draws or item.new.served_otherwise is None:
+        return None
+    finding = _served_finding(item.new.served_otherwise, item.new.evidence)
+    return _as_before(item, finding, before=item.old is not None and item.old.served_otherwise is not None)
+
+
+def _as_before(item: Initialization, finding: Finding, *, before: bool) -> CellVerdict:
+    return item.verdict(Status.SAME_FAIL if before else Status.FAIL, [finding], BEFORE_TOO if before else "")
+
+
+def _judge_answers(item: Initialization) -> CellVerdict | None:
+    if item.comparison is None:
+        return None
+    differences = [finding for finding in output_findings(item.comparison) if SEVERITY[finding.kind] is Severity.FAIL]
+    findings = [
+        replace(
+            finding,
+            kind="race",
+            message=f"answers otherwise than alone: {finding.message}",
+            evidence=item.new.evidence,
+        )
+        for finding in differences
+    ]
+    if findings and item.draws and all(map(_may_be_by_chance, differences)):
+        # All threads of a process share torch's one generator; seeding it in one thread moves it in the others.
+        message = "draws from the generator that all threads share: its values and shapes are not compared there"
+        return item.verdict(Status.PASS, [replace(findings[0], kind="shared_generator", message=message)])
+    if findings and item.old_differs and (item.scenario.stateless or item.keeps_state):
+        message = f"keeps state in both releases: must not be shared by threads: {findings[0].message}"
+        return item.verdict(Status.SAME_FAIL, [replace(findings[0], kind=SHARED_STATE, message=message)])
+    if findings and item.old_differs:
+        return item.verdict(Status.SAME_FAIL, findings, "the old release answers otherwise there too")
+    return item.verdict(status_of(findings), findings)
 
 
 def slow_start(old_s: float, new_s: float, limit: float, *, group: str, words: str) -> Finding | None:
@@ -164,12 +236,12 @@ def slow_start(old_s: float, new_s: float, limit: float, *, group: str, words: s
     )
 
 
-def together(found: Sequence[CellVerdict]) -> CellVerdict:
+def together(verdicts: Sequence[CellVerdict]) -> CellVerdict:
     """Return the worst of the verdicts on one cell, with whatever else fails it or leaves it open.
 
     Who waives one way to fail, or lets it pass, has not heard of the others.
     """
-    worst, *others = sorted(found, key=lambda cell: WORST_FIRST.index(cell.status))
+    worst, *others = sorted(verdicts, key=lambda cell: WORST_FIRST.index(cell.status))
     if worst.status not in WEIGHING:
         return worst
     more = [
@@ -179,45 +251,6 @@ def together(found: Sequence[CellVerdict]) -> CellVerdict:
         for finding in cell.findings
     ]
     return replace(worst, findings=(*worst.findings, *more))
-
-
-Judged = tuple[Status, Sequence[Finding], str]
-
-
-def _judge_replay(new: InitializationResult, old: InitializationResult | None, evidence: str) -> Judged | None:
-    finding = _graph_finding(new.graph, evidence)
-    if finding is None:
-        return None
-    same = old is not None and _graph_finding(old.graph, evidence) is not None
-    return Status.SAME_FAIL if same else Status.FAIL, [finding], BEFORE_TOO if same else ""
-
-
-def _judge_served(new: InitializationResult, old: InitializationResult | None, evidence: str) -> Judged | None:
-    if new.served_otherwise is None:
-        return None
-    same = old is not None and old.served_otherwise is not None
-    finding = _served_finding(new.served_otherwise, evidence)
-    return Status.SAME_FAIL if same else Status.FAIL, [finding], BEFORE_TOO if same else ""
-
-
-def _judge_answers(
-    comparison: OutputComparison, evidence: str, *, draws: bool, shared: bool, old_differs: bool
-) -> Judged:
-    differences = [finding for finding in output_findings(comparison) if SEVERITY[finding.kind] is Severity.FAIL]
-    findings = [
-        replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
-        for finding in differences
-    ]
-    if findings and draws and all(map(_may_be_by_chance, differences)):
-        # All threads of a process share torch's one generator; seeding it in one thread moves it in the others.
-        message = "draws from the generator that all threads share: its values and shapes are not compared there"
-        return Status.PASS, [replace(findings[0], kind="shared_generator", message=message)], ""
-    if findings and old_differs and shared:
-        message = f"keeps state in both releases: must not be shared by threads: {findings[0].message}"
-        return Status.SAME_FAIL, [replace(findings[0], kind=SHARED_STATE, message=message)], ""
-    if findings and old_differs:
-        return Status.SAME_FAIL, findings, "the old release answers otherwise there too"
-    return status_of(findings), findings, ""
 
 
 def _may_be_by_chance(finding: Finding) -> bool:

@@ -42,15 +42,15 @@ def matrix_rows(plan: Plan, releases: Sequence[Release], golden_in: Release, eff
 
 def matrix_cells(rows: Sequence[Row], releases: Sequence[Release], effects: Effects) -> tuple[MatrixCell, ...]:
     """Return every cell, by exporter, loader and model; one loader after the other does all its work."""
-    found: dict[tuple[str, str, str], MatrixCell] = {}
+    cells: dict[tuple[str, str, str], MatrixCell] = {}
     for loader in releases:
         work: list[tuple[Row, Export]] = []
         for row in rows:
             for name, export in row.facts.exports.items():
                 if export.artifact is None:
-                    found[row.name, loader.name, name] = _absent(row, export, loader)
+                    cells[row.name, loader.name, name] = _absent(row, export, loader)
                 elif row.release is loader:
-                    found[row.name, loader.name, name] = _at_home(row, export, effects)
+                    cells[row.name, loader.name, name] = _at_home(row, export, effects)
                 else:
                     work.append((row, export))
         effects.progress.stage(f"load and call in {loader.name}", len(work))
@@ -62,10 +62,10 @@ def matrix_cells(rows: Sequence[Row], releases: Sequence[Release], effects: Effe
 
         work.sort(key=_works_at_home)  # what hangs only waits for its deadline, while the others work
         for cell in pool.each(load, work, jobs=_jobs(rows)):
-            found[cell.exporter, loader.name, cell.model] = cell
+            cells[cell.exporter, loader.name, cell.model] = cell
         effects.runner.release(loader.key)
     keys = [(row.name, loader.name, name) for row in rows for loader in releases for name in row.facts.exports]
-    return tuple(found[key] for key in keys)
+    return tuple(cells[key] for key in keys)
 
 
 def _jobs(rows: Sequence[Row]) -> int:
@@ -144,8 +144,8 @@ def _prediction(row: Row, loader: Release, model: str) -> StaticVerdict | None:
 
 
 def _why(static: StaticVerdict | None) -> str:
-    found = deciding(static) if static is not None else ()
-    return f"{found[0].subject}: {found[0].text}" if found else ""
+    reasons = deciding(static) if static is not None else ()
+    return f"{reasons[0].subject}: {reasons[0].text}" if reasons else ""
 
 
 def _absent(row: Row, export: Export, loader: Release) -> MatrixCell:

@@ -41,8 +41,8 @@ def assign_groups(models: Sequence[ModelDeclaration], groups: Mapping[str, str])
             members.setdefault(_group_of(model, rules), []).append(model.name)
     tagged = sorted(members.keys() - groups.keys() - {UNTAGGED})
     order = dict.fromkeys([*groups, *tagged, UNTAGGED])
-    found = {group: tuple(members[group]) for group in order if group in members}
-    return found | {group: tuple(programs[group]) for group in sorted(programs)}
+    groups_of = {group: tuple(members[group]) for group in order if group in members}
+    return groups_of | {group: tuple(programs[group]) for group in sorted(programs)}
 
 
 def _group_of(model: ModelDeclaration, rules: Sequence[tuple[str, Predicate]]) -> str:

@@ -31,7 +31,6 @@ from harness.probing.facts import (
     Started,
     StartupTimed,
     WithWorker,
-    new_profile,
 )
 from harness.probing.verification import legible_outputs
 from harness.serving.scenarios import INITIALIZATIONS, Scenario
@@ -60,15 +59,15 @@ def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
 
     def initialize(item: tuple[Scenario, str, Sequence[str]]) -> tuple[GroupRun, ...]:
         scenario, group, members = item
-        new = bring_up(_launcher(scenario, "new", facts, effects), group, members)
-        found = {name: scenario_result(new, name) for name in members}
-        effects.progress.red(name for name, result in found.items() if result.result.failed)
+        new = bring_up(Launcher(scenario=scenario, side="new", facts=facts, effects=effects), group, members)
+        results = {name: scenario_result(new, name) for name in members}
+        effects.progress.red(name for name, result in results.items() if result.result.failed)
         runs = [new]
         alone = {name: facts.served_part(name, legible_outputs(facts.alone[name].directory, name)) for name in members}
         asks = any(probe.memory for probe in new.probes)  # whether it grows is held against the old release
-        asks = asks or any(_otherwise_than_alone(found[name], alone[name]) for name in members)
+        asks = asks or any(_otherwise_than_alone(results[name], alone[name]) for name in members)
         if asks and "old" in effects.environments:
-            runs.append(bring_up(_launcher(scenario, "old", facts, effects), group, members))
+            runs.append(bring_up(Launcher(scenario=scenario, side="old", facts=facts, effects=effects), group, members))
         effects.progress.step(f"{scenario.words}: {group}")
         return tuple(runs)
 
@@ -100,7 +99,11 @@ def _with_old_times(facts: Compared, effects: Effects) -> Compared:
     effects.progress.stage(f"times of initialization in {effects.environments['old'].name}", len(work))
 
     def initialize(run: GroupRun) -> GroupRun:
-        old = bring_up(_launcher(INITIALIZATIONS[run.scenario], "old", facts, effects), run.group, run.members)
+        old = bring_up(
+            Launcher(scenario=INITIALIZATIONS[run.scenario], side="old", facts=facts, effects=effects),
+            run.group,
+            run.members,
+        )
         effects.progress.step(f"{INITIALIZATIONS[run.scenario].words}: {run.group}")
         return old
 
@@ -123,7 +126,7 @@ def _measured_again(facts: Compared, effects: Effects) -> Compared:
     for scenario, group in sorted(slow):
         for number in range(FIRST_FURTHER_ROUND, FIRST_FURTHER_ROUND + FURTHER_ROUNDS):
             for side in ("old", "new"):
-                launcher = _launcher(INITIALIZATIONS[scenario], side, facts, effects)
+                launcher = Launcher(scenario=INITIALIZATIONS[scenario], side=side, facts=facts, effects=effects)
                 done = launcher.round(members[scenario, group], number)
                 further.setdefault((scenario, group, side), []).append(done)
             effects.progress.step(f"{INITIALIZATIONS[scenario].words}: {group}")
@@ -144,16 +147,11 @@ def _with_runs(facts: Compared, runs: tuple[GroupRun, ...]) -> Compared:
     return replace(facts, group_runs=runs, initialized=initialized)
 
 
-def _launcher(scenario: Scenario, side: str, facts: WithWorker, effects: Effects) -> Launcher:
-    profile = new_profile(facts.plan) if side == "new" else facts.plan.settings.profile
-    return Launcher(scenario=scenario, side=side, profile=profile, facts=facts, effects=effects)
-
-
-def _otherwise_than_alone(found: ScenarioResult, alone: Outputs) -> bool:
+def _otherwise_than_alone(result: ScenarioResult, alone: Outputs) -> bool:
     """Whether a model failed beside others, or answered other bits: then the old release is asked whether it does."""
-    if found.failures or found.served_otherwise is not None or found.graph is not None:
+    if result.failures or result.served_otherwise is not None or result.graph is not None:
         return True
-    return any(not same_answers(alone, legible_outputs(beside, copy)) for copy, beside in found.answers)
+    return any(not same_answers(alone, legible_outputs(beside, copy)) for copy, beside in result.answers)
 
 
 def scenarios_of(facts: WithWorker) -> tuple[Scenario, ...]:
@@ -212,11 +210,11 @@ def initialize_together(
     The old release's results are taken from the run so far.
     """
     run = bring_up(launcher, "", names, first_round=repeat * launcher.facts.plan.settings.init_rounds)
-    found = {}
+    initialized = {}
     for name in names:
         known = facts.initialized.get((name, launcher.scenario.name))
-        found[name] = Initialized(new=scenario_result(run, name), old=known.old if known is not None else None)
-    return found
+        initialized[name] = Initialized(new=scenario_result(run, name), old=known.old if known is not None else None)
+    return initialized
 
 
 ModelInProbe = tuple[ModelResult, ProbeResult]
@@ -248,10 +246,10 @@ def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
     answers: list[tuple[str, str]] = []
     judged = failed_rounds = 0
     for probes in run.rounds:
-        found = [(item, probe) for probe in probes for item in probe.models if model_of(item.model) == model]
-        failed = _one_of_each(pair for pair in found if pair[0].failed)
-        done = [pair for pair in found if pair[0].outcome is Outcome.COMPLETED]
-        answered = [pair for pair in found if pair[0].outcome is Outcome.COMPLETED or pair[0].way == EXIT_CRASH]
+        of_model = [(item, probe) for probe in probes for item in probe.models if model_of(item.model) == model]
+        failed = _one_of_each(pair for pair in of_model if pair[0].failed)
+        done = [pair for pair in of_model if pair[0].outcome is Outcome.COMPLETED]
+        answered = [pair for pair in of_model if pair[0].outcome is Outcome.COMPLETED or pair[0].way == EXIT_CRASH]
         answers += [(result.model, probe.directory) for result, probe in answered]
         says_failed = any(outcome not in UNCLEAR for outcome, _ in failed)
         failed_rounds += says_failed
@@ -261,7 +259,7 @@ def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
             failures[way] = replace(known, rounds=known.rounds + 1)
         completed = completed or next(iter(done), None)
         if not failed and not done:
-            missed = missed or next(iter(found), None)
+            missed = missed or next(iter(of_model), None)
     failed_ways = sorted(failures.values(), key=lambda failing: failing.result.outcome in UNCLEAR)
     fine = missed or completed
     assert failed_ways or fine is not None, f"{model} is a member of {run.group} and no probe names it"
@@ -298,9 +296,9 @@ def _failing(result: ModelResult, probe: ProbeResult, model: str) -> Failing:
     )
 
 
-def _one_of_each(found: Iterable[ModelInProbe]) -> dict[tuple[Outcome, str], ModelInProbe]:
+def _one_of_each(pairs: Iterable[ModelInProbe]) -> dict[tuple[Outcome, str], ModelInProbe]:
     ways: dict[tuple[Outcome, str], ModelInProbe] = {}
-    for result, probe in found:
+    for result, probe in pairs:
         ways.setdefault(result.way, (result, probe))
     return ways
 

@@ -8,7 +8,7 @@ from harness.core.diagnosis import Setting
 from harness.core.outcome import UNCLEAR, Outcome
 from harness.core.probe import ModelResult, ProbeResult, ServingProfile, model_of
 from harness.machine import pool
-from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings
+from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings, profile_of
 from harness.probing.requests import deadline_after, impatient
 from harness.serving.scenarios import INITIALIZATIONS, Scenario, captured_so, copies, reordered
 from harness.serving.settings.mitigations import applied, orders
@@ -20,11 +20,14 @@ REPEATS_OF_A_ROUND = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """One side, ready to initialize models in one scenario; ``settings`` override its profile and its pools."""
+    """One side, ready to initialize models in one scenario; ``settings`` override its profile and its pools.
+
+    ``profile``: None is that of the side in the plan.
+    """
 
     scenario: Scenario
     side: str
-    profile: ServingProfile
+    profile: ServingProfile | None = None
     facts: WithWorker
     effects: Effects
     settings: tuple[Setting, ...] = ()
@@ -81,9 +84,9 @@ class Launcher:
         floor_s = impatient(plan.settings.deadlines).floor_s  # it is known to fail: nobody waits as long again
         alone = pool.each(lambda name: self.probe([name], repeat, floor_s=floor_s), names, jobs=plan.settings.jobs)
         by_itself = frozenset(
-            name for name, one in zip(names, alone, strict=True) if one.outcome not in (Outcome.COMPLETED, *UNCLEAR)
+            name for name, lone in zip(names, alone, strict=True) if lone.outcome not in (Outcome.COMPLETED, *UNCLEAR)
         )
-        if not by_itself and any(one.outcome in UNCLEAR for one in alone):
+        if not by_itself and any(lone.outcome in UNCLEAR for lone in alone):
             return frozenset()
         return by_itself or frozenset(names)
 
@@ -114,7 +117,7 @@ class Launcher:
         accepted = accepted_settings(self.facts.plan) if self.side == "new" else ()
         script = reordered(script, orders((*accepted, *self.settings)))
         names = copies(script)
-        profile = self.profile
+        profile = self.profile or profile_of(self.side, self.facts.plan)
         if self.scenario.pools is not None:
             intra_op, inter_op = self.scenario.pools
             profile = replace(profile, intra_op_threads=intra_op, inter_op_threads=inter_op)

@@ -177,26 +177,26 @@ def _cannot_open(
         )
     if tried.outcome is not Outcome.COMPLETED:
         return f"opening the operator libraries ended in {tried.exit_detail or tried.outcome.value}", MEND
-    found = tried.data["libraries"]
+    libraries = tried.data["libraries"]
     used = {
         operator.partition(".")[0]
         for export in facts.exports.values()
         if export.artifact is not None
         for operator in export.artifact.operators
     }
-    missing = sorted(used.intersection(found["missing"]))
-    if not missing and found["not_opened"]:
+    missing = sorted(used.intersection(libraries["missing"]))
+    if not missing and libraries["not_opened"]:
         missing = sorted(_library_classes(facts, predictions))  # only a library that is opened registers them
     if not missing:
         return "", ""
-    whys = [f": {why}" for why in found["not_opened"].values()]
+    whys = [f": {why}" for why in libraries["not_opened"].values()]
     return f"without Python it has no {', '.join(missing)}{''.join(whys[:1])}", MEND
 
 
 def _library_classes(facts: Exported, predictions: Mapping[str, InspectedFile]) -> set[str]:
     """Return the custom classes in this run's artifacts that torch itself does not bring."""
-    found = set()
+    classes = set()
     for export in facts.exports.values():
         read = _read(export.artifact, predictions) if export.artifact is not None else None
-        found |= set(read.custom_classes) if read is not None else set()
-    return {name for name in found if name.partition(".")[0] not in TORCHS_CLASSES}
+        classes |= set(read.custom_classes) if read is not None else set()
+    return {name for name in classes if name.partition(".")[0] not in TORCHS_CLASSES}

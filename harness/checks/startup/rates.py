@@ -1,7 +1,11 @@
 """Bounds of a probability from a number of repeats, and whether a failure is more frequent than before."""
 
 import math
+from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
+
+from harness.core.diagnosis import FailureRates, SearchAnswer, Tally
+from harness.search.delta_debugging import UNRESOLVED_AFTER, counted_in
 
 CONFIDENCE = 0.95
 # How often a failure that is as frequent in both releases may be called a regression; the looks after every run
@@ -15,6 +19,8 @@ FAILURES_TO_WAIT, RUNS_OF_OLD = 3, 3
 RUNS_TO_TELL = FAILURES_TO_WAIT * (1 + RUNS_OF_OLD)
 # A failure rate of 10 % that is new is seen to be so with 58 %, one of 20 % with 97 %.
 RUNS_AT_MOST = 160
+# The first run by which the releases are compared: far from those of the search, which chose what is run.
+FIRST_COMPARED = 1000
 # What fails in a tenth of the runs stays away in so many with 4 %.
 CLEAN_ENOUGH = 30
 
@@ -139,3 +145,75 @@ def _at_most(failures: int, repeats: int, probability: float) -> float:
 
 def _log_ways(count: int, of: int) -> float:
     return math.lgamma(of + 1) - math.lgamma(count + 1) - math.lgamma(of - count + 1)
+
+
+def change_of(rates: FailureRates) -> Change:
+    """Return what the rates of a failure in both releases amount to.
+
+    A run of the old release in which the same model failed in another way did not show this failure.
+    """
+    return change(*counts_of(rates))
+
+
+def counts_of(rates: FailureRates) -> tuple[int, int, int, int]:
+    """Return failures and runs in the new release, then in the old one."""
+    new, old = rates.new, rates.old
+    return new.fails, new.judged + new.differently, old.fails, old.judged + old.differently
+
+
+def rates_of(
+    ask: Callable[[str, int], SearchAnswer],
+    outcomes: Collection[str],
+    phases: Collection[str],
+    *,
+    late: Callable[[], bool],
+    clean_enough: int = CLEAN_ENOUGH,
+    known: Sequence[SearchAnswer] = (),
+) -> FailureRates:
+    """Return how often a failure shows in either release, run in turn until that tells whether it is a regression.
+
+    Args:
+        ask: makes one run, of side ``"old"`` or ``"new"``, with its repeat.
+        outcomes: those of the failure; ``phases``: where it was seen in the new release, to which its runs add.
+        late: whether there is no time for more runs than those that tell a failure of every run from one of none: on a
+            loud machine each takes longer, and says as much.
+        known: what runs of the old release have said that nobody chose.
+    """
+    answers: dict[str, list[SearchAnswer]] = {"new": [], "old": list(known)}
+    while True:
+        seen = {*phases, *(answer.phase for answer in answers["new"] if answer.outcome in outcomes)}
+        new, old = _tally(answers["new"], outcomes), _tally(answers["old"], outcomes, seen)
+        rates = FailureRates(outcomes=tuple(sorted(outcomes)), new=new, old=old)
+        side = next_side(*counts_of(rates), clean_enough=clean_enough)
+        spent = new.runs + old.runs - len(known)
+        if side is None or _untestable(new) or _untestable(old) or (spent >= RUNS_TO_TELL and late()):
+            return rates
+        answers[side].append(ask(side, FIRST_COMPARED + len(answers[side])))
+
+
+def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], phases: Collection[str] = ()) -> Tally:
+    """Return what the runs amount to; a failure of another outcome, or in none of the ``phases``, is another one.
+
+    Where there are several, in which of them it fails is chance: then it is the kind of phase that counts.
+    """
+    kinds = {phase.split(" ")[0] for phase in phases} if len(phases) > 1 else set()
+    tally = Tally()
+    for answer in answers:
+        there = not phases or answer.phase in phases or answer.phase.split(" ")[0] in kinds
+        tally = counted_in(tally, answer, same=answer.outcome in outcomes and there)
+    return tally
+
+
+def _untestable(tally: Tally) -> bool:
+    return tally.untestable >= UNRESOLVED_AFTER and tally.untestable > tally.judged + tally.differently
+
+
+def summed(first: Tally, second: Tally) -> Tally:
+    """Return what the runs of both tallies amount to."""
+    return Tally(
+        fails=first.fails + second.fails,
+        passes=first.passes + second.passes,
+        untestable=first.untestable + second.untestable,
+        differently=first.differently + second.differently,
+        outcomes=tuple(dict.fromkeys((*first.outcomes, *second.outcomes))),
+    )

@@ -55,7 +55,7 @@ def slow_starts(facts: Started) -> dict[tuple[str, str], Finding]:
     It stands with the model that itself took longer by the most.
     """
     old = {(run.scenario, run.group): run for run in facts.group_runs if run.side == "old"}
-    found = {}
+    findings = {}
     for run in facts.group_runs:
         before = old.get((run.scenario, run.group))
         if run.side != "new" or before is None:
@@ -72,5 +72,5 @@ def slow_starts(facts: Started) -> dict[tuple[str, str], Finding]:
             words=INITIALIZATIONS[run.scenario].words,
         )
         if finding is not None:
-            found[model, run.scenario] = finding
-    return found
+            findings[model, run.scenario] = finding
+    return findings

@@ -131,7 +131,7 @@ def _lines(found: Bisection, directory: str) -> Iterator[tuple[str, str]]:
         yield from reduction_lines(found.reduction, found, directory)
     if found.smallest is not None:
         yield from culprit_lines(found.smallest, found, directory)
-    yield from cure_lines(found.cures)
+    yield from cure_lines(found.mitigations)
     yield from rewrite_lines(found.rewrites, old=found.old, new=found.new, directory=directory)
     for made in found.reproducers:
         yield from _reproducer(made, found, directory)

@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.core.diagnosis import Cure, CureAnswer, Curing
+from harness.core.diagnosis import MitigationAnswer, MitigationResult
 from harness.core.measurement import RatioEstimate
 from harness.core.text import counted, prose, visible
+from harness.core.verdict import Mitigation
 from harness.report.text.grid import draw, filled
 from harness.report.text.rewrites import rewrite_lines
 from harness.serving.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
@@ -30,14 +31,14 @@ WAYS = {
 UNKNOWN = "-"
 
 
-def cure_lines(cures: Sequence[Cure]) -> Iterator[tuple[str, str]]:
+def cure_lines(cures: Sequence[Mitigation]) -> Iterator[tuple[str, str]]:
     """Yield (label, text) of what was tried, in short: what cures with its price, then what does not and why."""
     for found in cures:
         if found.cures:
             priced = ", ".join(
                 f"{COSTS[name]} {_change(name, price.to_old)}"
                 for name in BRIEF
-                if (price := found.price(name)) is not None and price.to_old is not None
+                if (price := found.price_of(name)) is not None and price.to_old is not None
             )
             note = f" ({prose(found.note)})" if found.note else ""
             yield "cure", f"{found.name}{f': {priced}' if priced else ''}{note}"
@@ -48,7 +49,7 @@ def cure_lines(cures: Sequence[Cure]) -> Iterator[tuple[str, str]]:
             yield "untestable", f"{found.name}: {prose(found.note)}"
 
 
-def _in_vain(cures: Sequence[Cure]) -> dict[str, list[str]]:
+def _in_vain(cures: Sequence[Mitigation]) -> dict[str, list[str]]:
     """Return why -> the sets that do not cure for that reason."""
     reasons: dict[str, list[str]] = {}
     for found in cures:
@@ -57,11 +58,11 @@ def _in_vain(cures: Sequence[Cure]) -> dict[str, list[str]]:
     return reasons
 
 
-def render_curing(found: Curing, *, directory: str, width: int = 80) -> str:
+def render_curing(found: MitigationResult, *, directory: str, width: int = 80) -> str:
     """Return the whole answer, ending with a newline; ``directory`` is the run's as a reader types it."""
     head = f"{prose(found.model)}, {found.old} -> {found.new}, {found.words}: {_head(found)}"
     lines = _wrapped("", visible(head), width)
-    curing = [one for one in found.cures if one.cures]
+    curing = [one for one in found.mitigations if one.cures]
     for text in found.symptom[:3]:
         lines += _wrapped("symptom", prose(text), width)
     lines += ["", *_wrapped("", _legend(curing), width)] if curing else []
@@ -81,23 +82,23 @@ def render_curing(found: Curing, *, directory: str, width: int = 80) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(found: Curing) -> str:
-    curing = sum(one.cures for one in found.cures) + sum(one.cures for one in found.rewrites)
-    if found.answer is CureAnswer.CURED:
+def _head(found: MitigationResult) -> str:
+    curing = sum(one.cures for one in found.mitigations) + sum(one.cures for one in found.rewrites)
+    if found.answer is MitigationAnswer.FOUND:
         return f"{counted(curing, 'cure')}"
     return found.answer.value
 
 
-def _rest(found: Curing) -> Iterator[tuple[str, str]]:
-    yield from cure_lines([one for one in found.cures if not one.cures])
-    for one in found.cures:
+def _rest(found: MitigationResult) -> Iterator[tuple[str, str]]:
+    yield from cure_lines([one for one in found.mitigations if not one.cures])
+    for one in found.mitigations:
         if one.cures and one.note:
             yield "note", f"{one.name}: {prose(one.note)}"
         if one.cures and not one.minimal:
             yield "note", f"{one.name}: a smaller set may do, which could not be tested"
 
 
-def _legend(curing: Sequence[Cure]) -> str:
+def _legend(curing: Sequence[Mitigation]) -> str:
     """Return what the costs are changes of, and how many processes told them."""
     pairs = [price.to_old.pairs for one in curing for price in one.prices if price.to_old is not None]
     if not pairs:
@@ -109,7 +110,7 @@ def _legend(curing: Sequence[Cure]) -> str:
     )
 
 
-def _cured(number: int, one: Cure) -> Iterator[str]:
+def _cured(number: int, one: Mitigation) -> Iterator[str]:
     """Yield the number of a cure, what it costs, and what to paste."""
     times = f", {one.repeats} clean runs" if one.repeats > 1 else ""
     yield f"{number} {visible(one.name)}{times}"
@@ -123,8 +124,8 @@ def _cured(number: int, one: Cure) -> Iterator[str]:
         yield f"  no way known: {', '.join(without)}"
 
 
-def _costs(one: Cure) -> Iterator[str]:
-    prices = [(name, price) for name in COSTS if (price := one.price(name)) is not None]
+def _costs(one: Mitigation) -> Iterator[str]:
+    prices = [(name, price) for name in COSTS if (price := one.price_of(name)) is not None]
     rows = [(COSTS[name], _change(name, price.to_old), _change(name, price.to_new)) for name, price in prices]
     if rows:
         table = draw([("cost", "to old", "to new"), *rows], heads=1, gap=2, right=())

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.checks.latency.benchmark import benchmark
-from harness.core.diagnosis import Curing, Rewritten, Symptom
+from harness.core.diagnosis import MitigationResult, Rewritten, Symptom
 from harness.core.errors import ConfigError
 from harness.core.models import ModelDeclaration
 from harness.core.plan import Plan
@@ -27,8 +27,8 @@ from harness.run.cell.selected import SelectedCell, keep_explanation, refuse_cha
 from harness.run.options import Options, shown_path
 from harness.run.plan import make_plan
 from harness.search.bisect.cell import bisect
-from harness.search.explanation import by_cures
-from harness.search.mitigation.search import CureSearch, search
+from harness.search.explanation import by_mitigations
+from harness.search.mitigation.search import MitigationSearch, search
 from harness.search.reproduce.program import reproduce_whole
 from harness.serving.scenarios import INITIALIZATIONS, TIMING
 from harness.store import codec
@@ -60,7 +60,7 @@ def mitigate(
     selected: SelectedCell | None = None,
     scenario: str = "alone",
     pairs: bool = False,
-) -> Searched[Curing]:
+) -> Searched[MitigationResult]:
     """Find the settings that cure one cell of a model, and write ``mitigate.json`` into a run of its own.
 
     Args:
@@ -102,7 +102,7 @@ def mitigate(
         run_dir.write(RESULT, codec.pretty(found))
         if cell is not None:
             path = os.path.relpath(run_dir.path / RESULT, cell.folder)
-            keep_explanation(cell, by_cures(cell.cell.id, found, path=path), progress)
+            keep_explanation(cell, by_mitigations(cell.cell.id, found, path=path), progress)
         return Searched(found=found, folder=run_dir.path)
 
 
@@ -117,14 +117,14 @@ def _judged(subject: Subject, first: Provisioned, effects: Effects) -> Attribute
     return pipeline.judge(first, effects, time=benchmark_of_model)
 
 
-def _answer(subject: Subject, facts: Attributed, effects: Effects, known: tuple[Rewritten, ...]) -> Curing:
+def _answer(subject: Subject, facts: Attributed, effects: Effects, known: tuple[Rewritten, ...]) -> MitigationResult:
     if subject.scenario == TIMING:
         effects = replace(effects, end_ns=effects.end_within(SLOW_S))
     cells = {cell.scenario: cell for cell in facts.verdicts[subject.model]}
     cell = cells.get(subject.scenario)
     found = search(subject.model, facts, effects, scenario=subject.scenario, pairs=subject.pairs)
     rewrites = known or _rewritten(subject, found, facts, effects)
-    answer, why = answer_of(cell, found.cures, searched=found.cell is not None, rewrites=rewrites)
+    answer, why = answer_of(cell, found.mitigations, searched=found.cell is not None, rewrites=rewrites)
     elsewhere = [
         f"it fails in the scenario {other.scenario} as well: mitigate --scenario {other.scenario}"
         for other in cells.values()
@@ -132,7 +132,7 @@ def _answer(subject: Subject, facts: Attributed, effects: Effects, known: tuple[
     ]
     scenario = INITIALIZATIONS.get(subject.scenario)
     by_whom = facts.worker_notes if scenario is not None else ()
-    return Curing(
+    return MitigationResult(
         model=subject.model,
         old=effects.environments["old"].name,
         new=effects.environments["new"].name,
@@ -140,7 +140,7 @@ def _answer(subject: Subject, facts: Attributed, effects: Effects, known: tuple[
         words=scenario.words if scenario is not None else subject.scenario,
         answer=answer,
         symptom=tuple(finding.message for finding in cell.findings) if found.cell is not None and cell else (),
-        cures=found.cures,
+        mitigations=found.mitigations,
         rewrites=rewrites,
         price_note=found.price_note,
         ended=found.ended,
@@ -154,15 +154,15 @@ def _answer(subject: Subject, facts: Attributed, effects: Effects, known: tuple[
     )
 
 
-def _rewritten(subject: Subject, found: CureSearch, facts: Attributed, effects: Effects) -> tuple[Rewritten, ...]:
+def _rewritten(subject: Subject, found: MitigationSearch, facts: Attributed, effects: Effects) -> tuple[Rewritten, ...]:
     """Return the rewrites of the guilty operators that were tried; none where a setting cures, or nothing is red."""
-    if found.cell is None or subject.scenario not in REPRODUCED or any(cure.cures for cure in found.cures):
+    if found.cell is None or subject.scenario not in REPRODUCED or any(tried.cures for tried in found.mitigations):
         return ()
-    bisected = bisect(subject.model, facts, effects, reproduce=False, cures=False, scenario=subject.scenario)
+    bisected = bisect(subject.model, facts, effects, reproduce=False, mitigations=False, scenario=subject.scenario)
     return bisected.rewrites
 
 
-def _reproduced(subject: Subject, found: CureSearch, facts: Attributed, effects: Effects) -> Sequence[str]:
+def _reproduced(subject: Subject, found: MitigationSearch, facts: Attributed, effects: Effects) -> Sequence[str]:
     """Make a reproducer where one process and one model show it; return where it lies, and how it shows the cures."""
     if found.cell is None:
         return ()
@@ -170,11 +170,20 @@ def _reproduced(subject: Subject, found: CureSearch, facts: Attributed, effects:
         return ("no reproducer: one is made of what a model shows by itself",)
     effects.progress.stage("reproducers", 1)
     made = reproduce_whole(
-        subject.model, facts, effects, symptom=REPRODUCED[subject.scenario], cures=found.cures, why=NOT_REDUCED
+        subject.model,
+        facts,
+        effects,
+        symptom=REPRODUCED[subject.scenario],
+        mitigations=found.mitigations,
+        why=NOT_REDUCED,
     )
     if not made.folder:
         return (f"no reproducer: {made.note}",)
-    cured = "; its issue.md names the options that show the cures" if any(one.cures for one in found.cures) else ""
+    cured = (
+        "; its issue.md names the options that show the cures"
+        if any(tried.cures for tried in found.mitigations)
+        else ""
+    )
     where = shown_path(effects.run_dir.path / made.folder)
     return (f"reproducer {where}/reproduce.py, in {effects.environments['new'].name}: {made.new}{cured}",)
 

@@ -21,7 +21,7 @@ from harness.core.text import first_few
 from harness.machine.progress import Progress
 from harness.run.files import read_report
 from harness.run.options import Options
-from harness.search.explanation import curing
+from harness.search.explanation import rewrites_that_cure
 from harness.serving.scenarios import CELL_SCENARIOS, TIMING
 from harness.store import codec, explanations
 from harness.store.run_folder import LAST, RunDir, find_run, require_own
@@ -154,7 +154,7 @@ def verified_rewrites(selected: SelectedCell) -> tuple[Rewritten, ...]:
     for path in (path for one in explained for path in one.paths if Path(path).name == BISECTION):
         folder = (selected.folder / path).parent.absolute()
         with contextlib.suppress(RunDirError):
-            verified = curing(codec.read_json(folder / BISECTION, Bisection).rewrites)
+            verified = rewrites_that_cure(codec.read_json(folder / BISECTION, Bisection).rewrites)
             found += [replace(item, artifact=str(folder / item.artifact)) for item in verified]
     return tuple(item for item in found if Path(item.artifact).is_file())
 

@@ -8,6 +8,7 @@ from harness.checks.latency.machine import busy_notes
 from harness.checks.outputs import findings
 from harness.checks.outputs.compare import answers_hold_value, later_call_notes
 from harness.checks.prediction.check import static_report
+from harness.checks.startup.attribution_words import time_notes
 from harness.checks.startup.measures import busy_s
 from harness.checks.startup.readiness import BRINGING_UP
 from harness.core.golden import Trust
@@ -46,7 +47,6 @@ from harness.run.report.timelines import timelines
 from harness.run.report.worker_notes import worker_notes
 from harness.run.rollback import with_commands
 from harness.run.way_out import with_command
-from harness.search.attribution import time_notes
 from harness.search.explain import unexplained_notes
 from harness.serving.settings import differences
 from harness.serving.settings.differences import Setting

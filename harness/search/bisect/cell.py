@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from harness.checks.startup.attribution_words import attribution_words
 from harness.core.diagnosis import BisectAnswer, Bisection, Symptom
 from harness.core.outcome import Outcome, Status
 from harness.core.verdict import CellVerdict
 from harness.probing.facts import Attributed, Effects, Started
-from harness.search.attribution import attribution_words
 from harness.search.bisect.load_error import refused
 from harness.search.bisect.program import ProgramSearch
 from harness.search.reduce.oracles import ByLaunch, Sides
@@ -31,7 +31,7 @@ def bisect(
     effects: Effects,
     *,
     reproduce: bool = True,
-    cures: bool = True,
+    mitigations: bool = True,
     rewrites: bool = True,
     scenario: str = "",
     passed: int = 0,
@@ -42,10 +42,10 @@ def bisect(
         scenario: an initialization, asked about where the model alone is well.
         passed: how often in a row what failed before was well now; 0: it has not failed before.
         reproduce: whether to make reproducers, which costs two imports of torch for each culprit.
-        cures, rewrites: whether to look for settings, and for other operators, that take the symptom away.
+        mitigations, rewrites: whether to look for settings, and for other operators, that take the symptom away.
     """
     cell = _cell_of(facts.verdicts[model], scenario)
-    found = Bisection(
+    bisection = Bisection(
         model=model,
         old=effects.environments["old"].name,
         new=effects.environments["new"].name,
@@ -58,41 +58,41 @@ def bisect(
         if passed:
             how = f"{how}: it passed {passed} of {passed} times now"
         if cell.status is Status.SAME_FAIL:
-            return replace(found, answer=BisectAnswer.NOTHING, notes=(how,))
+            return replace(bisection, answer=BisectAnswer.NOTHING, notes=(how,))
         untimed = (NOT_TIMED,) if cell.scenario == "alone" and not passed else ()
-        return replace(found, answer=BisectAnswer.NOTHING, symptom=(), notes=(*found.symptom, how, *untimed))
+        return replace(bisection, answer=BisectAnswer.NOTHING, symptom=(), notes=(*bisection.symptom, how, *untimed))
     if cell.status not in RED:
-        return replace(found, notes=(f"the cell is {cell.status}: there is no difference to search",))
+        return replace(bisection, notes=(f"the cell is {cell.status}: there is no difference to search",))
     if model not in facts.alone:
-        return replace(found, notes=(NO_ARTIFACT,))
+        return replace(bisection, notes=(NO_ARTIFACT,))
     search = ProgramSearch(
-        found=found,
+        found=bisection,
         facts=facts,
         effects=effects,
         scenario=cell.scenario,
         reproduce=reproduce,
-        cures=cures,
+        mitigations=mitigations,
         rewrites=rewrites,
     )
     if cell.scenario in INITIALIZATIONS:
         return _beside(cell, search)
-    found = _alone(search)
+    bisection = _alone(search)
     symptom = Symptom.LATENCY if cell.scenario == "latency" else None
-    return with_reproducer(found, facts, effects, symptom=symptom) if reproduce else found
+    return with_reproducer(bisection, facts, effects, symptom=symptom) if reproduce else bisection
 
 
 def _alone(search: ProgramSearch) -> Bisection:
-    found, facts = search.found, search.facts
+    bisection, facts = search.found, search.facts
     if search.scenario == "latency":
         return search.slow()
-    result = facts.alone[found.model].models[0]
+    result = facts.alone[bisection.model].models[0]
     if result.outcome is Outcome.LOAD_ERROR:
-        return refused(found, facts, search.effects, reproduce=search.reproduce, rewrites=search.rewrites)
-    call = failing_call(result, facts.comparisons.get((found.model, "alone")))
+        return refused(bisection, facts, search.effects, reproduce=search.reproduce, rewrites=search.rewrites)
+    call = failing_call(result, facts.comparisons.get((bisection.model, "alone")))
     symptom = symptom_of(result)
     if call is None or symptom is None:
         where = result.phase or "start"
-        return replace(found, notes=(f"it does not get as far as a call ({where}): no node to blame",))
+        return replace(bisection, notes=(f"it does not get as far as a call ({where}): no node to blame",))
     return search.called(symptom, call)
 
 
@@ -116,31 +116,31 @@ NOT_TRIED = "no reproducer: the model by itself, in one thread of a process, doe
 
 
 def _beside(cell: CellVerdict, search: ProgramSearch) -> Bisection:
-    """Return which nodes show by themselves what the model does in the scenario of ``cell``, and what cures it."""
-    found, facts, effects = search.found, search.facts, search.effects
+    """Return which nodes show by themselves what the model does in the scenario of ``cell``, and what mitigates it."""
+    bisection, facts, effects = search.found, search.facts, search.effects
     scenario, reproduce = INITIALIZATIONS[cell.scenario], search.reproduce
     symptom = next((SHOWN_AS[item.kind] for item in cell.findings if item.kind in SHOWN_AS), None)
-    needs = facts.attributions.get((found.model, cell.scenario))
+    needs = facts.attributions.get((bisection.model, cell.scenario))
     words = (*((attribution_words(needs, cell.scenario),) if needs is not None else ()), *facts.worker_notes)
     if symptom is None:
         kinds = ", ".join(dict.fromkeys(item.kind.replace("_", " ") for item in cell.findings)) or str(cell.status)
         words = (f"{scenario.words}: {kinds}: nodes are looked for where it hangs, crashes or raises",)
-    elif needs is None or not needs.reproduced or found.model not in needs.minimal_models:
+    elif needs is None or not needs.reproduced or bisection.model not in needs.minimal_models:
         words = (*words, "no node was looked for: it is not known what it takes to fail")
     else:
         oracle = ByLaunch(
-            sides=Sides(facts, effects), model=found.model, symptom=symptom, scenario=scenario, needs=needs
+            sides=Sides(facts, effects), model=bisection.model, symptom=symptom, scenario=scenario, needs=needs
         )
         # What the search itself would make or rewrite looks at the model alone.
-        search = replace(search, reproduce=False, rewrites=False, found=replace(found, notes=words))
-        answer = search.reduced(symptom, _failing_call(found.model, cell.scenario, facts), oracle=oracle)
+        search = replace(search, reproduce=False, rewrites=False, found=replace(bisection, notes=words))
+        answer = search.reduced(symptom, _failing_call(bisection.model, cell.scenario, facts), oracle=oracle)
         if answer.reduction is not None:  # it is proven, or waited for as always
             answer = replace(answer, reduction=replace(answer.reduction, waited_s=None))
         if reproduce:
             return with_reproducer_beside(answer, symptom, facts, effects, scenario=scenario, needs=needs)
         return replace(answer, notes=(*answer.notes, NOT_TRIED))
-    search.found = replace(found, notes=words)
-    answer = search.cured([])
+    search.found = replace(bisection, notes=words)
+    answer = search.mitigated([])
     return replace(answer, notes=(*answer.notes, NOT_TRIED))
 
 

@@ -118,14 +118,16 @@ class _Search:
 
     def culprits(self, old: Traced, free: Traced, forced: Traced) -> tuple[NodeFault, ...]:
         """Return who differs with the old release's inputs; where a node raises, a stride may be what it minds."""
-        found = _faults(old, forced, precision=self.precision)
-        if not found and self.precision is not None:
-            found = _faults(old, forced)  # what the model allows itself at its end may be much within it
-        if not found and not free.completed:
-            found = _faults(old, forced, strides=True)
-        if not found:
-            found = _faults(old, forced, one_operator=True)  # what is fine for a whole model is much for one operator
-        return found
+        culprits = _faults(old, forced, precision=self.precision)
+        if not culprits and self.precision is not None:
+            culprits = _faults(old, forced)  # what the model allows itself at its end may be much within it
+        if not culprits and not free.completed:
+            culprits = _faults(old, forced, strides=True)
+        if not culprits:
+            culprits = _faults(
+                old, forced, one_operator=True
+            )  # what is fine for a whole model is much for one operator
+        return culprits
 
     def without_culprit(self, free: Traced, forced: Traced) -> tuple[str, ...]:
         """Return in words where the new release fails although it does not with the old release's inputs."""
@@ -175,8 +177,8 @@ class _Search:
         return f"the {probe.side} release could not make the call node by node: {why}{where}"
 
     def diverged(self, old: Traced, *notes: str, probes: tuple[int, int] | None = None) -> Diverged:
-        found = replace(self.found, notes=(*self.found.notes, *(note for note in notes if note)))
-        return Diverged(divergence=found if probes is None else replace(found, probes=probes), old=old.trace)
+        divergence = replace(self.found, notes=(*self.found.notes, *(note for note in notes if note)))
+        return Diverged(divergence=divergence if probes is None else replace(divergence, probes=probes), old=old.trace)
 
 
 def is_whole(suspects: Sequence[NodeFault], nodes: Iterable[TracedNode]) -> bool:

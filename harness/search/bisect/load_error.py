@@ -41,29 +41,29 @@ FOLD = RuleWords(what="every call inlined, and what is decided beforehand or cal
 OUT_OF_REACH = "what is refused is no operator of its program: a class or a type cannot be rewritten"
 
 
-def refused(found: Bisection, facts: Attributed, effects: Effects, *, reproduce: bool, rewrites: bool) -> Bisection:
+def refused(bisection: Bisection, facts: Attributed, effects: Effects, *, reproduce: bool, rewrites: bool) -> Bisection:
     """Return what is refused, and where; the smallest archive that still is, and the model without what is refused."""
-    model = found.model
+    model = bisection.model
     effects.progress.stage("which operators does the release refuse")
     path = facts.artifact(model).path
     stops, unread = refusals(path, effects)
     operators = refused_operators(stops)
     if stops:
-        found = replace(found, answer=BisectAnswer.LOADING, refusals=tuple(_refusal(item) for item in stops))
+        bisection = replace(bisection, answer=BisectAnswer.LOADING, refusals=tuple(_refusal(item) for item in stops))
     else:
         why = unread or "its code names nothing that is refused"
-        found = replace(found, notes=(f"{Path(path).name}: {why}",))
+        bisection = replace(bisection, notes=(f"{Path(path).name}: {why}",))
     smallest = smallest_refusing(model, operators, facts, effects)
     if isinstance(smallest, str):
-        found = replace(found, notes=(*found.notes, f"no smaller archive that is refused: {smallest}"))
+        bisection = replace(bisection, notes=(*bisection.notes, f"no smaller archive that is refused: {smallest}"))
     else:
-        found = replace(found, smallest=_shown(smallest, effects))
+        bisection = replace(bisection, smallest=_shown(smallest, effects))
     mended = pruned(model, operators, facts, effects) if rewrites and stops else None
-    found = replace(found, rewrites=() if mended is None else (mended,))
-    if not reproduce or found.smallest is None:
-        return found
+    bisection = replace(bisection, rewrites=() if mended is None else (mended,))
+    if not reproduce or bisection.smallest is None:
+        return bisection
     effects.progress.stage("reproducers", 1)
-    return replace(found, reproducers=(reproduce_load(found.smallest, facts, effects, model=model),))
+    return replace(bisection, reproducers=(reproduce_load(bisection.smallest, facts, effects, model=model),))
 
 
 def _shown(culprit: Culprit, effects: Effects) -> Culprit:
@@ -87,9 +87,9 @@ def smallest_refusing(model: str, operators: Sequence[str], facts: Probed, effec
     if not operators or failure is None:
         return "what is refused is no operator, so no part of the program has it by itself"
     effects.progress.stage("the smallest archive that is refused")
-    said, _, _ = ask(artifact, RewriteOrder(operators=tuple(operators)), facts, effects)
+    report, _, _ = ask(artifact, RewriteOrder(operators=tuple(operators)), facts, effects)
     sets = {item.method: item.name for item in reversed(artifact.input_sets)}
-    parts = [node for node in said.found if node.method in sets][:MOST_PARTS]
+    parts = [node for node in report.found if node.method in sets][:MOST_PARTS]
     why = f"no method that a request calls has {' or '.join(operators)} once it is loaded"
     for node in parts:
         order = ExtractOrder(
@@ -139,31 +139,32 @@ def pruned(model: str, operators: Sequence[str], facts: Attributed, effects: Eff
         return Rewritten(rule="", what="nothing can be pruned", note=OUT_OF_REACH)
     effects.progress.stage("the same without what is refused")
     folding = Rewritten(rule="prune", what=FOLD.what)
-    said, folded, problem = ask(artifact, RewriteOrder(operators=tuple(operators), fold=True), facts, effects)
+    report, folded, problem = ask(artifact, RewriteOrder(operators=tuple(operators), fold=True), facts, effects)
     if folded is None:
         return replace(folding, note=problem)
-    found = verified(model, folded, folding, facts, effects, repeats=1, method=artifact.input_sets[0].method)
-    effects.progress.step(f"pruned: {found.note or 'it loads'}")
+    rewritten = verified(model, folded, folding, facts, effects, repeats=1, method=artifact.input_sets[0].method)
+    effects.progress.step(f"pruned: {rewritten.note or 'it loads'}")
     for cut_first in (False, True):
-        if found.cures or not said.found:
+        if rewritten.cures or not report.found:
             break
-        found = edited(model, folded, said.found, facts, effects, cut_first=cut_first)
-        effects.progress.step(f"{found.rule}: {found.note or 'it loads'}")
-        if found.cures and not cut_first:
-            found = replace(
-                found, needs="; ".join(filter(None, [found.needs, unseen(model, folded, said, facts, effects)]))
+        rewritten = edited(model, folded, report.found, facts, effects, cut_first=cut_first)
+        effects.progress.step(f"{rewritten.rule}: {rewritten.note or 'it loads'}")
+        if rewritten.cures and not cut_first:
+            rewritten = replace(
+                rewritten,
+                needs="; ".join(filter(None, [rewritten.needs, unseen(model, folded, report, facts, effects)])),
             )
-    return found
+    return rewritten
 
 
-def unseen(model: str, folded: Artifact, said: RewriteReport, facts: Attributed, effects: Effects) -> str:
+def unseen(model: str, folded: Artifact, report: RewriteReport, facts: Attributed, effects: Effects) -> str:
     """Return of which refused nodes no request shows the values: with their branches cut all is as it was.
 
     So it is of those in methods that no request asks.
     """
     called = {item.method for item in folded.input_sets}
-    names = [node.operator for node in said.found if node.method not in called]
-    inside = [node for node in said.found if node.branch is not None and node.method in called]
+    names = [node.operator for node in report.found if node.method not in called]
+    inside = [node for node in report.found if node.branch is not None and node.method in called]
     for method in dict.fromkeys(node.method for node in inside):
         mine = [node for node in inside if node.method == method]
         order = RewriteOrder(method=method, edits=edits_of_refused(mine, (), cut_first=True))
@@ -183,9 +184,9 @@ def edited(
     for method in dict.fromkeys(node.method for node in nodes):
         mine = [node for node in nodes if node.method == method]
         order = RewriteOrder(method=method, addresses=tuple(node.address for node in mine))
-        said, _, problem = ask(artifact, order, facts, effects)
-        chosen = edits_of_refused(mine, said.fits, cut_first=cut_first)
-        words.update(said.rules)
+        report, _, problem = ask(artifact, order, facts, effects)
+        chosen = edits_of_refused(mine, report.fits, cut_first=cut_first)
+        words.update(report.rules)
         left = [node.operator for node in mine if not _is_done(node, chosen)]
         if problem or left:
             why = problem or f"no rule rewrites {', '.join(dict.fromkeys(left))}, and none of it is in a branch"
@@ -225,9 +226,9 @@ def _loaded(model: str, part: Artifact, side: str, facts: Answered, effects: Eff
     return effects.runner(request).models[0]
 
 
-def alike(one: Failure, other: Failure) -> bool:
+def alike(failure: Failure, other: Failure) -> bool:
     """Whether two errors are the same but for the code that they quote."""
-    return one.type == other.type and error_line(one) == error_line(other)
+    return failure.type == other.type and error_line(failure) == error_line(other)
 
 
 def traced(node: RefusedNode) -> TracedNode:

@@ -1,4 +1,4 @@
-"""Finds which node, or which few together, make a model fail that does load; and what cures it."""
+"""Finds which node, or which few together, make a model fail that does load; and what mitigates that."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ class ProgramSearch:
 
     Attributes:
         scenario: of the cell that it is about.
-        reproduce, cures, rewrites: which of them are wanted.
+        reproduce, mitigations, rewrites: which of them are wanted.
     """
 
     found: Bisection
@@ -30,7 +30,7 @@ class ProgramSearch:
     effects: Effects
     scenario: str
     reproduce: bool
-    cures: bool
+    mitigations: bool
     rewrites: bool
 
     def called(self, symptom: Symptom, failing: CallInQuestion) -> Bisection:
@@ -41,11 +41,11 @@ class ProgramSearch:
         if divergence.culprits:
             made = reproducers(diverged, self.facts, self.effects) if self.reproduce else ()
             self.found = replace(self.found, answer=BisectAnswer.OPERATOR, reproducers=made)
-            return self.cured([(fault.node,) for fault in divergence.culprits])
+            return self.mitigated([(fault.node,) for fault in divergence.culprits])
         if not divergence.shows and divergence.probes[1] > 0 and not divergence.notes:
             self.found = replace(self.found, answer=BisectAnswer.EXECUTOR)
         traced = divergence.probes[1] > 0 and not divergence.confirmed
-        return self.reduced(symptom, failing) if traced else self.cured([])
+        return self.reduced(symptom, failing) if traced else self.mitigated([])
 
     def slow(self) -> Bisection:
         """Ask which nodes carry the time; the values of any call will do."""
@@ -62,19 +62,19 @@ class ProgramSearch:
             self.found = replace(self.found, answer=BisectAnswer.NODES)
         rarest = min(reduction.culprits, key=lambda culprit: culprit.fails / culprit.runs, default=None)
         seen = ONCE if rarest is None or symptom is Symptom.LATENCY else (rarest.fails, rarest.runs)
-        self.cured([culprit.nodes for culprit in reduction.culprits], seen=seen)
+        self.mitigated([culprit.nodes for culprit in reduction.culprits], seen=seen)
         return self.reproduced() if self.reproduce else self.found
 
-    def cured(self, groups: Sequence[Sequence[TracedNode]], *, seen: tuple[int, int] = ONCE) -> Bisection:
+    def mitigated(self, groups: Sequence[Sequence[TracedNode]], *, seen: tuple[int, int] = ONCE) -> Bisection:
         """Ask what takes the symptom away: settings, and other operators in the place of each group of nodes.
 
         Args:
             seen: in how many runs of how many it showed: that it is gone must not be chance.
         """
         model, facts, effects = self.found.model, self.facts, self.effects
-        if self.cures:
+        if self.mitigations:
             tried = search(model, facts, effects, everything=False, scenario=self.scenario, seen=seen)
-            self.found = replace(self.found, cures=tried.cures)
+            self.found = replace(self.found, mitigations=tried.mitigations)
         if self.rewrites and groups:
             repeats, _ = clean_repeats_alone(seen)
             self.found = replace(self.found, rewrites=rewrite(model, groups, facts, effects, repeats=repeats))
@@ -86,13 +86,15 @@ class ProgramSearch:
         assert reduction is not None
         culprits = reduction.culprits[:MOST]
         self.effects.progress.stage("reproducers", max(1, len(culprits)))
-        cures, symptom = self.found.cures, reduction.symptom
+        mitigations, symptom = self.found.mitigations, reduction.symptom
         made = [
-            reproduce_program(culprit, symptom, self.facts, self.effects, index=index, model=model, cures=cures)
+            reproduce_program(
+                culprit, symptom, self.facts, self.effects, index=index, model=model, mitigations=mitigations
+            )
             for index, culprit in enumerate(culprits)
         ]
         if not made:
             why = "; ".join(reduction.notes)
-            made = [reproduce_whole(model, self.facts, self.effects, symptom=symptom, cures=cures, why=why)]
+            made = [reproduce_whole(model, self.facts, self.effects, symptom=symptom, mitigations=mitigations, why=why)]
         self.found = replace(self.found, reproducers=tuple(made))
         return self.found

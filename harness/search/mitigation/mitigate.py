@@ -11,16 +11,17 @@ from harness.core.measurement import LatencyMeasurement
 from harness.core.models import ArtifactKind
 from harness.core.outcome import Status
 from harness.core.verdict import CellVerdict, Mitigation
-from harness.machine import clock, pool
+from harness.machine import pool
 from harness.probing.alone import impatiently, patient
 from harness.probing.facts import Attributed, Effects, Judged, Mitigated, new_profile
-from harness.search.mitigation.price import is_slow, timed, why_still_slow
+from harness.search.mitigation.price import is_late, is_slow, timed, why_still_slow
 from harness.search.mitigation.trial import (
     Trial,
     profile_with,
     seen_to_fail,
+    tried,
     try_settings,
-    why_not_curable,
+    why_not_mitigable,
     why_unverifiable,
 )
 from harness.serving.scenarios import INITIALIZATIONS
@@ -30,9 +31,11 @@ from harness.verdict.judge import numeric_settings
 
 
 def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
-    """Return the facts with the mitigations tried on every red cell that a switch could cure."""
+    """Return the facts with the mitigations tried on every red cell that a switch could mitigate."""
     red = {
-        name: found for name, cells in facts.verdicts.items() if (found := _curable(cells)) and _has_graph(name, facts)
+        name: found
+        for name, cells in facts.verdicts.items()
+        if (found := _mitigable(cells)) and _has_graph(name, facts)
     }
     if not red or "old" not in effects.environments:
         return Mitigated(**Attributed.known(facts), mitigations={})
@@ -40,19 +43,21 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
     effects.progress.stage("mitigations of red cells", len(work))
 
     def attempt(item: tuple[str, tuple[CellVerdict, ...], str]) -> Mitigation:
-        tried = _attempt(*item, facts, effects)
-        effects.progress.step(f"{tried.model}: {tried.name}")
-        return tried
+        mitigation = _attempt(*item, facts, effects)
+        effects.progress.step(f"{mitigation.model}: {mitigation.name}")
+        return mitigation
 
-    tried = pool.each(attempt, work, jobs=facts.plan.settings.jobs)
-    tried = _confirmed(tried, tuple(dict.fromkeys(item.name for item in tried)), facts, effects)
-    by_model = {name: tuple(item for item in tried if item.model == name) for name in red}
+    attempted = pool.each(attempt, work, jobs=facts.plan.settings.jobs)
+    attempted = _confirmed(attempted, tuple(dict.fromkeys(item.name for item in attempted)), facts, effects)
+    by_model = {name: tuple(item for item in attempted if item.model == name) for name in red}
     return Mitigated(**Attributed.known(facts), mitigations=by_model)
 
 
 def _tried_on(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
     """Return the mitigations that are tried on red cells of one model: first those that are known to cure the like."""
-    return tuple(dict.fromkeys((*known_cures(model, red, facts), *_differing(model, red, facts), *TRIED_BY_DEFAULT)))
+    return tuple(
+        dict.fromkeys((*known_mitigations(model, red, facts), *_differing(model, red, facts), *TRIED_BY_DEFAULT))
+    )
 
 
 def _differing(model: str, red: Sequence[CellVerdict], facts: Judged) -> Mapping[str, Setting]:
@@ -62,8 +67,8 @@ def _differing(model: str, red: Sequence[CellVerdict], facts: Judged) -> Mapping
     """
     if not any(finding.kind in NUMERIC for cell in red if cell.scenario == "alone" for finding in cell.findings):
         return {}
-    found = numeric_settings(facts, facts.alone[model], facts.exports[model])
-    settings = [as_before(setting.name, setting.old) for setting in found if setting.differs]
+    numeric = numeric_settings(facts, facts.alone[model], facts.exports[model])
+    settings = [as_before(setting.name, setting.old) for setting in numeric if setting.differs]
     return {setting.name: setting for setting in settings}
 
 
@@ -72,12 +77,12 @@ def _setting(name: str, model: str, facts: Judged) -> Setting:
     return _differing(model, facts.verdicts[model], facts)[name] if known is None else known
 
 
-def known_cures(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
+def known_mitigations(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
     """Return the mitigations that red cells' scenarios name, or readings of hangs there, if they change anything."""
     scenarios = [INITIALIZATIONS[cell.scenario] for cell in red if cell.scenario in INITIALIZATIONS]
     of_scenarios = [name for scenario in scenarios for name in scenario.cures]
     hung = [facts.initialized[model, cell.scenario].new for cell in red if (model, cell.scenario) in facts.initialized]
-    seen = [one.evidence for found in hung for one in found.failures if one.evidence is not None]
+    seen = [failure.evidence for found in hung for failure in found.failures if failure.evidence is not None]
     read = [found for evidence in seen if (found := reading(evidence.stacks, evidence.proof)) is not None]
     names = dict.fromkeys((*of_scenarios, *(name for found in read for name in found.cures)))
     profile = new_profile(facts.plan)
@@ -89,19 +94,20 @@ def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Eff
 
     None where no switch could cure it.
     """
-    red = _curable(facts.verdicts[model])
+    red = _mitigable(facts.verdicts[model])
     if not red or not names or not _has_graph(model, facts):
         return facts
     effects.progress.stage(f"further mitigations of {model}", len(names))
-    tried = []
+    attempted = []
     for name in names:
-        if effects.end_ns is not None and clock.monotonic_ns() > effects.end_ns:
+        if is_late(effects):
             break
-        tried.append(_attempt(model, red, name, facts, effects))
+        attempted.append(_attempt(model, red, name, facts, effects))
         effects.progress.step(name)
-    tried = _confirmed(tried, names, facts, effects)
     known = facts.mitigations.get(model, ())
-    return replace(facts, mitigations={**facts.mitigations, model: (*known, *tried)})
+    return replace(
+        facts, mitigations={**facts.mitigations, model: (*known, *_confirmed(attempted, names, facts, effects))}
+    )
 
 
 def _has_graph(model: str, facts: Judged) -> bool:
@@ -109,11 +115,11 @@ def _has_graph(model: str, facts: Judged) -> bool:
     return facts.artifact(model).kind is ArtifactKind.TORCHSCRIPT
 
 
-def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
-    """Return the red cells of a model; none if one of them is past curing."""
+def _mitigable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
+    """Return the red cells of a model; none if one of them is past that."""
     red = tuple(cell for cell in cells if cell.status is Status.FAIL and cell.decides)
     by_policy = any(cell.judged not in (None, Status.FAIL) for cell in red)  # a switch is tried against what happened
-    return () if by_policy or why_not_curable(red) else red
+    return () if by_policy or why_not_mitigable(red) else red
 
 
 def _attempt(
@@ -130,10 +136,9 @@ def _attempt(
     Args:
         is_faster: a slow cell is known to be fast enough under it; before, its server group is not brought up.
     """
-    setting = _setting(name, model, facts)
-    tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=setting.switches, cures=False)
+    settings = [_setting(name, model, facts)]
     if unproven := why_unverifiable(red, facts):
-        return replace(tried, note=unproven)
+        return replace(tried(red[0], settings), note=unproven)
     trial = Trial(
         cell=red[0],
         deadline=patient(model, facts),
@@ -141,36 +146,35 @@ def _attempt(
         initializations=tuple(cell.scenario for cell in red if cell.scenario in INITIALIZATIONS),
         group=is_faster or not any(map(is_slow, red)),
     )
-    found = try_settings(trial, [setting], impatiently(facts), effects)
-    return replace(tried, cures=found.cures, breaks=found.breaks, note=found.note)
+    return try_settings(trial, settings, impatiently(facts), effects)
 
 
 def _confirmed(
-    tried: Sequence[Mitigation], names: Sequence[str], facts: Attributed, effects: Effects
+    attempted: Sequence[Mitigation], names: Sequence[str], facts: Attributed, effects: Effects
 ) -> list[Mitigation]:
     """Return the mitigations with their prices; one that makes a slow cell fast enough is tried beside the others."""
 
     def beside(item: Mitigation) -> Mitigation:
-        red = _curable(facts.verdicts[item.model])
+        red = _mitigable(facts.verdicts[item.model])
         if not item.cures or not any(map(is_slow, red)):
             return item
         return replace(_attempt(item.model, red, item.name, facts, effects, is_faster=True), price=item.price)
 
-    return pool.each(beside, _priced(tried, names, facts, effects), jobs=facts.plan.settings.jobs)
+    return pool.each(beside, _priced(attempted, names, facts, effects), jobs=facts.plan.settings.jobs)
 
 
-def _priced(tried: Sequence[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
+def _priced(attempted: Sequence[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
     """Benchmark what a switch cured, under the switch, against the old release; a slow cell is cured only by time.
 
     All switches together may take as long as the benchmark of the models that they cured.
     """
     budget = facts.plan.settings.latency
     if budget.budget == "off":
-        return list(tried)
-    priced = list(tried)
-    time = Time(left_s=total_s(budget, len({item.model for item in tried if item.cures})))
+        return list(attempted)
+    priced = list(attempted)
+    time = Time(left_s=total_s(budget, len({item.model for item in attempted if item.cures})))
     for name in names:
-        cured = {item.model: index for index, item in enumerate(tried) if item.name == name and item.cures}
+        cured = {item.model: index for index, item in enumerate(attempted) if item.name == name and item.cures}
         if not cured:
             continue
         prices = timed(
@@ -183,7 +187,7 @@ def _priced(tried: Sequence[Mitigation], names: Sequence[str], facts: Judged, ef
             give_up=[model for model in cured if _slow_cell(model, facts) is not None],
         )
         for model, index in cured.items():
-            priced[index] = _with_price(tried[index], prices[model], facts)
+            priced[index] = _with_price(attempted[index], prices[model], facts)
     return priced
 
 

@@ -1,4 +1,4 @@
-"""What settings cost: one benchmark of the old release, the uncured new one, and the new one under each of them."""
+"""What settings cost: one benchmark of the old release, the new one as it is, and the new one under each of them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from functools import partial
 from harness.checks.latency.benchmark import Time, contest, measured_round, order_deadline_s, placed, timed_runtime
 from harness.checks.latency.statistics import between, measure
 from harness.config.policy import model_budget, model_policy, some_gate
-from harness.core.diagnosis import Price, Setting
+from harness.core.diagnosis import Setting
 from harness.core.measurement import LatencyMeasurement, PairSample, RatioEstimate
 from harness.core.models import Artifact
 from harness.core.outcome import Outcome, Status
 from harness.core.plan import LatencyBudget
 from harness.core.probe import ServingProfile
-from harness.core.verdict import CellVerdict
+from harness.core.verdict import CellVerdict, Price
 from harness.machine import clock
 from harness.probing.facts import Effects, Probed, Provisioned, WithWorker, new_profile
 from harness.search.mitigation.trial import profile_with
@@ -22,10 +22,10 @@ from harness.verdict.latency import NOT_REGRESSED, REGRESSED, classify, judge_la
 
 # In the order in which they are shown; the first one ranks.
 PRICED = ("steady", "request", "request_cpu", "first_calls", "load", "peak_rss", "device_memory")
-OLD, UNCURED = "old", "uncured"
+OLD, UNMITIGATED = "old", "unmitigated"
 # Processes of one benchmark: more of them would cost more memory than they save imports of torch.
 MOST_ARMS = 8
-CURED = "cured"
+MITIGATED = "mitigated"
 # With less there is no interval.
 FEWEST_ROUNDS = 2
 NOT_TIMED = "not timed: the time is over"
@@ -47,9 +47,14 @@ class Bill:
     problem: str = ""
     failed: bool = False
 
+    @property
+    def steady(self) -> RatioEstimate | None:
+        """The steady call, new over old."""
+        return self.measured.steady if self.measured is not None else None
 
-def answers_uncured(model: str, facts: Probed) -> bool:
-    """Whether the new release answers without a cure, so that there is something to compare times with."""
+
+def answers_unmitigated(model: str, facts: Probed) -> bool:
+    """Whether the new release answers without a mitigation, so that there is something to compare times with."""
     return model in facts.alone and facts.alone[model].models[0].outcome is Outcome.COMPLETED
 
 
@@ -60,25 +65,29 @@ def bills(
 
     All of them are alive at once, as many as the machine can be asked to hold, so that they are compared under the same
     conditions. Where that fails, each is measured without the others: one of them may answer alone only. What fails
-    beside the uncured release is measured without that too: it is sick, and now and then fails under load.
+    beside the unmitigated release is measured without that too: it is sick, and now and then fails under load.
 
     Where the search has an end, nothing further is begun after it; what has begun is measured as often as an interval
     needs.
     """
 
-    def billed(sets: Sequence[Sequence[Setting]], *, uncured: bool) -> list[Bill]:
+    def billed(sets: Sequence[Sequence[Setting]], *, unmitigated: bool) -> list[Bill]:
         if is_late(effects):
             return [Bill(problem=NOT_TIMED)] * len(sets)
-        together = _benchmarked(model, sets, facts, effects, budget=budget, uncured=uncured)
+        together = _benchmarked(model, sets, facts, effects, budget=budget, unmitigated=unmitigated)
         if not any(bill.problem for bill in together):
             return together
         if len(sets) > 1:
-            return [bill for one in sets for bill in billed([one], uncured=uncured)]
-        return billed(sets, uncured=False) if uncured else together
+            return [bill for single in sets for bill in billed([single], unmitigated=unmitigated)]
+        return billed(sets, unmitigated=False) if unmitigated else together
 
-    uncured = answers_uncured(model, facts)
-    size = MOST_ARMS - 1 - uncured
-    return [bill for start in range(0, len(sets), size) for bill in billed(sets[start : start + size], uncured=uncured)]
+    unmitigated = answers_unmitigated(model, facts)
+    size = MOST_ARMS - 1 - unmitigated
+    return [
+        bill
+        for start in range(0, len(sets), size)
+        for bill in billed(sets[start : start + size], unmitigated=unmitigated)
+    ]
 
 
 def _benchmarked(
@@ -88,14 +97,14 @@ def _benchmarked(
     effects: Effects,
     *,
     budget: LatencyBudget,
-    uncured: bool,
+    unmitigated: bool,
 ) -> list[Bill]:
     artifact = facts.artifact(model)
     ask = partial(facts.requests.benchmark, runtime=timed_runtime(facts, effects))
     requests = {OLD: ask("old", [artifact])}
-    if uncured:
-        requests[UNCURED] = ask("new", [artifact], new_profile(facts.plan))
-    arms = [CURED] if len(sets) == 1 else [f"{CURED}-{number}" for number in range(len(sets))]
+    if unmitigated:
+        requests[UNMITIGATED] = ask("new", [artifact], new_profile(facts.plan))
+    arms = [MITIGATED] if len(sets) == 1 else [f"{MITIGATED}-{number}" for number in range(len(sets))]
     for arm, settings in zip(arms, sets, strict=True):
         requests[arm] = ask("new", [artifact], profile_with(facts, settings))
     folder = effects.folder("prices") / codec.digest(requests)[:16]
@@ -120,7 +129,7 @@ def _benchmarked(
         )
         if measured.problems:
             problem = measured.problems[model]
-            return [Bill(problem=f"under load: {problem}", failed=_is_of(CURED, problem))] * len(sets)
+            return [Bill(problem=f"under load: {problem}", failed=_is_of(MITIGATED, problem))] * len(sets)
         samples += measured.samples
     return [_bill(model, samples, arm) for arm in arms]
 
@@ -137,7 +146,7 @@ def _is_of(arm: str, problem: str) -> bool:
 
 def _bill(model: str, samples: Sequence[PairSample], arm: str) -> Bill:
     to_old = measure(model, between(samples, OLD, arm))
-    to_new = measure(model, between(samples, UNCURED, arm))
+    to_new = measure(model, between(samples, UNMITIGATED, arm))
     prices = (Price(quantity=name, to_old=_ratio(to_old, name), to_new=_ratio(to_new, name)) for name in PRICED)
     return Bill(prices=tuple(price for price in prices if price.to_old is not None), measured=to_old)
 

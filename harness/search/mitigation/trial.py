@@ -1,23 +1,23 @@
-"""One red cell under settings: are they in effect, is it well again, is nobody else broken? Asked by all that cure."""
+"""One red cell under settings: are they in effect, is it well again, is nobody else broken?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.artifacts.tensors.outputs import same_answers
 from harness.checks.outputs.compare import compare_alone, worst_comparison
+from harness.checks.startup.attribution_words import unverifiable
 from harness.checks.startup.initialize import initialize_together, takes_part, works_alone
 from harness.checks.startup.launch import Launcher
-from harness.core.diagnosis import Cure, Setting
+from harness.core.diagnosis import Setting
 from harness.core.outcome import Outcome, Status
 from harness.core.probe import Deadline, ModelResult, ProbeResult, ServingProfile
-from harness.core.verdict import CellVerdict
+from harness.core.verdict import CellVerdict, Mitigation
 from harness.probing.alone import patient
 from harness.probing.facts import Answered, Attributed, Effects, Judged, Probed, Provisioned, new_profile
 from harness.probing.verification import legible_outputs
-from harness.search.attribution import unverifiable
-from harness.search.repeated import chance_of_missing, repeats_needed
+from harness.search.delta_debugging import chance_of_missing, repeats_needed
 from harness.serving.scenarios import INITIALIZATIONS
-from harness.serving.settings.mitigations import NOT_CURABLE, applied
+from harness.serving.settings.mitigations import NOT_MITIGABLE, applied
 from harness.serving.settings.paste_lines import lines_to_paste
 from harness.verdict.cells import judge_alone
 from harness.verdict.judge import judge_initialized
@@ -55,31 +55,31 @@ class Trial:
     group: bool = True
 
 
-def why_not_curable(cells: Sequence[CellVerdict]) -> str:
+def why_not_mitigable(cells: Sequence[CellVerdict]) -> str:
     """Return what about red cells does not depend on how a loaded graph is executed; empty where a setting may cure."""
-    kinds = (finding.kind for cell in cells for finding in cell.findings if finding.kind in NOT_CURABLE)
+    kinds = (finding.kind for cell in cells for finding in cell.findings if finding.kind in NOT_MITIGABLE)
     return next((kind.replace("_", " ") for kind in kinds), "")
 
 
 def why_unverifiable(cells: Sequence[CellVerdict], facts: Attributed) -> str:
     """Return why nobody could tell that the failure of an initialization is gone; empty where one could."""
     for cell in cells:
-        found = facts.attributions.get((cell.model, cell.scenario)) if cell.scenario in INITIALIZATIONS else None
-        if found is not None and (why := unverifiable(found)):
+        attribution = facts.attributions.get((cell.model, cell.scenario)) if cell.scenario in INITIALIZATIONS else None
+        if attribution is not None and (why := unverifiable(attribution)):
             return f"{why} ({INITIALIZATIONS[cell.scenario].words})"
     return ""
 
 
-def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
+def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Mitigation:
     """Return what becomes of the cell under the settings, all of them at once; the model is asked alone first."""
-    found = _alone(trial, settings, facts, effects)
-    if found.cures and (trial.group or trial.initializations):
-        found = _beside(trial, found, settings, facts, effects)
-    if not found.cures:
-        return found
+    mitigation = _alone(trial, settings, facts, effects)
+    if mitigation.cures and (trial.group or trial.initializations):
+        mitigation = _beside(trial, mitigation, settings, facts, effects)
+    if not mitigation.cures:
+        return mitigation
     waived = [f"{setting.name}: {setting.waives}" for setting in settings if setting.waives]
     paste = lines_to_paste(settings, device=facts.plan.runs_on.torch)
-    return replace(found, note="; ".join(filter(None, [found.note, *waived])), paste=paste)
+    return replace(mitigation, note="; ".join(filter(None, [mitigation.note, *waived])), paste=paste)
 
 
 def how_often(cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[int, int]:
@@ -104,45 +104,55 @@ def profile_with(facts: Provisioned, settings: Sequence[Setting]) -> ServingProf
     return applied(new_profile(facts.plan), settings)
 
 
-def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
-    found = Cure(names=tuple(setting.name for setting in settings), cures=False)
+def tried(cell: CellVerdict, settings: Sequence[Setting]) -> Mitigation:
+    """Return settings of which nothing is known yet."""
+    names = tuple(setting.name for setting in settings)
+    switches = {name: value for setting in settings for name, value in setting.switches.items()}
+    return Mitigation(
+        cell=cell.cell, model=cell.model, name=" + ".join(names), settings=names, switches=switches, cures=False
+    )
+
+
+def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Mitigation:
+    mitigation = tried(trial.cell, settings)
     repeats, rarely = clean_repeats_alone(trial.seen) if trial.cell.scenario == "alone" else (1, "")
     partly = _fails_partly(facts.baselines[trial.cell.model].results)
     for repeat in range(repeats):
         verdict, probe, without_effect = _verdict_under(trial, settings, facts, effects, repeat=repeat)
         if without_effect:
-            return replace(found, untestable=True, note=without_effect)
+            return replace(mitigation, untestable=True, note=without_effect)
         if verdict.status is not Status.PASS and not (verdict.status is Status.SAME_FAIL and partly):
-            as_uncured = _as_uncured(trial, probe, facts)
-            note = f"{_still(verdict, trial.cell)}{', every bit as without it' if as_uncured else ''}"
+            as_unchanged = _as_before(trial, probe, facts)
+            note = f"{_still(verdict, trial.cell)}{', every bit as without it' if as_unchanged else ''}"
             untestable = verdict.status is not Status.FAIL
-            return replace(found, untestable=untestable, unaffected=as_uncured, note=note)
-    return replace(found, cures=True, repeats=repeats, note=rarely)
+            return replace(mitigation, untestable=untestable, unaffected=as_unchanged, note=note)
+    return replace(mitigation, cures=True, repeats=repeats, note=rarely)
 
 
-def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
+def _beside(
+    trial: Trial, mitigation: Mitigation, settings: Sequence[Setting], facts: Attributed, effects: Effects
+) -> Mitigation:
     """Bring up the server group; no cure at the first time that the model or a neighbour does not pass."""
-    notes, clean = [found.note], []
+    notes, clean = [mitigation.note], []
     for scenario in trial.initializations or (UNLESS_RED,):
         repeats, rarely = _clean_repeats(trial.cell.model, scenario, facts) if trial.initializations else (1, "")
         launcher = Launcher(
             scenario=INITIALIZATIONS[scenario],
             side="new",
-            profile=new_profile(facts.plan),
             facts=facts,
             effects=effects,
             settings=tuple(settings),
         )
         for repeat in range(repeats):
-            what = f"{found.name}, {launcher.scenario.words} {repeat + 1} of {repeats}"
+            what = f"{mitigation.name}, {launcher.scenario.words} {repeat + 1} of {repeats}"
             effects.progress.tick(f"{trial.cell.model}: {what}")
             broken, sick = _group_under(trial.cell.model, launcher, repeat, facts)
             if sick or broken:
-                return replace(found, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
+                return replace(mitigation, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
         if trial.initializations:
             notes.append(rarely)
             clean.append(repeats)
-    return replace(found, repeats=min(clean, default=found.repeats), note="; ".join(filter(None, notes)))
+    return replace(mitigation, repeats=min(clean, default=mitigation.repeats), note="; ".join(filter(None, notes)))
 
 
 def _fails_partly(old: Sequence[ModelResult]) -> bool:
@@ -172,13 +182,13 @@ def _verdict_under(
     return verdict, probe, _without_effect(probe, settings, effects)
 
 
-def _as_uncured(trial: Trial, probe: ProbeResult, facts: Probed) -> bool:
+def _as_before(trial: Trial, probe: ProbeResult, facts: Probed) -> bool:
     """Whether every answer has the same bits as without settings, in a model that fails every time."""
     model, (fails, judged) = trial.cell.model, trial.seen
-    uncured = facts.alone.get(model)
-    if uncured is None or fails < judged or {*probe.outcomes, *uncured.outcomes} != {Outcome.COMPLETED}:
+    unchanged = facts.alone.get(model)
+    if unchanged is None or fails < judged or {*probe.outcomes, *unchanged.outcomes} != {Outcome.COMPLETED}:
         return False
-    return same_answers(*(legible_outputs(one.directory, model) for one in (probe, uncured)))
+    return same_answers(*(legible_outputs(answered.directory, model) for answered in (probe, unchanged)))
 
 
 def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:
@@ -191,36 +201,38 @@ def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Ef
         for name in setting.values:
             entry = switches.get(f"env {name}" if name in setting.env else name, {})
             if not entry.get("supported") or entry.get("read_back") != entry.get("requested"):
-                said = entry.get("reason") or (f"it reads back {entry['read_back']}" if "read_back" in entry else "")
+                why = entry.get("reason") or (f"it reads back {entry['read_back']}" if "read_back" in entry else "")
                 nothing = f"{effects.environments['new'].name} has no such switch, or it has no effect"
-                return f"{nothing}: {said}" if said else nothing
+                return f"{nothing}: {why}" if why else nothing
     return ""
 
 
 def _still(verdict: CellVerdict, cell: CellVerdict) -> str:
     """Return what is left of the symptom of ``cell``, in words: ``still hang``; or what is wrong in place of it."""
     before = {finding.kind for finding in cell.findings}
-    said = dict.fromkeys(
+    words = dict.fromkeys(
         f"still {finding.kind.replace('_', ' ')}" if finding.kind in before else finding.message
         for finding in verdict.findings
     )
-    return ", ".join(said) or f"{verdict.status} alone"
+    return ", ".join(words) or f"{verdict.status} alone"
 
 
 def _group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed) -> tuple[tuple[str, ...], str]:
     """Return (neighbours that do not pass under the settings, what the model itself does wrong beside them)."""
     scenario, effects = launcher.scenario, launcher.effects
     group = next((members for members in facts.plan.groups.values() if model in members), (model,))
-    found = facts.attributions.get((model, scenario.name))
-    left_out = found.left_out if found is not None else ()  # they fail as they did before, and it failed without them
+    attribution = facts.attributions.get((model, scenario.name))
+    left_out = (
+        attribution.left_out if attribution is not None else ()
+    )  # they fail as they did before, and it failed without them
     members = [
         name
         for name in group
         if (name == model or works_alone(name, facts)) and takes_part(scenario, name, facts) and name not in left_out
     ]
-    came = initialize_together(launcher, members, facts, repeat=repeat)
-    broken, sick = [], "" if model in came else "was not reached beside its server group"
-    for name, item in came.items():
+    initialized = initialize_together(launcher, members, facts, repeat=repeat)
+    broken, sick = [], "" if model in initialized else "was not reached beside its server group"
+    for name, item in initialized.items():
         as_alone = facts.comparisons.get((name, "alone"))
         comparison = worst_comparison(name, scenario.name, item.new.answers, as_alone, facts)
         before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
@@ -279,8 +291,8 @@ def _by_chance(runs: int, seen: tuple[int, int]) -> str:
 
 def seen_to_fail(model: str, scenario: str, facts: Attributed) -> tuple[int, int]:
     """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
-    found = facts.attributions.get((model, scenario))
-    for tally in (found.whole, found.runs) if found is not None else ():
+    attribution = facts.attributions.get((model, scenario))
+    for tally in (attribution.whole, attribution.runs) if attribution is not None else ():
         if tally.fails:
             return tally.fails, tally.judged
     item = facts.initialized.get((model, scenario))

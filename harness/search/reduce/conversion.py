@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 from harness.checks.migration.facts import Tried
 from harness.checks.migration.obstacles import without_owner
-from harness.core.diagnosis import Reduction, Said, SearchAnswer, Symptom
+from harness.core.diagnosis import Answer, Reduction, SearchAnswer, Symptom
 from harness.core.measurement import RatioEstimate
 from harness.core.migration import Migrated, MigratedModel
 from harness.core.models import Artifact
 from harness.core.outcome import Outcome
 from harness.core.probe import ProbeResult
 from harness.probing.facts import Answered, Effects, WithWorker
-from harness.search.reduce.oracles import PASSES, UNTESTABLE, Sides
+from harness.search.reduce.oracles import PASSED, UNRESOLVED, Sides
 from harness.search.reduce.program import reduce_program
 from harness.verdict.bisection import CallInQuestion
 from harness.verdict.migration import judge
@@ -41,11 +41,11 @@ class ByConversion:
         del repeat
         probe = self.conversion(artifact)
         if probe.models[0].outcome is Outcome.COMPLETED:
-            return PASSES
-        found = self.judged(artifact, probe)
-        if found.outcome is not Migrated.NOT_CONVERTIBLE or without_owner(found.kind) != without_owner(self.kind):
-            return UNTESTABLE
-        return SearchAnswer(said=Said.FAILS, outcome=without_owner(found.kind))
+            return PASSED
+        judged = self.judged(artifact, probe)
+        if judged.outcome is not Migrated.NOT_CONVERTIBLE or without_owner(judged.kind) != without_owner(self.kind):
+            return UNRESOLVED
+        return SearchAnswer(answer=Answer.FAIL, outcome=without_owner(judged.kind))
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return that TorchScript answers, and what the converter says."""
@@ -70,5 +70,5 @@ def unconvertible_part(tried: Tried, model: MigratedModel, facts: Answered, effe
     asked = WithWorker(**Answered.known(facts), alone={}, worker="python", worker_notes=())
     oracle = ByConversion(Sides(asked, effects), model.kind)
     failing = CallInQuestion(input_set=tried.example, call=0)
-    found = reduce_program(model.model, Symptom.CONVERSION, failing, asked, effects, oracle=oracle)
-    return replace(found, notes=tuple(CONVERTIBLE.sub("are convertible", note) for note in found.notes))
+    reduction = reduce_program(model.model, Symptom.CONVERSION, failing, asked, effects, oracle=oracle)
+    return replace(reduction, notes=tuple(CONVERTIBLE.sub("are convertible", note) for note in reduction.notes))

@@ -10,21 +10,21 @@ from harness.checks.latency.statistics import interval, logarithm
 from harness.checks.outputs.compare import precision_of
 from harness.checks.outputs.outputs import compare_outputs
 from harness.checks.startup.launch import Launcher
-from harness.core.diagnosis import Attribution, Said, SearchAnswer, Symptom, Trial
+from harness.checks.startup.trials import answer_of, launched
+from harness.core.diagnosis import Answer, Attribution, SearchAnswer, Symptom, Trial
 from harness.core.measurement import RatioEstimate
 from harness.core.models import Artifact
 from harness.core.outcome import UNCLEAR, Outcome
 from harness.core.probe import Deadline, ModelResult, ProbeResult, model_of
 from harness.probing.facts import Effects, WithWorker, profile_of
 from harness.probing.verification import legible_outputs
-from harness.search.attribute import answer_of, launched
 from harness.search.reduce.extract import with_artifact
 from harness.serving.scenarios import Scenario
 from harness.verdict.bisection import differs, failing_findings
 from harness.verdict.reduction import ending_words, milliseconds, slowest_ns, symptom_of, way_of
 
-UNTESTABLE = SearchAnswer(said=Said.UNTESTABLE)
-PASSES = SearchAnswer(said=Said.PASSES)
+UNRESOLVED = SearchAnswer(answer=Answer.UNRESOLVED)
+PASSED = SearchAnswer(answer=Answer.PASS)
 # That the whole hangs was proven; a part only has to be told from one that is well.
 LEAST_WAIT_S = 1.5
 WAIT_FACTOR = 20
@@ -110,10 +110,10 @@ class ByOutcome:
         probe = self.sides.run("new", artifact, repeat)
         (result,) = probe.models
         if result.outcome is Outcome.COMPLETED:
-            return PASSES
+            return PASSED
         if result.outcome in UNCLEAR or symptom_of(result) is not self.symptom or self.sides.old_refuses(artifact):
-            return UNTESTABLE
-        return SearchAnswer(said=Said.FAILS, outcome=way_of(result))
+            return UNRESOLVED
+        return SearchAnswer(answer=Answer.FAIL, outcome=way_of(result))
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
@@ -142,14 +142,14 @@ class ByValues:
         """Return what one run says."""
         probe = self.sides.run("new", artifact, repeat)
         if probe.models[0].outcome is not Outcome.COMPLETED or self.sides.old_refuses(artifact):
-            return UNTESTABLE
-        return SearchAnswer(said=Said.FAILS, outcome="values") if self.findings(artifact, repeat) else PASSES
+            return UNRESOLVED
+        return SearchAnswer(answer=Answer.FAIL, outcome="values") if self.findings(artifact, repeat) else PASSED
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
         old = ending_words(self.sides.run("old", artifact))
-        found = self.findings(artifact, repeat_that_shows(self, artifact))
-        return old, "; ".join(found[:2]) or ending_words(self.sides.run("new", artifact)), None
+        differences = self.findings(artifact, repeat_that_shows(self, artifact))
+        return old, "; ".join(differences[:2]) or ending_words(self.sides.run("new", artifact)), None
 
     def findings(self, artifact: Artifact, repeat: int) -> tuple[str, ...]:
         """Return in which ways the new release answers otherwise, in words."""
@@ -194,10 +194,10 @@ class ByTime:
         excesses = self.excesses(artifact, repeat)
         half = self.excess_ns / 2
         if len(excesses) < PAIRS:
-            return UNTESTABLE
+            return UNRESOLVED
         if median(excesses) >= half and min(excesses) > 0:
-            return SearchAnswer(said=Said.FAILS, outcome="latency")
-        return PASSES if max(excesses) < half else UNTESTABLE
+            return SearchAnswer(answer=Answer.FAIL, outcome="latency")
+        return PASSED if max(excesses) < half else UNRESOLVED
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
@@ -231,7 +231,7 @@ def _part(artifact: Artifact) -> tuple[str, str]:
 def repeat_that_shows(oracle: Oracle, artifact: Artifact) -> int:
     """Return the first run of a part that shows the symptom; 0 where none of the first ones does."""
     runs = range(RUNS_ON_RECORD)
-    return next((repeat for repeat in runs if oracle.ask(artifact, repeat).said is Said.FAILS), 0)
+    return next((repeat for repeat in runs if oracle.ask(artifact, repeat).answer is Answer.FAIL), 0)
 
 
 def steady_ns(result: ModelResult) -> float:
@@ -264,15 +264,15 @@ class ByLaunch:
 
     def prepare(self, artifact: Artifact) -> str:
         """See that the old release brings it up."""
-        said = self._answer("old", artifact, 0)
-        return "" if said.said is Said.PASSES else f"the old release {self._words('old', artifact, 0)}"
+        answer = self._answer("old", artifact, 0)
+        return "" if answer.answer is Answer.PASS else f"the old release {self._words('old', artifact, 0)}"
 
     def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
         """Return what one initialization says."""
-        said = self._answer("new", artifact, repeat)
-        if said.said is not Said.FAILS:
-            return said
-        return said if self._answer("old", artifact, 0).said is Said.PASSES else UNTESTABLE
+        answer = self._answer("new", artifact, repeat)
+        if answer.answer is not Answer.FAIL:
+            return answer
+        return answer if self._answer("old", artifact, 0).answer is Answer.PASS else UNRESOLVED
 
     def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
         """Return what both releases do with it."""
@@ -282,18 +282,17 @@ class ByLaunch:
     def _answer(self, side: str, artifact: Artifact, repeat: int) -> SearchAnswer:
         probes = self._probes(side, artifact, repeat)
         outcomes = OUTCOMES[self.symptom]
-        said = answer_of(probes, {self.model: outcomes})
-        if said.said is not Said.FAILS:
-            return PASSES if said.said is Said.PASSES else UNTESTABLE
-        if said.outcome not in {outcome.value for outcome in outcomes}:
-            return UNTESTABLE
+        answer = answer_of(probes, {self.model: outcomes})
+        if answer.answer is not Answer.FAIL:
+            return PASSED if answer.answer is Answer.PASS else UNRESOLVED
+        if answer.outcome not in {outcome.value for outcome in outcomes}:
+            return UNRESOLVED
         mine = next(self._mine(probes), None)
-        return SearchAnswer(said=Said.FAILS, outcome=said.outcome if mine is None else way_of(mine[1]))
+        return SearchAnswer(answer=Answer.FAIL, outcome=answer.outcome if mine is None else way_of(mine[1]))
 
     def _probes(self, side: str, artifact: Artifact, repeat: int) -> list[ProbeResult]:
         facts = with_artifact(self.sides.facts, self.model, artifact)
-        profile, effects = profile_of(side, facts.plan), self.sides.effects
-        launcher = Launcher(scenario=self.scenario, side=side, profile=profile, facts=facts, effects=effects)
+        launcher = Launcher(scenario=self.scenario, side=side, facts=facts, effects=self.sides.effects)
         threads = self.needs.minimal_threads
         trial = Trial(
             models=self.needs.minimal_models, threads=threads, side=side, concurrent=threads > 1, repeat=repeat

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.core.diagnosis import Culprit, Place, Reduction, Said, SearchAnswer, Symptom, TracedNode
+from harness.core.diagnosis import Answer, Culprit, Place, Reduction, SearchAnswer, Symptom, TracedNode
 from harness.core.models import Artifact
 from harness.core.outcome import Outcome
 from harness.core.probe import ExtractOrder, TraceOrder
@@ -17,11 +17,9 @@ from harness.machine import clock
 from harness.probing.facts import Effects, Exported, WithWorker
 from harness.search.bisect.divergence import trace_request
 from harness.search.bisect.traces import Trace, read_trace
-from harness.search.budget import Budget, BudgetSpent
+from harness.search.delta_debugging import Budget, BudgetSpent, Group, Isolated, Repeated, isolate
 from harness.search.reduce.extract import extract
-from harness.search.reduce.oracles import UNTESTABLE, Oracle, oracle_for
-from harness.search.repeated import Repeated, repeats_needed
-from harness.search.subsets import Group, Isolated, isolate
+from harness.search.reduce.oracles import UNRESOLVED, Oracle, oracle_for
 from harness.verdict.bisection import CallInQuestion
 from harness.verdict.reduction import block_nodes, ending_words, runs_within
 
@@ -55,9 +53,11 @@ def reduce_program(
         failing: the call whose values go into the parts.
         oracle: what tells whether a part shows it; by default a run of it alone in both releases.
     """
-    found = Reduction(symptom=symptom, nodes=0, shows=False)
+    nothing_yet = Reduction(symptom=symptom, nodes=0, shows=False)
     oracle = oracle or oracle_for(symptom, facts, effects, calls=_calls(model, symptom, failing, facts))
-    return _Search(model=model, failing=failing, facts=facts, effects=effects, oracle=oracle, found=found).reduce()
+    return _Search(
+        model=model, failing=failing, facts=facts, effects=effects, oracle=oracle, found=nothing_yet
+    ).reduce()
 
 
 def _calls(model: str, symptom: Symptom, failing: CallInQuestion, facts: Exported) -> int | None:
@@ -103,7 +103,7 @@ class _Search:
             return self.with_notes(why)
         self.found = replace(self.found, shows=True, waited_s=self.oracle.sides.wait_s)
         culprits, isolated = whole.culprits()
-        rest = None if isolated.rest is None else isolated.rest is Said.PASSES
+        rest = None if isolated.rest is None else isolated.rest is Answer.PASS
         self.found = replace(self.found, culprits=culprits, rest_passes=rest)
         return self.with_notes()
 
@@ -138,7 +138,7 @@ class _Block:
     def run(self, items: tuple[int, ...], repeat: int) -> SearchAnswer:
         artifact = self.archive(items)
         if isinstance(artifact, str):
-            return UNTESTABLE
+            return UNRESOLVED
         self.search.found = replace(self.search.found, runs=self.search.found.runs + 1)
         return self.search.oracle.ask(artifact, repeat)
 
@@ -158,8 +158,8 @@ class _Block:
         tally = self.repeated.measure(self.all, fails=always, at_most=always)
         if tally.fails < tally.runs:
             tally = self.repeated.measure(self.all, fails=FAILS_THAT_TELL_A_RATE, at_most=RUNS_FOR_A_RATE)
-            self.clean = repeats_needed(fails=tally.fails, judged=tally.judged)
-            self.clean_alone = repeats_needed(fails=tally.fails, judged=tally.judged, miss=MISS_ALONE)
+            self.clean = self.repeated.clean_runs(self.all)
+            self.clean_alone = self.repeated.clean_runs(self.all, MISS_ALONE)
         return ""
 
     def culprits(self) -> tuple[tuple[Culprit, ...], Isolated]:
@@ -170,7 +170,7 @@ class _Block:
             len(self.nodes),
             lambda items: self.repeated.settle(items, self.clean if len(items) > 1 else self.clean_alone),
             budget=self.budget,
-            progress=lambda said, left: progress.step(f"{said} ({left} of {len(self.nodes)} nodes left)"),
+            progress=lambda answer, left: progress.step(f"{answer} ({left} of {len(self.nodes)} nodes left)"),
         )
         over = f"{(search.end_ns - search.begin_ns) * 1e-9:.0f} s are over"
         ended = over if isolated.ended and search.late() else isolated.ended
@@ -178,7 +178,7 @@ class _Block:
             search.found,
             nodes=search.found.nodes + (len(self.nodes) if self.place else 0),
             tests=search.found.tests + isolated.tests,
-            untestable=search.found.untestable + isolated.untestable,
+            untestable=search.found.untestable + isolated.unresolved,
             ended="; ".join(dict.fromkeys(filter(None, [search.found.ended, ended]))),
         )
         return tuple(culprit for group in isolated.culprits for culprit in self.within(group)), isolated

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from harness.artifacts.tensors.decode import Buffer
 from harness.core.errors import RunDirError
@@ -45,6 +45,19 @@ PARTS = {
     ),
 }
 PACKAGE = "gate_worker"
+
+
+class ProgramRun(NamedTuple):
+    """One run of a reproducer.
+
+    Attributes:
+        code: its exit code; None where it was ended, or could not be started.
+        words: what it says in its last line, with that code; ``printed``: all that it printed.
+    """
+
+    code: int | None
+    words: str
+    printed: str = ""
 
 
 class Tensors:
@@ -126,13 +139,13 @@ def run_reproducer(
     limits: WorkerLimits,
     limit_s: float = START_S,
     env: Mapping[str, str] | None = None,
-) -> tuple[int | None, str, str]:
-    """Return (exit code, what the program says in a line that ends with that code, all it printed); never raises.
+) -> ProgramRun:
+    """Return what became of the program; never raises.
 
     Args:
         arguments: of the program.
         limits: that hold for it and whatever it starts.
-        limit_s: seconds until it is ended; the code is None then, and where it could not be started.
+        limit_s: seconds until it is ended.
         env: further environment variables.
     """
     command = (interpreter, "-s", str(LIMITED), codec.canonical(limits).decode(), str(folder / PROGRAM), *arguments)
@@ -145,14 +158,14 @@ def run_reproducer(
             variables = {**(env or {}), "TMPDIR": temporary}
             started = _started(command, folder, variables, stdout=output, stderr=subprocess.DEVNULL)
         except OSError as error:
-            return None, f"could not be started: {error.strerror or error}", ""
+            return ProgramRun(None, f"could not be started: {error.strerror or error}")
         printed = PrintedFile(output.fileno())
         limit = time.monotonic() + limit_s
         try:
             while started.poll() is None:
                 printed.trim()
                 if time.monotonic() > limit:
-                    return None, f"no answer after {limit_s:.0f} s", ""
+                    return ProgramRun(None, f"no answer after {limit_s:.0f} s")
                 time.sleep(LOOK_S)
         finally:
             reap(started)
@@ -160,10 +173,10 @@ def run_reproducer(
         output.seek(0)
         text = output.read().decode(errors="replace")
     lines = text.strip().splitlines()
-    said = lines[-1] if lines else EXITS.get(started.returncode, processes.describe_exit(started.returncode))
+    last = lines[-1] if lines else EXITS.get(started.returncode, processes.describe_exit(started.returncode))
     for mark in MARKS:
-        said = said.removeprefix(mark)
-    return started.returncode, f"{said} (exit code {started.returncode})", text
+        last = last.removeprefix(mark)
+    return ProgramRun(started.returncode, f"{last} (exit code {started.returncode})", text)
 
 
 @cache
@@ -175,8 +188,8 @@ def script_of(kind: str) -> str:
     bodies = []
     docstring = ""
     for source in sources:
-        docstring, found, body = _taken_apart(source)
-        imports.update(dict.fromkeys(found))
+        docstring, outside, body = _taken_apart(source)
+        imports.update(dict.fromkeys(outside))
         bodies.append(body)
     plain = sorted(text for text in imports if text.startswith("import "))
     named = sorted(text for text in imports if text.startswith("from "))
@@ -223,12 +236,12 @@ def run_snippet(program: Path, interpreter: str, *, limits: WorkerLimits, wait_s
             reap(started)
         output.seek(0)
         text = output.read(LONGEST_SAID).decode(errors="replace")
-    said = text.partition("\n")[2]
+    printed = text.partition("\n")[2]
     if hangs or started.returncode is None:
-        return ("hang" if text else "unknown"), said
+        return ("hang" if text else "unknown"), printed
     if started.returncode < 0:
-        return "crash", said
-    return ("error" if started.returncode else "end"), said
+        return "crash", printed
+    return ("error" if started.returncode else "end"), printed
 
 
 def _started(

@@ -20,6 +20,7 @@ from harness.search.reproduce.files import (
     ISSUE,
     START_S,
     TENSORS,
+    ProgramRun,
     Tensors,
     remove_reproducer,
     run_reproducer,
@@ -127,7 +128,9 @@ def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) 
     case = {**common(draft, facts, effects, profiles), **draft.case}
     write_reproducer(folder, draft.kind, case, draft.tensors, archive=draft.archive)
     environments = {side: facts.fingerprints[side] for side in SIDES}
-    versions = {side: {name: getattr(found, name) for name in SHOWN} for side, found in environments.items()}
+    versions = {
+        side: {name: getattr(fingerprint, name) for name in SHOWN} for side, fingerprint in environments.items()
+    }
     effects.run_dir.write(f"{name}/{ENVIRONMENTS}", codec.pretty(versions))
     program = _Program(draft=draft, case=case, folder=folder, facts=facts, effects=effects)
     slow = case["symptom"] == {"what": "latency"}
@@ -138,26 +141,26 @@ def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) 
             run = f" ({draft.steady.words})" if draft.steady is not None else ""
             return Reproducer(operator=draft.label, note=f"{NOT_SLOWER}{run}")
         effects.run_dir.write(f"{name}/{CASE}", codec.pretty(case))
-    said = program.said(jobs=1 if slow else facts.plan.settings.jobs)
-    if (slow or concurrency is not None) and not _tells(said):
+    answers = program.said(jobs=1 if slow else facts.plan.settings.jobs)
+    if (slow or concurrency is not None) and not _tells(answers):
         remove_reproducer(folder)
-        return Reproducer(operator=draft.label, old=said["old"][1], new=said["new"][1], note=NOT_TOLD)
-    note = ("" if said["new"][0] == 1 else NOT_SHOWN) if draft.by_itself else _note(said)
+        return Reproducer(operator=draft.label, old=answers["old"].words, new=answers["new"].words, note=NOT_TOLD)
+    note = ("" if answers["new"].code == 1 else NOT_SHOWN) if draft.by_itself else _note(answers)
     text = ""
-    if said["new"][0] == 1 and concurrency is None and not draft.by_itself:
+    if answers["new"].code == 1 and concurrency is None and not draft.by_itself:
         code, wait_s = draft.issue.code, draft.wait_s
         text = snippet_that_shows(case, folder, facts, effects, code=code, tensors=draft.tensors, wait_s=wait_s)
     issue = replace(
         draft.issue,
-        answers=tuple((_where(side, environments, case["profiles"]), words) for side, (_, words, _) in said.items()),
+        answers=tuple((_where(side, environments, case["profiles"]), run.words) for side, run in answers.items()),
         settings=_settings(case["profiles"]["new"]),
-        by_settings=_between(case["profiles"]) if _makes_it(said) else (),
+        by_settings=_between(case["profiles"]) if _makes_it(answers) else (),
         snippet=text,
-        shown=not note if draft.by_itself else _tells(said),
+        shown=not note if draft.by_itself else _tells(answers),
         files=_files(draft),
     )
     effects.run_dir.write(f"{name}/{ISSUE}", upstream_issue(issue).encode())
-    return Reproducer(operator=draft.label, folder=name, old=said["old"][1], new=said["new"][1], note=note)
+    return Reproducer(operator=draft.label, folder=name, old=answers["old"].words, new=answers["new"].words, note=note)
 
 
 def common(
@@ -210,14 +213,14 @@ class _Program:
     facts: Provisioned
     effects: Effects
 
-    def said(self, *, jobs: int) -> dict[str, tuple[int | None, str, str]]:
-        """Return what it says: (exit code, in words, all of it) by side, crossed where the settings differ."""
+    def said(self, *, jobs: int) -> dict[str, ProgramRun]:
+        """Return its runs by side, crossed where the settings differ."""
         combinations = {"old": ("old", "old"), "new": ("new", "new")}
         if self.case["profiles"]["old"] != self.case["profiles"]["new"]:
             combinations[CROSSED] = ("old", "new")
         runs = {name: self.draft.runs if name == "new" else min(self.draft.runs, CLEAN_RUNS) for name in combinations}
 
-        def run(name: str) -> tuple[int | None, str, str]:
+        def run(name: str) -> ProgramRun:
             return self._run(*combinations[name], runs[name])
 
         return dict(zip(runs, pool.each(run, list(runs), jobs=jobs), strict=True))
@@ -227,19 +230,18 @@ class _Program:
 
         The releases take turns, nobody beside them: what slows the machine down for a while slows both.
         """
-        taken: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
+        turns_of: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
         for _ in range(TURNS):
             for side in SIDES:
-                _, _, text = self._run(side, side, 1)
-                found = MEASURED.search(text)
-                taken[side].append(_seconds(found[1]) if found else {})
+                seconds = MEASURED.search(self._run(side, side, 1).printed)
+                turns_of[side].append(_seconds(seconds[1]) if seconds else {})
         old, new = (
             {name: statistics.geometric_mean(turn[name] for turn in turns) for name in turns[0]} if all(turns) else {}
-            for turns in taken.values()
+            for turns in turns_of.values()
         )
         return old, new
 
-    def _run(self, side: str, profile: str, runs: int) -> tuple[int | None, str, str]:
+    def _run(self, side: str, profile: str, runs: int) -> ProgramRun:
         draft, environment = self.draft, self.effects.environments[side]
         arguments = ["--profile", profile, "--deadline", f"{draft.wait_s:g}", "--runs", str(runs)]
         for library in environment.spec.libraries:
@@ -258,21 +260,21 @@ def _seconds(text: str) -> dict[str, float]:
         return {}
 
 
-def _note(said: Mapping[str, tuple[int | None, str, str]]) -> str:
+def _note(answers: Mapping[str, ProgramRun]) -> str:
     """Return what to know where the program does not tell the releases apart, or the settings alone make it."""
-    if not _tells(said):
+    if not _tells(answers):
         return NOT_TOLD
-    if _makes_it(said):
+    if _makes_it(answers):
         return "the settings make it, not the release: the old one does the same under the new one's"
     return ""
 
 
-def _tells(said: Mapping[str, tuple[int | None, str, str]]) -> bool:
-    return (said["old"][0], said["new"][0]) == (0, 1)
+def _tells(answers: Mapping[str, ProgramRun]) -> bool:
+    return (answers["old"].code, answers["new"].code) == (0, 1)
 
 
-def _makes_it(said: Mapping[str, tuple[int | None, str, str]]) -> bool:
-    return CROSSED in said and said[CROSSED][0] == 1
+def _makes_it(answers: Mapping[str, ProgramRun]) -> bool:
+    return CROSSED in answers and answers[CROSSED].code == 1
 
 
 def _between(profiles: Mapping[str, Any]) -> tuple[str, ...]:
@@ -338,9 +340,9 @@ def snippet_that_shows(
     # Numbers are wrong only beside the right ones.
     sides = ["new", "old"] if what in ("values", "any") else ["new"]
     ended = dict(zip(sides, pool.each(run, sides, jobs=facts.plan.settings.jobs), strict=True))
-    how, said = ended["new"]
+    how, printed = ended["new"]
     old_how, old = ended.get("old", ("", ""))
-    if not confirms(case["symptom"], {"how": how, "said": said, "old_how": old_how, "old": old}):
+    if not confirms(case["symptom"], {"how": how, "said": printed, "old_how": old_how, "old": old}):
         program.unlink()
         return ""
     return text

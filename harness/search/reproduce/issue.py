@@ -37,7 +37,7 @@ def upstream_issue(issue: Issue) -> str:
         *_settings(issue),
         *_running(issue),
         *_outcomes(issue),
-        *_list("What takes it away", issue.cures),
+        *_list("What takes it away", issue.mitigations),
         *_list("Remarks", issue.remarks),
         "### Versions\n",
         _versions(issue),
@@ -123,7 +123,7 @@ def _outcomes(issue: Issue) -> Iterator[str]:
     yield "#### Actual\n"
     yield "\n".join(f"- {_line(text)}" for text in issue.actual) + "\n"
     if issue.answers:
-        rows = "\n".join(f"| {_cell(where)} | {_cell(said)} |" for where, said in issue.answers)
+        rows = "\n".join(f"| {_cell(where)} | {_cell(answer)} |" for where, answer in issue.answers)
         yield f"| `reproduce.py` in | says |\n|---|---|\n{rows}\n"
 
 

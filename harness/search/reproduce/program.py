@@ -15,27 +15,18 @@ from harness.artifacts.tensors.outputs import NOTHING, Outputs
 from harness.artifacts.tensors.recorded import read_inputs
 from harness.checks.outputs.compare import precision_of
 from harness.checks.outputs.tolerances import Precision, shares
-from harness.core.diagnosis import (
-    Attribution,
-    Bisection,
-    Culprit,
-    Cure,
-    Issue,
-    Reproducer,
-    Setting,
-    Symptom,
-    TracedNode,
-)
+from harness.core.diagnosis import Attribution, Bisection, Culprit, Issue, Reproducer, Setting, Symptom, TracedNode
 from harness.core.measurement import RatioEstimate
 from harness.core.models import Artifact, InputSet
 from harness.core.outcome import Outcome
 from harness.core.probe import Failure, ModelResult, ProbeResult
 from harness.core.text import first_few
+from harness.core.verdict import Mitigation
 from harness.probing.facts import Effects, Exported, Provisioned, Started, Timed, WithWorker
 from harness.probing.requests import worker_limits
 from harness.probing.verification import legible_outputs
+from harness.search.delta_debugging import repeats_needed
 from harness.search.reduce.oracles import LEAST_WAIT_S, WAIT_FACTOR, Sides
-from harness.search.repeated import repeats_needed
 from harness.search.reproduce.files import ARCHIVE, Tensors, is_small
 from harness.search.reproduce.folder import Concurrency, Draft, finished, not_made
 from harness.serving.scenarios import Scenario
@@ -67,7 +58,7 @@ def reproduce_program(
     *,
     index: int,
     model: str,
-    cures: Sequence[Cure] = (),
+    mitigations: Sequence[Mitigation] = (),
     concurrency: Concurrency | None = None,
 ) -> Reproducer:
     """Return a reproducer of the few nodes that show ``symptom``, run in both releases.
@@ -82,7 +73,7 @@ def reproduce_program(
         nodes=culprit.nodes,
         actual=(culprit.new,) if culprit.new else (),
         runs=clean_runs(culprit),
-        cures=_curing(cures),
+        mitigations=_with_options(mitigations),
         concurrency=concurrency,
         steady=culprit.steady,
         remarks=() if culprit.minimal else ("The search ended before it was known whether each node is needed.",),
@@ -109,7 +100,7 @@ def reproduce_whole(
     *,
     index: int = 0,
     symptom: Symptom | None = None,
-    cures: Sequence[Cure] = (),
+    mitigations: Sequence[Mitigation] = (),
     why: str = "",
     concurrency: Concurrency | None = None,
 ) -> Reproducer:
@@ -129,7 +120,7 @@ def reproduce_whole(
         symptom=symptom or _symptom(probe.models[0]),
         label="the whole artifact",
         actual=(concurrency.words if concurrency is not None else ending_words(probe),),
-        cures=_curing(cures),
+        mitigations=_with_options(mitigations),
         concurrency=concurrency,
         precision=precision_of(model, facts),
         remarks=(why,) if why else (),
@@ -141,19 +132,23 @@ def reproduce_whole(
     return _made(subject, facts, effects, index)
 
 
-def with_reproducer(found: Bisection, facts: Timed, effects: Effects, *, symptom: Symptom | None = None) -> Bisection:
+def with_reproducer(
+    bisection: Bisection, facts: Timed, effects: Effects, *, symptom: Symptom | None = None
+) -> Bisection:
     """Return an answer with a reproducer of the whole artifact, where no smaller one could be made.
 
     Args:
         symptom: see ``reproduce_whole``.
     """
-    if any(made.folder for made in found.reproducers):
-        return found
+    if any(made.folder for made in bisection.reproducers):
+        return bisection
     effects.progress.stage("reproducers", 1)
-    why = "; ".join(made.note for made in found.reproducers if made.note)
-    index = len(found.reproducers)
-    whole = reproduce_whole(found.model, facts, effects, index=index, symptom=symptom, cures=found.cures, why=why)
-    return replace(found, reproducers=(*found.reproducers, whole))
+    why = "; ".join(made.note for made in bisection.reproducers if made.note)
+    index = len(bisection.reproducers)
+    whole = reproduce_whole(
+        bisection.model, facts, effects, index=index, symptom=symptom, mitigations=bisection.mitigations, why=why
+    )
+    return replace(bisection, reproducers=(*bisection.reproducers, whole))
 
 
 def clean_runs(culprit: Culprit) -> int:
@@ -178,7 +173,7 @@ class _Subject:
     nodes: tuple[TracedNode, ...] = ()
     actual: tuple[str, ...] = ()
     runs: int = 1
-    cures: tuple[str, ...] = ()
+    mitigations: tuple[str, ...] = ()
     precision: Precision = None
     remarks: tuple[str, ...] = ()
     probe: ProbeResult | None = None
@@ -253,7 +248,7 @@ def _issue(subject: _Subject, facts: Provisioned, slowest_s: float, failure: Fai
         actual=actual,
         nodes=subject.nodes,
         code=archive_code(subject.artifact.path),
-        cures=subject.cures,
+        mitigations=subject.mitigations,
         old=before,
         new=after,
         remarks=subject.remarks,
@@ -264,21 +259,20 @@ def _symptom(result: ModelResult) -> Symptom | None:
     return Symptom.ERROR if result.outcome is Outcome.LOAD_ERROR else symptom_of(result)
 
 
-def _curing(cures: Sequence[Cure]) -> tuple[str, ...]:
+def _with_options(mitigations: Sequence[Mitigation]) -> tuple[str, ...]:
     """Return what cures, each with the options that show it, where there are options for all of it."""
-    found = []
-    for cure in cures:
-        if cure.cures and cure.minimal:
-            settings = [MITIGATIONS[name] for name in cure.names if name in MITIGATIONS]
-            whole = len(settings) == len(cure.names) and all(map(_has_options, settings))
+    lines = []
+    for item in mitigations:
+        if item.cures and item.minimal:
+            settings = [MITIGATIONS[name] for name in item.settings if name in MITIGATIONS]
+            whole = len(settings) == len(item.settings) and all(map(_has_options, settings))
             options = [option for setting in settings if whole for option in _options(setting)]
-            shown = f" (`python reproduce.py {' '.join(options)}`)" if options else ""
-            found.append(f"{' + '.join(cure.names)}{shown}")
-    return tuple(found)
+            lines.append(f"{item.name} (`python reproduce.py {' '.join(options)}`)" if options else item.name)
+    return tuple(lines)
 
 
 def _has_options(setting: Setting) -> bool:
-    """Whether options make all of a setting: a part of a cure would show none."""
+    """Whether options make all of a setting: a part of a mitigation would show none."""
     pools = setting.intra_op_threads, setting.inter_op_threads
     return pools == (None, None) and not setting.numerics and not setting.order
 
@@ -334,7 +328,7 @@ def requests_of(artifact: Artifact, golden: Outputs, facts: Provisioned, tensors
 
 def _after(golden: Outputs, name: str, calls: int, tensors: Tensors) -> list[dict[str, Any]]:
     """Return by position what each call made of arguments that it changed; None: within it, which is not compared."""
-    found: list[dict[str, Any]] = []
+    by_call: list[dict[str, Any]] = []
     for call in range(calls if golden.effects is not None else 0):
         changed = golden.effects.get((name, call), NOTHING).changed if golden.effects is not None else {}
         left: dict[str, Any] = {}
@@ -342,30 +336,41 @@ def _after(golden: Outputs, name: str, calls: int, tensors: Tensors) -> list[dic
             where = ARGUMENT.match(path)
             if where is not None:
                 left[where[1]] = None if where[2] else tensors.taken(tree, golden.buffer)
-        found.append(left)
-    return found
+        by_call.append(left)
+    return by_call
 
 
 def with_reproducer_beside(
-    found: Bisection, symptom: Symptom, facts: Timed, effects: Effects, *, scenario: Scenario, needs: Attribution
+    bisection: Bisection, symptom: Symptom, facts: Timed, effects: Effects, *, scenario: Scenario, needs: Attribution
 ) -> Bisection:
     """Return an answer with a program that shows it in both releases as it was found, else with a note why not."""
-    why = no_way(found.model, scenario, needs)
+    why = no_way(bisection.model, scenario, needs)
     if why:
-        return replace(found, notes=(*found.notes, f"{NO_REPRODUCER}: {why}"))
-    concurrency = concurrency_of(found.model, scenario, needs, facts)
+        return replace(bisection, notes=(*bisection.notes, f"{NO_REPRODUCER}: {why}"))
+    concurrency = concurrency_of(bisection.model, scenario, needs, facts)
     effects.progress.stage("reproducers", 1)
-    culprits = found.reduction.culprits if found.reduction is not None else ()
+    culprits = bisection.reduction.culprits if bisection.reduction is not None else ()
     if culprits:
         made = reproduce_program(
-            culprits[0], symptom, facts, effects, index=0, model=found.model, cures=found.cures, concurrency=concurrency
+            culprits[0],
+            symptom,
+            facts,
+            effects,
+            index=0,
+            model=bisection.model,
+            mitigations=bisection.mitigations,
+            concurrency=concurrency,
         )
     else:
-        made = reproduce_whole(found.model, facts, effects, symptom=symptom, cures=found.cures, concurrency=concurrency)
+        made = reproduce_whole(
+            bisection.model, facts, effects, symptom=symptom, mitigations=bisection.mitigations, concurrency=concurrency
+        )
     if made.folder:
-        return replace(found, reproducers=(made,))
+        return replace(bisection, reproducers=(made,))
     many = f"{concurrency.threads} threads" if concurrency.threads > 1 else "one thread"
-    return replace(found, notes=(*found.notes, f"{NO_REPRODUCER}: a Python program with {many} did not show it"))
+    return replace(
+        bisection, notes=(*bisection.notes, f"{NO_REPRODUCER}: a Python program with {many} did not show it")
+    )
 
 
 def no_way(model: str, scenario: Scenario, needs: Attribution) -> str:

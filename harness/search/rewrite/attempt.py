@@ -23,16 +23,16 @@ def ask(
     (result,) = probe.models
     if result.outcome is not Outcome.COMPLETED:
         return RewriteReport(unclear=bool(probe.outcomes & UNCLEAR)), None, why_not_made(probe)
-    said = rewrite_report(probe)
-    if said.refused and (order.edits or order.whole):
-        first = said.refused[0]
-        return said, None, f"{first.rule} does not fit: {first.why}"
+    report = rewrite_report(probe)
+    if report.refused and (order.edits or order.whole):
+        first = report.refused[0]
+        return report, None, f"{first.rule} does not fit: {first.why}"
     if not order.edits and not order.fold and not order.whole:
-        return said, None, ""
+        return report, None, ""
     try:
-        return said, rewritten_artifact(artifact, probe), ""
+        return report, rewritten_artifact(artifact, probe), ""
     except ValueError as error:
-        return said, None, str(error)
+        return report, None, str(error)
 
 
 def verdict_on(

@@ -46,9 +46,9 @@ def try_cures(
         package: whether packages are made of what is cured as well.
         in_cpp: whether these are loaded, served and timed in C++ too, as those of any artifact.
     """
-    examples = {one.model: one.example for one in tried}
-    left = [model.model for one, model in zip(tried, models, strict=True) if is_curable(one, model)]
-    found: dict[str, list[ConversionCure]] = {name: [] for name in left}
+    examples = {item.model: item.example for item in tried}
+    left = [model.model for item, model in zip(tried, models, strict=True) if is_curable(item, model)]
+    attempts: dict[str, list[ConversionCure]] = {name: [] for name in left}
     for rewrite in REWRITES:
         if not left:
             break
@@ -64,12 +64,12 @@ def try_cures(
             in_cpp=in_cpp,
         )
         for name in left:
-            found[name].append(_judged(made[name][0], archives.get(name), verified.get(name), effects))
+            attempts[name].append(_judged(made[name][0], archives.get(name), verified.get(name), effects))
         done = {name for name, (_, model) in verified.items() if says_nothing_of_the_rewrite(model)}
         done |= {name for name, (cure, _) in made.items() if cure.outcome is Migrated.UNDECIDED}
-        left = [name for name in left if not found[name][-1].archive and name not in done]
+        left = [name for name in left if not attempts[name][-1].archive and name not in done]
     effects.runner.release("old")
-    return [_with_cures(model, found.get(model.model, ())) for model in models]
+    return [_with_cures(model, attempts.get(model.model, ())) for model in models]
 
 
 def _each(
@@ -91,13 +91,13 @@ def _rewritten(
     Where a machine was too busy to tell, the outcome says so: undecided.
     """
     order = RewriteOrder(whole=rewrite, example=example)
-    said, artifact, why = ask(facts.artifact(name), order, facts, effects)
-    words = said.rules.get(rewrite)
+    report, artifact, why = ask(facts.artifact(name), order, facts, effects)
+    words = report.rules.get(rewrite)
     cure = ConversionCure(
-        name=rewrite, what=words.what if words else "", needs=words.needs if words else "", fixed=said.fixed
+        name=rewrite, what=words.what if words else "", needs=words.needs if words else "", fixed=report.fixed
     )
     if artifact is None:
-        return replace(cure, reason=why, outcome=Migrated.UNDECIDED if said.unclear else None), None
+        return replace(cure, reason=why, outcome=Migrated.UNDECIDED if report.unclear else None), None
     deadline = deadline_of(facts.exports[name].declaration, facts)
     probe = effects.runner(facts.requests.run("old", [artifact], deadline))
     (result,) = probe.models
@@ -126,7 +126,7 @@ def _converted(
     if not rewritten.archives:
         return {}
     tried = try_all(facts, loaders, effects, package=package, in_cpp=in_cpp, rewritten=rewritten)
-    return {one.model: (one, judge(one)) for one in tried}
+    return {item.model: (item, judge(item)) for item in tried}
 
 
 def _judged(

@@ -21,7 +21,7 @@ from harness.verdict.bisection import failing_call
 FOLDER = "rewrites"
 # No further rewrite is tried after that; one that hangs costs its deadline.
 TIME_S = 30.0
-# A cure that costs less is taken; for one that costs more another way is tried.
+# A rewrite that costs less is taken; for one that costs more another way is tried.
 CHEAP = 1.2
 # Each rule is tried on each node; fences are offered for all that stand beside these.
 MOST_NODES = 200
@@ -61,34 +61,34 @@ class _Trial:
         nodes = {node.address: node for group in self.groups for node in group}
         artifact, method = self.facts.artifact(self.model), method_in_question(self.model, self.facts)
         self.effects.progress.stage("rewrites of the guilty nodes")
-        said, _, problem = ask(
+        report, _, problem = ask(
             artifact, RewriteOrder(method=method, addresses=tuple(nodes)[:MOST_NODES]), self.facts, self.effects
         )
-        plans = attempts(self.groups, said.fits)
+        plans = attempts(self.groups, report.fits)
         if not plans:
-            why = problem or "; ".join(dict.fromkeys(f"{item.rule} {item.why}".strip() for item in said.refused))
+            why = problem or "; ".join(dict.fromkeys(f"{item.rule} {item.why}".strip() for item in report.refused))
             names = ", ".join(dict.fromkeys(node.operator for node in nodes.values()))
             return (Rewritten(rule="", what=f"no rule rewrites {names}", nodes=tuple(nodes.values()), note=why),)
         self.effects.progress.stage("rewrites of the guilty nodes", len(plans))
         begin_ns, end_ns = clock.monotonic_ns(), self.effects.end_within(TIME_S)
-        found: list[Rewritten] = []
+        rewrites: list[Rewritten] = []
         for number, edits in enumerate(plans):
             if number and clock.monotonic_ns() > end_ns:
                 why = f"not tried: {max(0, end_ns - begin_ns) * 1e-9:.0f} s are over"
-                found.append(Rewritten(rule="", what="further rewrites", note=why))
+                rewrites.append(Rewritten(rule="", what="further rewrites", note=why))
                 break
-            words = described(edits, said.rules)
+            words = described(edits, report.rules)
             order = RewriteOrder(method=method, edits=edits)
-            found.append(self.one(order, words))
-            self.effects.progress.step(f"{found[-1].rule}: {'cures' if found[-1].cures else 'does not cure'}")
-            if found[-1].cures and (found[-1].steady is None or found[-1].steady.ratio <= CHEAP):
+            rewrites.append(self.one(order, words))
+            self.effects.progress.step(f"{rewrites[-1].rule}: {'cures' if rewrites[-1].cures else 'does not cure'}")
+            if rewrites[-1].cures and (rewrites[-1].steady is None or rewrites[-1].steady.ratio <= CHEAP):
                 break
-        return tuple(sorted(found, key=lambda item: item.rank))
+        return tuple(sorted(rewrites, key=lambda item: item.rank))
 
     def one(self, order: RewriteOrder, words: Rewritten) -> Rewritten:
-        said, patched, problem = ask(self.facts.artifact(self.model), order, self.facts, self.effects)
+        report, patched, problem = ask(self.facts.artifact(self.model), order, self.facts, self.effects)
         known = {node.address: node for group in self.groups for node in group}
-        words = replace(words, nodes=tuple(known.get(node.address, node) for node in said.done))
+        words = replace(words, nodes=tuple(known.get(node.address, node) for node in report.done))
         if patched is None:
             return replace(words, note=problem)
         return verified(self.model, patched, words, self.facts, self.effects, repeats=self.repeats, method=order.method)
@@ -111,22 +111,22 @@ def verified(
     old, _ = verdict_on(model, patched, "old", facts, effects)
     if problem := why_not(old):
         return replace(words, note=f"it is not the same in {effects.environments['old'].name}: {problem}")
-    found = replace(words, loads_in_old=True)
+    rewritten = replace(words, loads_in_old=True)
     for repeat in range(repeats):
         new, _ = verdict_on(model, patched, "new", facts, effects, repeat=repeat)
         if problem := why_not(new):
-            return replace(found, repeats=repeat, note=problem)
-    found = replace(found, repeats=repeats)
+            return replace(rewritten, repeats=repeat, note=problem)
+    rewritten = replace(rewritten, repeats=repeats)
     slow = next((cell for cell in facts.verdicts[model] if is_slow(cell)), None)
     if slow is not None or facts.plan.is_timed:
         measured = _timed(model, patched, slug(words.rule), facts, effects, method=method)
-        found = replace(found, steady=None if measured.problem else measured.steady)
+        rewritten = replace(rewritten, steady=None if measured.problem else measured.steady)
         if problem := why_still_slow(slow, measured, facts) if slow is not None else why_ill(measured):
-            return replace(found, note=problem)
+            return replace(rewritten, note=problem)
     elif problem := _under_many_calls(model, patched, facts, effects, method=method):
-        return replace(found, note=problem)
+        return replace(rewritten, note=problem)
     path = keep_rewritten(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}")
-    return replace(found, cures=True, artifact=effects.shown(path))
+    return replace(rewritten, cures=True, artifact=effects.shown(path))
 
 
 def _timed(

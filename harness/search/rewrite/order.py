@@ -52,8 +52,8 @@ def _fences(addresses: Sequence[Place], together: int) -> list[list[Edit]]:
         together: how many nodes show the symptom.
     """
     steps = dict.fromkeys(max(1, together // pieces) for pieces in (*PIECES, together))
-    found = [[(FENCE, address) for address in addresses[step - 1 :: step]] for step in steps]
-    return [edits for edits in found if edits]
+    sets = [[(FENCE, address) for address in addresses[step - 1 :: step]] for step in steps]
+    return [edits for edits in sets if edits]
 
 
 def edits_of_refused(nodes: Sequence[RefusedNode], fits: Sequence[Edit], *, cut_first: bool) -> tuple[Edit, ...]:

@@ -1,1 +1,1 @@
-"""JIT switches, numerics, pools and environment variables: what they are, what they cure, how they are written."""
+"""JIT switches, numerics, pools and environment variables: what they are, what they mitigate, how they are written."""

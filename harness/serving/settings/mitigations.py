@@ -1,6 +1,6 @@
 """What a server can set otherwise where a model does not pass, by the names that policy uses; the table has them.
 
-The JIT switches cure a natural hang (docs/evidence.md#natural-hang).
+The JIT switches take a natural hang away (docs/evidence.md#natural-hang).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,23 +11,23 @@ from typing import Any, Final
 from harness.core.devices import Device
 from harness.core.diagnosis import Setting
 from harness.core.probe import ServingProfile
-from harness.serving.settings.table import ROWS, TABLE, Kind, Mitigation, Row, Tried
+from harness.serving.settings.table import ROWS, TABLE, Alternative, Kind, Row, Tried
 
 NOTHING_KNOWN: Final[Mapping[str, Any]] = MappingProxyType({})
 
 _IN_PLACE: Final = "it is in the process's environment; whether the library heeds it, torch cannot be asked"
 
 
-def _setting(row: Row, mitigation: Mitigation) -> Setting:
+def _setting(row: Row, alternative: Alternative) -> Setting:
     content: dict[str, Any] = (
         {"order": (row.name,)}
         if row.kind is Kind.ORDER
-        else {row.name: mitigation.value}
+        else {row.name: alternative.value}
         if row.kind is Kind.POOL
-        else {str(row.kind): {row.name: mitigation.value}}
+        else {str(row.kind): {row.name: alternative.value}}
     )
     waives = "" if row.read_back else _IN_PLACE
-    return Setting(name=mitigation.name, about=mitigation.about, needs=row.needs, waives=waives, **content)
+    return Setting(name=alternative.name, about=alternative.about, needs=row.needs, waives=waives, **content)
 
 
 def _tried(*by: Tried) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ MITIGATIONS: Final[Mapping[str, Setting]] = {item.name: _setting(row, item) for 
 TRIED_BY_DEFAULT: Final = _tried(Tried.EVERY_RUN)
 JIT_SWITCHES: Final = tuple(MITIGATIONS[name] for name in _tried(Tried.EVERY_RUN, Tried.EVERY_SEARCH))
 # The outcome of these does not depend on how a loaded graph is executed.
-NOT_CURABLE: Final = ("load_error", "structure", "dtype", "export_error")
+NOT_MITIGABLE: Final = ("load_error", "structure", "dtype", "export_error")
 
 
 def applied(profile: ServingProfile, chosen: Iterable[Setting]) -> ServingProfile:
@@ -106,10 +106,10 @@ def as_before(name: str, value: Any) -> Setting:
     return replace(setting, env={row.name: str(value).lower()})
 
 
-def shows(name: str, cures: Collection[str]) -> bool:
-    """Whether one of these mitigations, which cure, shows that the setting ``name`` is why numbers differ."""
+def shows(name: str, mitigations: Collection[str]) -> bool:
+    """Whether one of these, which cure, shows that the setting ``name`` is why numbers differ."""
     rows = [row for row in ROWS if name in (row.name, row.fingerprint)]
-    return not {f"{name} as before", *(item.name for row in rows for item in row.mitigations)}.isdisjoint(cures)
+    return not {f"{name} as before", *(item.name for row in rows for item in row.mitigations)}.isdisjoint(mitigations)
 
 
 def _orders_threads(setting: Setting) -> bool:

@@ -1,6 +1,6 @@
 """The lines that make a setting outside of the gate: Python, C++, Triton's PyTorch backend, environment variables.
 
-A way that cannot make one setting of a set is left out for the set: half of a cure is none. ``path``, ``model``,
+A way that cannot make one setting of a set is left out for the set: half of a mitigation is none. ``path``, ``model``,
 ``inputs`` and ``output`` stand for the reader's own. tests/integration/search/test_paste_lines.py runs and compiles
 them.
 """

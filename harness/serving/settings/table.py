@@ -40,13 +40,13 @@ class Tried(Enum):
     """By whom a mitigation is tried without being named."""
 
     EVERY_RUN = "every run, on each red cell"
-    EVERY_SEARCH = "every search for a cure, that of a bisection too"
+    EVERY_SEARCH = "every search for mitigations, that of a bisection too"
     MITIGATE = "the command mitigate"
 
 
 @dataclass(frozen=True, slots=True)
-class Mitigation:
-    """A value that may cure; ``name``: by which policy accepts it; ``about``: what it does, in a few words."""
+class Alternative:
+    """A value that may take a symptom away; ``name``: by which policy accepts it; ``about``: what it does."""
 
     name: str
     value: Value
@@ -85,12 +85,12 @@ class Row:
         name: in the serving profile and in every worker.
         values: ``bool``, ``str`` for any text, the smallest whole number, or the texts to choose from.
         about: what docs/guide/configuration.md says of it; blank where the page has no row of its own for it.
-        mitigations: the values that may cure.
+        mitigations: the values that may take a symptom away.
         default: what every release has where nothing sets it; None: they differ, or nobody has looked.
         needs: what a device must have for it to mean anything, an attribute of ``Device``; blank: nothing.
         read_back: whether torch can be asked for its effect.
         includes: other settings whose work it does as well.
-        as_before: whether the old release's value may cure where the new one has another by default.
+        as_before: whether the old release's value may take it away where the new one has another by default.
         fingerprint: the field of an environment's fingerprint that shows it.
         operators: a pattern of the only operators whose results it can change; blank: all.
         python, cpp: the code that makes it; None: there is none. ``python_of``: of values that are written otherwise.
@@ -104,7 +104,7 @@ class Row:
     values: Values = bool
     scope: Scope = Scope.PROCESS
     about: str = ""
-    mitigations: tuple[Mitigation, ...] = ()
+    mitigations: tuple[Alternative, ...] = ()
     default: Value | None = None
     needs: str = ""
     read_back: bool = True
@@ -154,7 +154,7 @@ ROWS: Final = (
         "profiling",
         Kind.SWITCH,
         about="profiling mode",
-        mitigations=(Mitigation("profiling off", False, "no profiling runs", Tried.EVERY_RUN),),
+        mitigations=(Alternative("profiling off", False, "no profiling runs", Tried.EVERY_RUN),),
         python=Code(start=("torch._C._jit_set_profiling_mode({value})",)),
         cpp=Code(headers=(_EXECUTOR,), start=("torch::jit::getProfilingMode() = {value};",)),
         triton="ENABLE_JIT_PROFILING",
@@ -163,7 +163,7 @@ ROWS: Final = (
         "texpr_fuser",
         Kind.SWITCH,
         about="tensor-expression fuser",
-        mitigations=(Mitigation("fuser off", False, "no tensor-expression fuser", Tried.EVERY_RUN),),
+        mitigations=(Alternative("fuser off", False, "no tensor-expression fuser", Tried.EVERY_RUN),),
         python=Code(start=("torch._C._jit_set_texpr_fuser_enabled({value})",)),
         cpp=Code(headers=(_FUSER,), start=("torch::jit::setTensorExprFuserEnabled({value});",)),
         triton="ENABLE_TENSOR_FUSER",
@@ -173,7 +173,7 @@ ROWS: Final = (
         "profiling_executor",
         Kind.SWITCH,
         about="profiling executor; false is the legacy executor",
-        mitigations=(Mitigation("profiling executor off", False, "the legacy executor", Tried.EVERY_SEARCH),),
+        mitigations=(Alternative("profiling executor off", False, "the legacy executor", Tried.EVERY_SEARCH),),
         python=Code(start=("torch._C._jit_set_profiling_executor({value})",)),
         cpp=Code(headers=(_EXECUTOR,), start=("torch::jit::getExecutorMode() = {value};",)),
         triton="ENABLE_JIT_EXECUTOR",
@@ -183,7 +183,7 @@ ROWS: Final = (
         Kind.SWITCH,
         scope=Scope.THREAD,
         about="`torch.jit.optimized_execution`, in every thread",
-        mitigations=(Mitigation("optimized execution off", False, "no graph optimisation", Tried.EVERY_SEARCH),),
+        mitigations=(Alternative("optimized execution off", False, "no graph optimisation", Tried.EVERY_SEARCH),),
         python=Code(guards=("torch.jit.optimized_execution({value})",)),
         cpp=Code(headers=(_EXECUTOR,), guards=("const torch::jit::GraphOptimizerEnabledGuard optimized({value});",)),
         triton="DISABLE_OPTIMIZED_EXECUTION",
@@ -193,7 +193,7 @@ ROWS: Final = (
         Kind.SWITCH,
         values=0,
         about="depth of the static and the dynamic fusion strategy",
-        mitigations=(Mitigation("fusion depth 0", 0, "nothing is specialised for fusion", Tried.EVERY_SEARCH),),
+        mitigations=(Alternative("fusion depth 0", 0, "nothing is specialised for fusion", Tried.EVERY_SEARCH),),
         python=Code(start=('torch.jit.set_fusion_strategy([("STATIC", {value}), ("DYNAMIC", {value})])',)),
         cpp=Code(
             headers=(_MODULE,),
@@ -220,7 +220,7 @@ ROWS: Final = (
         "onednn_fusion",
         Kind.SWITCH,
         about="`torch.jit.enable_onednn_fusion`: oneDNN Graph fuses float operators on a CPU, from the second call on",
-        mitigations=(Mitigation("oneDNN fusion off", False, "no groups of oneDNN Graph"),),
+        mitigations=(Alternative("oneDNN fusion off", False, "no groups of oneDNN Graph"),),
         default=False,
         python=Code(start=("torch.jit.enable_onednn_fusion({value})",)),
     ),
@@ -229,7 +229,7 @@ ROWS: Final = (
         Kind.SWITCH,
         scope=Scope.THREAD,
         about="`torch.inference_mode`, in every thread",
-        mitigations=(Mitigation("inference mode", True, "no version counters, no views tracked"),),
+        mitigations=(Alternative("inference mode", True, "no version counters, no views tracked"),),
         python=Code(guards=("torch.inference_mode({value})",)),
         cpp=Code(headers=("c10/core/InferenceMode.h",), guards=("const c10::InferenceMode inference_mode({value});",)),
         triton="INFERENCE_MODE",
@@ -239,7 +239,7 @@ ROWS: Final = (
         Kind.SWITCH,
         scope=Scope.MODULE,
         about="`torch.jit.freeze` of every module that is loaded",
-        mitigations=(Mitigation("freeze", True, "parameters become constants after load"),),
+        mitigations=(Alternative("freeze", True, "parameters become constants after load"),),
         python=Code(loaded=(f"# {_METHODS}", "model = torch.jit.freeze(model.eval())")),
         cpp=Code(headers=(_MODULE,), loaded=(f"// {_METHODS}", "model.eval();", "model = torch::jit::freeze(model);")),
     ),
@@ -248,7 +248,7 @@ ROWS: Final = (
         Kind.SWITCH,
         scope=Scope.MODULE,
         about="`torch.jit.optimize_for_inference` of every module that is loaded",
-        mitigations=(Mitigation("optimize for inference", True, "frozen, and rewritten for this machine after load"),),
+        mitigations=(Alternative("optimize for inference", True, "frozen, and rewritten for this machine after load"),),
         includes=("freeze",),
         python=Code(loaded=("model = torch.jit.optimize_for_inference(model.eval())",)),
         cpp=Code(headers=(_MODULE,), loaded=("model.eval();", "model = torch::jit::optimize_for_inference(model);")),
@@ -257,7 +257,7 @@ ROWS: Final = (
         "intra_op_threads",
         Kind.POOL,
         values=1,
-        mitigations=(Mitigation("one intra-op thread", 1, "operators run in one thread"),),
+        mitigations=(Alternative("one intra-op thread", 1, "operators run in one thread"),),
         fingerprint="intra_op_threads",
         python=Code(start=("torch.set_num_threads({value})",)),
         cpp=Code(headers=(_PARALLEL,), start=("at::set_num_threads({value});",)),
@@ -268,7 +268,7 @@ ROWS: Final = (
         "inter_op_threads",
         Kind.POOL,
         values=1,
-        mitigations=(Mitigation("wide inter-op pool", WIDE_POOL, "tasks do not wait for each other"),),
+        mitigations=(Alternative("wide inter-op pool", WIDE_POOL, "tasks do not wait for each other"),),
         fingerprint="inter_op_threads",
         python=Code(start=("torch.set_num_interop_threads({value})",)),
         cpp=Code(headers=(_PARALLEL,), start=("at::set_num_interop_threads({value});",)),
@@ -277,14 +277,14 @@ ROWS: Final = (
     Row(
         "load",
         Kind.ORDER,
-        mitigations=(Mitigation("serialized loading", True, "a mutex around loading"),),
+        mitigations=(Alternative("serialized loading", True, "a mutex around loading"),),
         python=Code(locks=("load",)),
         cpp=Code(locks=("load",)),
     ),
     Row(
         "calls",
         Kind.ORDER,
-        mitigations=(Mitigation("serialized first calls", True, "a mutex around warm-up"),),
+        mitigations=(Alternative("serialized first calls", True, "a mutex around warm-up"),),
         python=Code(locks=("calls",)),
         cpp=Code(locks=("calls",)),
     ),
@@ -292,7 +292,7 @@ ROWS: Final = (
         "fork",
         Kind.ORDER,
         mitigations=(
-            Mitigation("load after the fork", True, "each process of a prefork server loads its models itself"),
+            Alternative("load after the fork", True, "each process of a prefork server loads its models itself"),
         ),
         python=Code(start=(_AFTER_FORK.format("#"), "model = torch.jit.load(path)")),
         cpp=Code(headers=(_IMPORT,), start=(_AFTER_FORK.format("//"), "model = torch::jit::load(path);")),
@@ -301,7 +301,7 @@ ROWS: Final = (
         "forked_threads",
         Kind.ORDER,
         mitigations=(
-            Mitigation(
+            Alternative(
                 "one thread after the fork", True, "forked processes need no thread that they have not inherited"
             ),
         ),
@@ -312,7 +312,7 @@ ROWS: Final = (
         "exit",
         Kind.ORDER,
         mitigations=(
-            Mitigation("join threads before exit", True, "threads that call models end before the process does"),
+            Alternative("join threads before exit", True, "threads that call models end before the process does"),
         ),
         python=Code(start=(_BEFORE_EXIT.format("#", "os."),)),
         cpp=Code(start=(_BEFORE_EXIT.format("//", ""),)),
@@ -321,7 +321,7 @@ ROWS: Final = (
         "capture",
         Kind.ORDER,
         mitigations=(
-            Mitigation("thread-local capture", True, "what other threads do meanwhile ends no capture of a graph"),
+            Alternative("thread-local capture", True, "what other threads do meanwhile ends no capture of a graph"),
         ),
         needs="graphs",
         python=Code(
@@ -340,7 +340,7 @@ ROWS: Final = (
     Row(
         "warm_capture",
         Kind.ORDER,
-        mitigations=(Mitigation("warm-up before capture", True, "calls in the stream of a capture come before it"),),
+        mitigations=(Alternative("warm-up before capture", True, "calls in the stream of a capture come before it"),),
         needs="graphs",
         python=Code(start=(_WHERE_CAPTURED.format("#"), *_WARM_UP)),
         cpp=Code(start=(_WHERE_CAPTURED.format("//"), *_CPP_WARM_UP)),
@@ -359,7 +359,7 @@ ROWS: Final = (
         "mkldnn",
         Kind.NUMERICS,
         about="oneDNN's kernels at all",
-        mitigations=(Mitigation("oneDNN off", False, "no oneDNN kernels"),),
+        mitigations=(Alternative("oneDNN off", False, "no oneDNN kernels"),),
         python=Code(start=("torch.backends.mkldnn.set_flags({value})",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setUserEnabledMkldnn({value});",)),
     ),
@@ -367,7 +367,7 @@ ROWS: Final = (
         "cudnn",
         Kind.NUMERICS,
         about="cuDNN's kernels at all",
-        mitigations=(Mitigation("cuDNN off", False, "no cuDNN kernels"),),
+        mitigations=(Alternative("cuDNN off", False, "no cuDNN kernels"),),
         needs="cudnn",
         python=Code(start=("torch.backends.cudnn.enabled = {value}",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setUserEnabledCuDNN({value});",)),
@@ -377,7 +377,7 @@ ROWS: Final = (
         "cudnn_tf32",
         Kind.NUMERICS,
         about="TF32 in cuDNN's convolutions",
-        mitigations=(Mitigation("cuDNN TF32 off", False, "convolutions in full float32"),),
+        mitigations=(Alternative("cuDNN TF32 off", False, "convolutions in full float32"),),
         needs="nvidia",
         as_before=True,
         python=Code(start=("torch.backends.cudnn.allow_tf32 = {value}",)),
@@ -388,7 +388,7 @@ ROWS: Final = (
         Kind.NUMERICS,
         values=("highest", "high", "medium"),
         about="`torch.set_float32_matmul_precision`: TF32 in matrix products on a GPU, bfloat16 on some CPUs",
-        mitigations=(Mitigation("full matmul precision", "highest", "float32 products in float32"),),
+        mitigations=(Alternative("full matmul precision", "highest", "float32 products in float32"),),
         as_before=True,
         python=Code(start=("torch.set_float32_matmul_precision({value})",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setFloat32MatmulPrecision({value});",)),
@@ -397,7 +397,7 @@ ROWS: Final = (
         "deterministic",
         Kind.NUMERICS,
         about="`torch.use_deterministic_algorithms`",
-        mitigations=(Mitigation("deterministic", True, "deterministic algorithms only"),),
+        mitigations=(Alternative("deterministic", True, "deterministic algorithms only"),),
         python=Code(start=("torch.use_deterministic_algorithms({value})",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setDeterministicAlgorithms({value}, false);",)),
     ),
@@ -407,7 +407,7 @@ ROWS: Final = (
         values=("off", "bfloat16", "float16"),
         scope=Scope.THREAD,
         about="autocast on the run's device, in every thread",
-        mitigations=(Mitigation("autocast off", "off", "no operator is cast down"),),
+        mitigations=(Alternative("autocast off", "off", "no operator is cast down"),),
         python=Code(guards=('torch.autocast("{device}", dtype=torch.{bare})',)),
         python_of={"off": Code(guards=('torch.autocast("{device}", enabled=False)',))},
     ),
@@ -416,7 +416,7 @@ ROWS: Final = (
         Kind.NUMERICS,
         scope=Scope.THREAD,
         about="denormal numbers become zero, in every thread",
-        mitigations=(Mitigation("denormals kept", False, "denormal numbers are no zeros"),),
+        mitigations=(Alternative("denormals kept", False, "denormal numbers are no zeros"),),
         python=Code(threads=("torch.set_flush_denormal({value})",)),
         cpp=Code(headers=(_CONTEXT,), threads=("at::globalContext().setFlushDenormal({value});",)),
     ),
@@ -424,15 +424,15 @@ ROWS: Final = (
         "PYTORCH_TENSOREXPR_FALLBACK",
         Kind.VARIABLE,
         values=str,
-        mitigations=(Mitigation("fuser falls back", "2", "fused groups run their operators one by one"),),
+        mitigations=(Alternative("fuser falls back", "2", "fused groups run their operators one by one"),),
     ),
     Row(
         "ATEN_CPU_CAPABILITY",
         Kind.VARIABLE,
         values=str,
         mitigations=(
-            Mitigation("AVX2 kernels", "avx2", "no AVX-512 kernels of torch"),
-            Mitigation("plain kernels", "default", "no vectorised kernels of torch"),
+            Alternative("AVX2 kernels", "avx2", "no AVX-512 kernels of torch"),
+            Alternative("plain kernels", "default", "no vectorised kernels of torch"),
         ),
         fingerprint="isa",
     ),
@@ -440,14 +440,14 @@ ROWS: Final = (
         "MKL_CBWR",
         Kind.VARIABLE,
         values=str,
-        mitigations=(Mitigation("reproducible MKL", "COMPATIBLE", "MKL's compatible code path"),),
+        mitigations=(Alternative("reproducible MKL", "COMPATIBLE", "MKL's compatible code path"),),
         read_back=False,
     ),
     Row(
         "ONEDNN_MAX_CPU_ISA",
         Kind.VARIABLE,
         values=str,
-        mitigations=(Mitigation("AVX2 oneDNN", "AVX2", "no AVX-512 kernels of oneDNN"),),
+        mitigations=(Alternative("AVX2 oneDNN", "AVX2", "no AVX-512 kernels of oneDNN"),),
         read_back=False,
     ),
     Row(
@@ -455,7 +455,7 @@ ROWS: Final = (
         Kind.VARIABLE,
         values=str,
         mitigations=(
-            Mitigation(
+            Alternative(
                 "eager CUDA modules", "EAGER", "kernels are loaded with their module, not at their first launch"
             ),
         ),
@@ -466,7 +466,7 @@ ROWS: Final = (
         "NVIDIA_TF32_OVERRIDE",
         Kind.VARIABLE,
         values=str,
-        mitigations=(Mitigation("no TF32 anywhere", "0", "no CUDA library uses TF32"),),
+        mitigations=(Alternative("no TF32 anywhere", "0", "no CUDA library uses TF32"),),
         needs="nvidia",
         read_back=False,
     ),
@@ -474,7 +474,7 @@ ROWS: Final = (
         "CUBLAS_WORKSPACE_CONFIG",
         Kind.VARIABLE,
         values=str,
-        mitigations=(Mitigation("one cuBLAS workspace", ":4096:8", "cuBLAS answers the same in every stream"),),
+        mitigations=(Alternative("one cuBLAS workspace", ":4096:8", "cuBLAS answers the same in every stream"),),
         needs="nvidia",
         read_back=False,
     ),

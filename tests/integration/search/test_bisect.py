@@ -22,7 +22,7 @@ def searched(old: str, new: Path, reports: Path) -> tuple[dict[str, Bisection], 
     """Bisect every planted model in one run; return what was found, and the run's folder."""
     with judged(PLANTED, (old, new), reports, floor_s=1) as (facts, effects):
         bisections = {
-            name: bisect(name, facts, effects, reproduce=name == REPRODUCED, cures=False, rewrites=False)
+            name: bisect(name, facts, effects, reproduce=name == REPRODUCED, mitigations=False, rewrites=False)
             for name in (model.name for model in facts.plan.models)
         }
         return bisections, effects.run_dir.path

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.search.mitigation.price import PRICED, bills
-from harness.search.mitigation.search import CureSearch, search
-from harness.core.diagnosis import Cure
+from harness.search.mitigation.search import MitigationSearch, search
+from harness.core.verdict import Mitigation
 from harness.core.plan import LatencyBudget
 from harness.probing.facts import Effects, Attributed
 from harness.serving.settings import mitigations
@@ -48,12 +48,12 @@ def ready(
     )
 
 
-def curing(found: CureSearch) -> list[tuple[str, ...]]:
-    return [one.names for one in found.cures if one.cures]
+def curing(found: MitigationSearch) -> list[tuple[str, ...]]:
+    return [one.settings for one in found.mitigations if one.cures]
 
 
-def cures_by_name(found: CureSearch) -> Mapping[str, Cure]:
-    return {one.name: one for one in found.cures}
+def cures_by_name(found: MitigationSearch) -> Mapping[str, Mitigation]:
+    return {one.name: one for one in found.mitigations}
 
 
 @pytest.mark.slow
@@ -69,9 +69,9 @@ def test_settings_that_cure_are_found_and_no_others(
 
         fused = found["fused"]
         assert sorted(curing(fused)) == sorted((name,) for name in JIT)
-        assert {one.note for one in fused.cures if not one.cures} == {"still hang"}
-        assert {one.name for one in fused.cures if not one.cures} == set(TABLE) - set(JIT)
-        assert all(one.repeats == 3 for one in fused.cures if one.cures)  # it hangs in 3 of 3
+        assert {one.note for one in fused.mitigations if not one.cures} == {"still hang"}
+        assert {one.name for one in fused.mitigations if not one.cures} == set(TABLE) - set(JIT)
+        assert all(one.repeats == 3 for one in fused.mitigations if one.cures)  # it hangs in 3 of 3
         assert [TRITON in cures_by_name(fused)[name].paste for name in ("profiling off", "fusion depth 0")] == [
             True,
             False,
@@ -85,13 +85,13 @@ def test_settings_that_cure_are_found_and_no_others(
         assert cures_by_name(found["needs_two"])["oneDNN off"].note == "still call error"
 
         assert curing(found["wrong"]) == []
-        assert found["wrong"].cures
+        assert found["wrong"].mitigations
         assert not found["wrong"].ended
         assert found["healthy"].cell is None
         assert {name: curing(one) for name, one in quick.items()} == dict.fromkeys(quick, [])
-        assert {one.name for one in quick["wrong"].cures} == set(JIT)
+        assert {one.name for one in quick["wrong"].mitigations} == set(JIT)
 
-        # Prices: nothing answers uncured where it hangs; a model that answers has both.
+        # Prices: nothing answers without one where it hangs; a model that answers has both.
         budget = LatencyBudget(looks=(1,), blocks=3, block_s=0.005, together_s=0.02)
         (bill,) = bills("healthy", [[MITIGATIONS["profiling off"]]], facts, effects, budget=budget)
         assert not bill.problem
@@ -110,7 +110,7 @@ def test_a_start_up_one_after_another_cures_what_fails_only_beside_others(
     with ready(old_python, new_python, tmp_path, *names, scenario="concurrent") as (facts, effects):
         calls = search("crowded_calls", facts, effects, scenario="concurrent")
         assert curing(calls) == [("serialized first calls",)]
-        assert calls.cures[0].repeats >= 3
+        assert calls.mitigations[0].repeats >= 3
         start = search("crowded_start", facts, effects, scenario="concurrent")
         assert curing(start) == [("serialized loading", "serialized first calls")]
         assert search("healthy", facts, effects, scenario="concurrent").cell is None

@@ -31,7 +31,7 @@ def test_numbers_that_no_operator_makes_are_reduced_to_the_nodes_that_are_fused(
     with fused((old_python, new_python), tmp_path, "fractional or calm") as (facts, effects):
         calm = bisect("calm", facts, effects)
         assert (calm.answer, calm.reduction, exit_code(calm)) == (BisectAnswer.NOTHING, None, 0)
-        found = bisect("fractional", facts, effects, reproduce=False, cures=False, rewrites=False)
+        found = bisect("fractional", facts, effects, reproduce=False, mitigations=False, rewrites=False)
     reduction = found.reduction
     assert reduction is not None and reduction.shows and found.answer is BisectAnswer.EXECUTOR
     assert reduction.symptom is Symptom.VALUES
@@ -63,8 +63,8 @@ def test_a_hang_that_no_operator_makes_is_reduced_to_the_nodes_that_are_fused(
     (folder,) = tmp_path.glob("*-reduced")
     assert (folder / culprit.artifact).is_file() and (folder / culprit.inputs / "tensors.jsonl").is_file()
 
-    assert {cure.name for cure in found.cures if cure.cures} >= {"profiling off", "fuser off"}
-    assert all(cure.prices for cure in found.cures if cure.cures)
+    assert {cure.name for cure in found.mitigations if cure.cures} >= {"profiling off", "fuser off"}
+    assert all(cure.prices for cure in found.mitigations if cure.cures)
     (made,) = found.reproducers
     assert made.old.endswith("(exit code 0)") and made.new.endswith("(exit code 1)")
 

@@ -4,12 +4,12 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.core.diagnosis import Said, SearchAnswer, Trial
+from harness.core.diagnosis import Answer, SearchAnswer, Trial
 
 FAILS, PASSES, UNTESTABLE = (
-    SearchAnswer(said=Said.FAILS, outcome="hang"),
-    SearchAnswer(said=Said.PASSES),
-    SearchAnswer(said=Said.UNTESTABLE),
+    SearchAnswer(answer=Answer.FAIL, outcome="hang"),
+    SearchAnswer(answer=Answer.PASS),
+    SearchAnswer(answer=Answer.UNRESOLVED),
 )
 
 

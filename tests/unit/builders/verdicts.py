@@ -99,6 +99,11 @@ def cure(name: str, model: str = "m", *, cures: bool = True, price: RatioEstimat
     return Mitigation(cell=cell_id(model), model=model, name=name, switches={"s": False}, cures=cures, price=price)
 
 
+def mitigation(*settings: str, cures: bool = False, **more: Any) -> Mitigation:
+    """Return settings that were tried together."""
+    return Mitigation(cell=cell_id(), model="m", name=" + ".join(settings), settings=settings, cures=cures, **more)
+
+
 def row(
     status: Status = Status.PASS, model: str = "m", *mitigations: Mitigation, reason: str = "off by 0.1"
 ) -> RowVerdict:

@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.diagnosis import Cure
 from harness.core.diagnosis import BisectAnswer, Bisection
 from harness.core.environment import Fingerprint
 from harness.core.golden import Packed, Packing
 from harness.core.machine import Checkup
 from harness.core.models import GivenArtifact
 from harness.core.prediction import Inspection
-from harness.core.verdict import Waiver, WaiverState, WaiverUse
+from harness.core.verdict import Mitigation, Waiver, WaiverState, WaiverUse
 from harness.verdict.matrix import judge_matrix
 from harness.report.text.bisection import render_bisection
 from harness.report.text.bundles import render_packing
@@ -78,7 +77,7 @@ def _packing() -> Packing:
     return Packing(producer=Fingerprint(torch="2.1.2+cu121"), device="cpu", rows=rows, notes=(_paths("x"),))
 
 
-def _cures() -> tuple[Cure, ...]:
+def _cures() -> tuple[Mitigation, ...]:
     return (test_cures.cured("profiling off", "fuser off", note="a note " * 30), *test_cures.IN_VAIN)
 
 
@@ -129,7 +128,7 @@ def _bisection(name: str) -> str:
         symptom=(name * 2,),
         divergence=test_divergence_text.FOUND,
         reproducers=(test_divergence_text.MADE,),
-        cures=_cures(),
+        mitigations=_cures(),
     )
     return render_bisection(found, directory="reports/x", width=WIDTH)
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from harness.core.plan import Cell
-from harness.core.diagnosis import Attribution, FailureRates
+from harness.core.diagnosis import Answer, Attribution, FailureRates
 from harness.core.outcome import Outcome, Status
 from harness.core.probe import ProbeRequest, ProbeResult, model_of
 from harness.core.verdict import CellVerdict, Finding
 from harness.probing.facts import Attributed, Decided, GroupRun
-from harness.search.attribute import FIRST_RUNS, TIME_S, answer_of, attribute_failures
-from harness.search.attribution import attribution_words
+from harness.search.attribute import FIRST_RUNS, TIME_S, attribute_failures
+from harness.checks.startup.trials import answer_of
+from harness.checks.startup.attribution_words import attribution_words
 from harness.checks.startup.launch import threads_of
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.machine import clock
@@ -150,30 +151,30 @@ SICK = {"m": frozenset({HANG})}
 
 
 @pytest.mark.parametrize(
-    ("probe", "said", "outcome"),
+    ("probe", "expected", "outcome"),
     [
-        (probed(result("m"), result("n")), "passes", ""),
-        (probed(result("m", HANG), result("n", CRASH), outcome=HANG), "fails", "hang"),
-        (probed(result("m"), result("m#1", HANG), outcome=HANG), "fails", "hang"),
-        (probed(result("m", CRASH), result("n"), outcome=CRASH), "fails", "crash of m"),
-        (probed(result("m"), result("n", HANG), outcome=HANG), "fails", "hang of n"),
-        (probed(result("m"), result("n"), outcome=HANG), "fails", "hang"),
-        (probed(result("m"), result("n"), outcome=CRASH), "fails", "crash of the process"),
-        (probed(result("m"), result("n", Outcome.STARVED), outcome=Outcome.STARVED), "untestable", "starved"),
-        (probed(result("m", Outcome.NOT_RUN), outcome=Outcome.PROTOCOL_ERROR), "untestable", "protocol_error"),
-        (probed(result("m", Outcome.RUNTIME_ERROR), result("n")), "fails", "runtime_error of m"),
+        (probed(result("m"), result("n")), Answer.PASS, ""),
+        (probed(result("m", HANG), result("n", CRASH), outcome=HANG), Answer.FAIL, "hang"),
+        (probed(result("m"), result("m#1", HANG), outcome=HANG), Answer.FAIL, "hang"),
+        (probed(result("m", CRASH), result("n"), outcome=CRASH), Answer.FAIL, "crash of m"),
+        (probed(result("m"), result("n", HANG), outcome=HANG), Answer.FAIL, "hang of n"),
+        (probed(result("m"), result("n"), outcome=HANG), Answer.FAIL, "hang"),
+        (probed(result("m"), result("n"), outcome=CRASH), Answer.FAIL, "crash of the process"),
+        (probed(result("m"), result("n", Outcome.STARVED), outcome=Outcome.STARVED), Answer.UNRESOLVED, "starved"),
+        (probed(result("m", Outcome.NOT_RUN), outcome=Outcome.PROTOCOL_ERROR), Answer.UNRESOLVED, "protocol_error"),
+        (probed(result("m", Outcome.RUNTIME_ERROR), result("n")), Answer.FAIL, "runtime_error of m"),
     ],
 )
 def test_only_a_failing_model_with_its_own_outcome_shows_the_failure(
-    probe: ProbeResult, said: str, outcome: str
+    probe: ProbeResult, expected: Answer, outcome: str
 ) -> None:
     answer = answer_of([probe], SICK)
-    assert (answer.said.value, answer.outcome) == (said, outcome)
+    assert (answer.answer, answer.outcome) == (expected, outcome)
 
 
 def test_one_of_several_processes_is_enough() -> None:
     fine, hung = probed(result("m")), probed(result("m", HANG), outcome=HANG)
-    assert answer_of([fine, hung, fine], SICK).said.value == "fails"
+    assert answer_of([fine, hung, fine], SICK).answer is Answer.FAIL
 
 
 def apart(side: str, models: frozenset[str], threads: int) -> Ends:

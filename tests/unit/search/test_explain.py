@@ -35,7 +35,7 @@ class Searches:
         self.times_s: list[int] = []
 
     def bisect(self, model: str, facts: Mitigated, effects: Effects, *, scenario: str, **wanted: bool) -> Bisection:
-        assert not wanted["reproduce"] and not wanted["cures"]
+        assert not wanted["reproduce"] and not wanted["mitigations"]
         assert effects.end_ns is not None
         self.asked_of.append(scenario)
         self.times_s.append(round((effects.end_ns - self.now_ns) * 1e-9))

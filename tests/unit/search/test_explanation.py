@@ -3,17 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
-from harness.search.explanation import by_bisection, by_cures, by_first_bad, with_later, worth_explaining
+from tests.unit.builders.verdicts import mitigation
+from harness.search.explanation import by_bisection, by_mitigations, by_first_bad, with_later, worth_explaining
 from harness.core.diagnosis import (
     BisectAnswer,
     Bisection,
     Culprit,
-    Cure,
-    CureAnswer,
-    Curing,
+    MitigationAnswer,
+    MitigationResult,
     Divergence,
     NodeFault,
-    Price,
     Reduction,
     Reproducer,
     Rewritten,
@@ -24,7 +23,7 @@ from harness.core.releases import Conclusion, Ending, FirstBad
 from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Status
 from harness.core.report import Explained
-from harness.core.verdict import CellVerdict, Finding
+from harness.core.verdict import CellVerdict, Finding, Mitigation, Price
 
 CELL = "m/alone"
 FOUND = Bisection(model="m", old="torch 2.1.2", new="torch 2.6.0", answer=BisectAnswer.UNDECIDED)
@@ -95,10 +94,10 @@ def test_the_executor_is_reported_with_the_few_nodes_the_setting_and_the_rewrite
         FOUND,
         answer=BisectAnswer.EXECUTOR,
         reduction=Reduction(symptom=Symptom.HANG, nodes=9, shows=True, culprits=(culprit,)),
-        cures=(
-            Cure(names=("fuser off",), cures=False),
-            Cure(
-                names=("profiling off",),
+        mitigations=(
+            mitigation("fuser off", cures=False),
+            mitigation(
+                "profiling off",
                 cures=True,
                 prices=(Price(quantity="load"), Price(quantity="steady", to_old=ratio)),
             ),
@@ -172,9 +171,9 @@ def test_the_smallest_archive_that_is_refused_is_named() -> None:
 
 
 def test_cures_are_reported_with_what_they_break() -> None:
-    told = cured(Cure(names=("a", "b"), cures=True, breaks=("n",)))
+    told = cured(mitigation("a", "b", cures=True, breaks=("n",)))
     assert (told.lines, told.paths) == ((("cure", "a + b; but breaks n"),), ("p",))
-    none = cured(Cure(names=("a",), cures=False))
+    none = cured(mitigation("a", cures=False))
     assert none.answer == "nothing that was tried cures it"
     assert none.lines == (("no cure", "none of the settings that mitigate tried"),)
     assert cured(notes=("it passes",)).lines == (("no cure", "it passes"),)
@@ -182,9 +181,11 @@ def test_cures_are_reported_with_what_they_break() -> None:
     assert cured(notes=("load error",), rewrites=(rewritten,)).lines == (("rewrite", "doubled: a + a by 2 * a"),)
 
 
-def cured(*cures: Cure, **more: Any) -> Explained:
-    words = {"scenario": "alone", "words": "alone", "answer": CureAnswer.NOT_FOUND}
-    return by_cures(CELL, Curing(model="m", old="o", new="n", cures=cures, **{**words, **more}), path="p")
+def cured(*cures: Mitigation, **more: Any) -> Explained:
+    words = {"scenario": "alone", "words": "alone", "answer": MitigationAnswer.NOT_FOUND}
+    return by_mitigations(
+        CELL, MitigationResult(model="m", old="o", new="n", mitigations=cures, **{**words, **more}), path="p"
+    )
 
 
 def test_a_later_search_by_the_same_command_replaces_the_earlier_one() -> None:

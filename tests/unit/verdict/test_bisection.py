@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.unit.builders.verdicts import mitigation
 from harness.verdict.bisection import CallInQuestion, exit_code, failing_call, faults, gaps
 from harness.core.comparison import CallComparison
 from harness.core.diagnosis import (
     BisectAnswer,
     Bisection,
     Culprit,
-    Cure,
     Divergence,
     NodeFault,
     Place,
@@ -20,6 +20,7 @@ from harness.core.diagnosis import (
     Symptom,
     TracedNode,
 )
+from harness.core.verdict import Mitigation
 from harness.core.outcome import Outcome
 from harness.core.probe import Failure
 from tests.unit.builders.verdicts import call, compared, difference, equal, result, tensor
@@ -180,8 +181,8 @@ def test_exit_codes() -> None:
     assert exit_code(found(BisectAnswer.NOTHING)) == 0
     assert exit_code(found(BisectAnswer.OPERATOR, divergence=guilty)) == 1
     assert exit_code(found(BisectAnswer.LOADING, refusals=("aten::gone",))) == 1
-    assert exit_code(found(BisectAnswer.EXECUTOR, cures=(Cure(names=("fuser off",), cures=True),))) == 1
-    assert exit_code(found(BisectAnswer.EXECUTOR, cures=(Cure(names=("fuser off",), cures=False),))) == 4
+    assert exit_code(found(BisectAnswer.EXECUTOR, mitigations=(mitigation("fuser off", cures=True),))) == 1
+    assert exit_code(found(BisectAnswer.EXECUTOR, mitigations=(mitigation("fuser off", cures=False),))) == 4
     reduction = Reduction(symptom=Symptom.HANG, nodes=9, shows=True)
     reduced = replace(reduction, culprits=(Culprit(keep=(1,), nodes=(node(1),), artifact="a", inputs="i"),))
     assert (

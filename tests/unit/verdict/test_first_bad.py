@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.core.diagnosis import Said
+from harness.core.diagnosis import Answer
 from harness.core.releases import Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.core.outcome import Outcome, Status
 from harness.core.verdict import CellVerdict, Finding
@@ -17,7 +17,7 @@ def verdict(status: Status, *kinds: str, note: str = "") -> CellVerdict:
 
 def test_what_the_new_end_shows_first_is_the_symptom() -> None:
     found = answer_of(verdict(Status.FAIL, "guessed_inputs", "values", "late_divergence"), ())
-    assert (found.said, found.outcome) == (Said.FAILS, "values")
+    assert (found.answer, found.outcome) == (Answer.FAIL, "values")
 
 
 def test_the_same_kind_is_the_symptom_wherever_it_stands_and_another_kind_is_distinguished() -> None:
@@ -27,11 +27,11 @@ def test_the_same_kind_is_the_symptom_wherever_it_stands_and_another_kind_is_dis
 
 @pytest.mark.parametrize("status", [Status.INCONCLUSIVE, Status.SAME_FAIL, Status.UNSUPPORTED])
 def test_what_is_neither_green_nor_red_is_untestable(status: Status) -> None:
-    assert answer_of(verdict(status, "starved"), ("values",)).said is Said.UNTESTABLE
+    assert answer_of(verdict(status, "starved"), ("values",)).answer is Answer.UNRESOLVED
 
 
 def test_green_is_green_with_remarks_too() -> None:
-    assert answer_of(verdict(Status.PASS, "stride"), ("values",)).said is Said.PASSES
+    assert answer_of(verdict(Status.PASS, "stride"), ("values",)).answer is Answer.PASS
 
 
 def test_the_old_end_is_good_only_if_every_run_completed() -> None:

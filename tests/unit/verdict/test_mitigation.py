@@ -2,15 +2,16 @@
 
 import pytest
 
+from tests.unit.builders.verdicts import mitigation
 from harness.verdict.mitigation import answer_of, exit_code
-from harness.core.diagnosis import Cure, CureAnswer, Curing, Rewritten
+from harness.core.diagnosis import MitigationAnswer, MitigationResult, Rewritten
 from harness.core.outcome import Status
-from harness.core.verdict import CellVerdict
+from harness.core.verdict import CellVerdict, Mitigation
 from harness.core.errors import ExitCode
 
-CURES = Cure(names=("a",), cures=True)
-NOT = Cure(names=("b",), cures=False)
-UNTESTABLE = Cure(names=("c",), cures=False, untestable=True)
+CURES = mitigation("a", cures=True)
+NOT = mitigation("b", cures=False)
+UNTESTABLE = mitigation("c", cures=False, untestable=True)
 
 
 def cell(status: Status) -> CellVerdict:
@@ -20,48 +21,48 @@ def cell(status: Status) -> CellVerdict:
 @pytest.mark.parametrize(
     ("cures", "answer"),
     [
-        ((CURES, NOT, UNTESTABLE), CureAnswer.CURED),
-        ((NOT, UNTESTABLE), CureAnswer.NOT_FOUND),
-        ((NOT,), CureAnswer.NOT_FOUND),
-        ((), CureAnswer.NOT_FOUND),
-        ((UNTESTABLE,), CureAnswer.UNDECIDED),
+        ((CURES, NOT, UNTESTABLE), MitigationAnswer.FOUND),
+        ((NOT, UNTESTABLE), MitigationAnswer.NOT_FOUND),
+        ((NOT,), MitigationAnswer.NOT_FOUND),
+        ((), MitigationAnswer.NOT_FOUND),
+        ((UNTESTABLE,), MitigationAnswer.UNDECIDED),
     ],
 )
-def test_what_was_tried_decides_where_the_cell_is_red(cures: tuple[Cure, ...], answer: CureAnswer) -> None:
+def test_what_was_tried_decides_where_the_cell_is_red(cures: tuple[Mitigation, ...], answer: MitigationAnswer) -> None:
     assert answer_of(cell(Status.FAIL), cures, searched=True) == (answer, "")
     rewritten = (Rewritten(rule="sinh", what="expm1", cures=True),)
-    assert answer_of(cell(Status.FAIL), cures, searched=True, rewrites=rewritten) == (CureAnswer.CURED, "")
+    assert answer_of(cell(Status.FAIL), cures, searched=True, rewrites=rewritten) == (MitigationAnswer.FOUND, "")
 
 
 @pytest.mark.parametrize(
     ("status", "answer"),
     [
-        (Status.PASS, CureAnswer.NOTHING),
-        (Status.XPASS, CureAnswer.NOTHING),
-        (Status.SAME_FAIL, CureAnswer.NOTHING),
-        (Status.INCONCLUSIVE, CureAnswer.UNDECIDED),
-        (Status.UNSUPPORTED, CureAnswer.UNDECIDED),
+        (Status.PASS, MitigationAnswer.NOTHING),
+        (Status.XPASS, MitigationAnswer.NOTHING),
+        (Status.SAME_FAIL, MitigationAnswer.NOTHING),
+        (Status.INCONCLUSIVE, MitigationAnswer.UNDECIDED),
+        (Status.UNSUPPORTED, MitigationAnswer.UNDECIDED),
     ],
 )
-def test_a_cell_that_is_not_red_says_why_nothing_was_tried(status: Status, answer: CureAnswer) -> None:
+def test_a_cell_that_is_not_red_says_why_nothing_was_tried(status: Status, answer: MitigationAnswer) -> None:
     found, why = answer_of(cell(status), (), searched=False)
     assert found is answer
     assert why
 
 
 def test_a_cell_that_does_not_exist_is_undecided() -> None:
-    assert answer_of(None, (), searched=False)[0] is CureAnswer.UNDECIDED
+    assert answer_of(None, (), searched=False)[0] is MitigationAnswer.UNDECIDED
 
 
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        (CureAnswer.NOTHING, ExitCode.COMPATIBLE),
-        (CureAnswer.CURED, ExitCode.INCOMPATIBLE),
-        (CureAnswer.NOT_FOUND, ExitCode.INCONCLUSIVE),
-        (CureAnswer.UNDECIDED, ExitCode.INCONCLUSIVE),
+        (MitigationAnswer.NOTHING, ExitCode.COMPATIBLE),
+        (MitigationAnswer.FOUND, ExitCode.INCOMPATIBLE),
+        (MitigationAnswer.NOT_FOUND, ExitCode.INCONCLUSIVE),
+        (MitigationAnswer.UNDECIDED, ExitCode.INCONCLUSIVE),
     ],
 )
-def test_exit_codes(answer: CureAnswer, code: ExitCode) -> None:
-    found = Curing(model="m", old="o", new="n", scenario="alone", words="alone", answer=answer)
+def test_exit_codes(answer: MitigationAnswer, code: ExitCode) -> None:
+    found = MitigationResult(model="m", old="o", new="n", scenario="alone", words="alone", answer=answer)
     assert exit_code(found) is code

@@ -1,7 +1,6 @@
 """How a model came through the initialization of its server group."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,9 @@ from harness.core.outcome import Outcome, Status
 from harness.core.probe import Failure, ModelResult
 from harness.core.text import times_of
 from harness.core.verdict import CellVerdict
+from harness.serving.scenarios import INITIALIZATIONS
 from harness.verdict.startup import (
+    Initialization,
     InitializationResult,
     judge_initialization,
     slow_start,
@@ -49,10 +50,20 @@ def initialization_result(
     rounds: int = 1,
     graph: dict[str, Any] | None = None,
     served: dict[str, Any] | None = None,
+    evidence: str = "",
+    exit_detail: str = "",
+    seen: Evidence | None = None,
     **changes: Any,
 ) -> InitializationResult:
     return InitializationResult(
-        result=result(outcome, **changes), rounds=rounds, failed_rounds=failed, graph=graph, served_otherwise=served
+        result=result(outcome, **changes),
+        rounds=rounds,
+        failed_rounds=failed,
+        graph=graph,
+        served_otherwise=served,
+        evidence=evidence,
+        exit_detail=exit_detail,
+        seen=seen,
     )
 
 
@@ -61,18 +72,20 @@ def judged(
     old: InitializationResult | None = None,
     comparison: OutputComparison | None = GOOD,
     alone: CellVerdict | None = None,
+    scenario: str = "while_serving",
     **more: Any,
 ) -> CellVerdict:
     return judge_initialization(
-        cell_id(scenario="while_serving"),
-        scenario="while_serving",
-        words="load while serving",
-        alone=alone or verdict(Status.PASS),
-        new=InitializationResult(result=new) if isinstance(new, ModelResult) else new,
-        old=old,
-        comparison=comparison,
-        new_name=NEW,
-        **more,
+        Initialization(
+            cell=cell_id(scenario=scenario),
+            scenario=INITIALIZATIONS[scenario],
+            alone=alone or verdict(Status.PASS),
+            new=InitializationResult(result=new) if isinstance(new, ModelResult) else new,
+            old=old,
+            comparison=comparison,
+            new_name=NEW,
+            **more,
+        )
     )
 
 
@@ -101,7 +114,7 @@ def test_verdict_belongs_to_the_scenario() -> None:
 @pytest.mark.parametrize("outcome", FAILING)
 @pytest.mark.parametrize("old", [None, initialization_result()], ids=["golden record", "works in the old release"])
 def test_failure_that_shows_only_there_fails(outcome: Outcome, old: InitializationResult | None) -> None:
-    found = judged(initialization_result(outcome, phase="load"), old, evidence="probes/7", exit_detail="signal SIGABRT")
+    found = judged(initialization_result(outcome, phase="load", evidence="probes/7", exit_detail="signal SIGABRT"), old)
     assert (found.status, kinds(found), found.note) == (Status.FAIL, [kind_of(outcome)], "")
     assert "in load while serving" in found.findings[0].message
     assert NEW in found.findings[0].message
@@ -129,11 +142,6 @@ def test_what_is_not_the_models_fault_is_not_decided_whatever_the_old_release_di
     assert (found.status, kinds(found)) == (Status.INCONCLUSIVE, [OUTCOME_KIND[outcome]])
 
 
-def test_starved_process_is_inconclusive_and_is_called_so() -> None:
-    found = judged(initialization_result(Outcome.STARVED, phase="load"))
-    assert (found.status, kinds(found)) == (Status.INCONCLUSIVE, ["starved"])
-
-
 def test_error_that_shows_only_beside_others_is_of_a_kind_of_its_own_and_quotes_it() -> None:
     found = judged(load_error())
     assert kinds(found) == ["concurrent_error"]
@@ -155,19 +163,12 @@ def test_error_of_a_model_that_is_red_alone_is_not_blamed_on_its_neighbours(stat
 
 def test_what_the_hung_process_did_is_reported() -> None:
     seen = Evidence(proof=HangProof(kind=HangKind.BLOCKED, silent_s=4.0, window_s=1.0), remarks=("gdb is missing",))
-    (found,) = judged(initialization_result(Outcome.HANG, phase="load"), seen=seen).findings
+    (found,) = judged(initialization_result(Outcome.HANG, phase="load", seen=seen)).findings
     assert "(blocked)" in found.message
     assert any("gdb is missing" in text for _, text in found.story)
 
 
 # rounds
-
-
-@pytest.mark.parametrize(
-    ("count", "total", "words"), [(2, 5, "2 of 5 rounds"), (1, 1, "1 of 1 round"), (0, 3, "0 of 3 rounds")]
-)
-def test_rounds_in_words(count: int, total: int, words: str) -> None:
-    assert times_of(count, total) == words
 
 
 @pytest.mark.parametrize(
@@ -203,19 +204,20 @@ def test_what_fails_clearly_more_often_than_before_is_a_regression() -> None:
         initialization_result(Outcome.HANG, failed=9, rounds=10),
         initialization_result(Outcome.HANG, failed=1, rounds=10),
     )
-    found = judged(new, old, more_often=True)
+    found = judged(new, old)
     assert (found.status, found.note) == (
         Status.FAIL,
         "in 9 of 10 rounds; fails less often in the old release (1 of 10 rounds)",
     )
-    assert judged(new, old).status is Status.SAME_FAIL
+    rarer = initialization_result(Outcome.HANG, failed=2, rounds=10)
+    assert judged(rarer, old).status is Status.SAME_FAIL
 
 
 # answers
 
 
 def test_answer_that_differs_only_there_is_a_race() -> None:
-    found = judged(initialization_result(), comparison=BAD, evidence="probes/7")
+    found = judged(initialization_result(evidence="probes/7"), comparison=BAD)
     (item,) = found.findings
     assert (found.status, item.kind, item.evidence) == (Status.FAIL, "race", "probes/7")
     assert item.message.startswith("answers otherwise than alone: output: off by")
@@ -230,12 +232,12 @@ def test_race_that_the_old_release_has_too_is_no_regression() -> None:
 
 
 def test_state_that_threads_share_in_both_releases_is_how_it_must_be_served_and_does_not_decide() -> None:
-    found = judged(initialization_result(), initialization_result(), comparison=BAD, old_differs=True, shared=True)
+    found = judged(initialization_result(), initialization_result(), comparison=BAD, old_differs=True, keeps_state=True)
     assert (found.status, kinds(found), found.decides) == (Status.SAME_FAIL, ["shared_state"], False)
     assert found.findings[0].message.startswith("keeps state in both releases: must not be shared by threads: answers")
-    new_only = judged(initialization_result(), initialization_result(), comparison=BAD, shared=True)
+    new_only = judged(initialization_result(), initialization_result(), comparison=BAD, keeps_state=True)
     assert (new_only.status, kinds(new_only), new_only.decides) == (Status.FAIL, ["race"], True)
-    assert judged(initialization_result(), shared=True).decides
+    assert judged(initialization_result(), keeps_state=True).decides
 
 
 REFUSED = Failure(
@@ -244,30 +246,30 @@ REFUSED = Failure(
 
 
 @pytest.mark.parametrize(
-    ("phase", "before", "more", "status", "kind"),
+    ("scenario", "phase", "before", "failed", "status", "kind"),
     [
-        ("serve", Outcome.RUNTIME_ERROR, {}, Status.SAME_FAIL, "sizes_refused"),
-        ("serve", Outcome.RUNTIME_ERROR, {"more_often": True}, Status.FAIL, "concurrent_error"),
-        ("serve", Outcome.RUNTIME_ERROR, {"larger": False}, Status.SAME_FAIL, "concurrent_error"),
-        ("serve", Outcome.COMPLETED, {}, Status.FAIL, "concurrent_error"),
-        ("call 0 of example", Outcome.RUNTIME_ERROR, {}, Status.SAME_FAIL, "concurrent_error"),
+        ("growing_shapes", "serve", Outcome.RUNTIME_ERROR, 8, Status.SAME_FAIL, "sizes_refused"),
+        ("growing_shapes", "serve", Outcome.RUNTIME_ERROR, 1, Status.FAIL, "concurrent_error"),
+        ("while_serving", "serve", Outcome.RUNTIME_ERROR, 8, Status.SAME_FAIL, "concurrent_error"),
+        ("growing_shapes", "serve", Outcome.COMPLETED, 0, Status.FAIL, "concurrent_error"),
+        ("growing_shapes", "call 0 of example", Outcome.RUNTIME_ERROR, 8, Status.SAME_FAIL, "concurrent_error"),
     ],
 )
 def test_sizes_that_both_releases_refuse_are_not_covered_and_do_not_decide(
-    phase: str, before: Outcome, more: Mapping[str, Any], status: Status, kind: str
+    scenario: str, phase: str, before: Outcome, failed: int, status: Status, kind: str
 ) -> None:
-    new = initialization_result(Outcome.RUNTIME_ERROR, phase=phase, failure=REFUSED)
-    found = judged(new, initialization_result(before, phase=phase), **{"larger": True, **more})
+    new = initialization_result(Outcome.RUNTIME_ERROR, 9, 10, phase=phase, failure=REFUSED)
+    found = judged(new, initialization_result(before, failed, 10, phase=phase), scenario=scenario)
     assert (found.status, kinds(found), found.decides) == (status, [kind], kind != "sizes_refused")
-    said = "refuses requests of other sizes in both releases: not covered by while_serving: RuntimeError: The size of"
+    said = "refuses requests of other sizes in both releases: not covered by growing_shapes: RuntimeError: The size of"
     assert found.findings[0].message.startswith(said) is (kind == "sizes_refused")
 
 
-EXIT_CRASH = initialization_result(Outcome.CRASH, phase="exit")
+EXIT_CRASH = initialization_result(Outcome.CRASH, phase="exit", exit_detail="signal SIGABRT")
 
 
 def test_end_by_a_signal_at_exit_in_both_releases_is_no_crash_while_serving_and_does_not_decide() -> None:
-    found = judged(EXIT_CRASH, EXIT_CRASH, exit_detail="signal SIGABRT")
+    found = judged(EXIT_CRASH, EXIT_CRASH)
     assert (found.status, kinds(found), found.decides) == (Status.SAME_FAIL, ["exit_crash"], False)
     assert "exits, with all answers given, ends by signal SIGABRT" in found.findings[0].message
     new_only = judged(EXIT_CRASH, initialization_result())
@@ -294,7 +296,7 @@ RATES = {
 def test_status_follows_the_rates_whatever_the_first_rounds_showed(case: str, before: Outcome) -> None:
     rates, status = RATES[case]
     asked = Attribution(models=("m",), threads=4, rates=replace(rates, outcomes=("hang",)))
-    found = judged(initialization_result(Outcome.HANG), initialization_result(before), found=asked)
+    found = judged(initialization_result(Outcome.HANG), initialization_result(before), attribution=asked)
     assert (found.status, kinds(found)) == (status, ["hang"])
     assert found.findings[0].story[0][0] == "needs"
     if status is Status.INCONCLUSIVE:
@@ -303,12 +305,14 @@ def test_status_follows_the_rates_whatever_the_first_rounds_showed(case: str, be
 
 def test_rates_of_a_hang_say_nothing_of_a_crash() -> None:
     asked = Attribution(models=("m",), threads=4, rates=replace(RATES["both"][0], outcomes=("hang",)))
-    assert judged(initialization_result(Outcome.CRASH), initialization_result(), found=asked).status is Status.FAIL
+    assert (
+        judged(initialization_result(Outcome.CRASH), initialization_result(), attribution=asked).status is Status.FAIL
+    )
 
 
 def test_note_has_both_rates_with_their_intervals() -> None:
     asked = Attribution(models=("m",), threads=4, rates=replace(RATES["too few runs"][0], outcomes=("hang",)))
-    found = judged(initialization_result(Outcome.HANG), initialization_result(), found=asked)
+    found = judged(initialization_result(Outcome.HANG), initialization_result(), attribution=asked)
     assert found.note == (
         "not decided whether it is a regression: it fails in 1 of 10 runs (0 to 45 %), in the old release in 0 of 9 "
         "(0 to 34 %), 95 % intervals"
@@ -317,7 +321,7 @@ def test_note_has_both_rates_with_their_intervals() -> None:
 
 def test_without_an_old_release_a_failure_that_was_attributed_fails() -> None:
     asked = Attribution(models=("m",), threads=4)
-    assert judged(initialization_result(Outcome.HANG), None, found=asked).status is Status.FAIL
+    assert judged(initialization_result(Outcome.HANG), None, attribution=asked).status is Status.FAIL
 
 
 def test_old_release_that_differs_excuses_no_crash_and_reddens_no_equal_answers() -> None:
@@ -376,7 +380,7 @@ SERVED = {"calls": 12, "first": 3, "different": 4}
 
 
 def test_answer_that_changes_while_others_load_is_a_race_with_its_calls() -> None:
-    found = judged(initialization_result(served=SERVED), initialization_result(), evidence="probes/7")
+    found = judged(initialization_result(served=SERVED, evidence="probes/7"), initialization_result())
     (item,) = found.findings
     assert (found.status, found.note, item.kind, item.evidence) == (Status.FAIL, "", "race", "probes/7")
     assert item.message == "answers otherwise while it serves: 4 of 12 served calls, from call 3 on"
@@ -389,17 +393,9 @@ def test_answer_that_changed_while_others_loaded_before_the_upgrade_too_is_no_re
     assert judged(initialization_result(), initialization_result(served=SERVED)).status is Status.PASS
 
 
-def test_old_release_that_differs_from_the_golden_excuses_no_answer_that_changes_while_others_load() -> None:
-    assert judged(initialization_result(served=SERVED), initialization_result(), old_differs=True).status is Status.FAIL
-
-
 def test_random_numbers_change_from_call_to_call_and_say_nothing_of_serving() -> None:
     assert judged(initialization_result(served=SERVED), draws=True).findings == ()
     assert kinds(judged(initialization_result(served=SERVED), draws=True, comparison=BAD)) == ["shared_generator"]
-
-
-def test_failure_is_reported_before_an_answer_that_changes_while_others_load() -> None:
-    assert kinds(judged(initialization_result(Outcome.HANG, served=SERVED))) == ["hang"]
 
 
 @pytest.mark.parametrize("status", list(Status))
@@ -419,10 +415,6 @@ def test_race_is_a_race_whatever_the_model_does_alone(status: Status) -> None:
 def test_undecidable_sample_is_reported_once_and_not_per_scenario() -> None:
     found = judged(initialization_result(), comparison=compared(call(equal(sampled=True))))
     assert (found.status, found.findings) == (Status.PASS, ())
-
-
-def test_group_without_a_golden_still_passes_if_it_initializes() -> None:
-    assert judged(initialization_result(), comparison=None).status is Status.PASS
 
 
 # replays of CUDA graphs
@@ -464,11 +456,6 @@ def test_replay_that_was_off_before_the_upgrade_too_is_no_regression(before: flo
     )
 
 
-def test_replay_is_judged_without_a_golden_too() -> None:
-    found = judged(initialization_result(graph=replayed(0.5)), comparison=None, evidence="probes/7")
-    assert (found.status, found.findings[0].evidence) == (Status.FAIL, "probes/7")
-
-
 def test_capture_error_names_the_operator_that_cannot_be_captured() -> None:
     message = (
         "The following operation failed in the TorchScript interpreter.\n"
@@ -484,20 +471,6 @@ def test_capture_error_names_the_operator_that_cannot_be_captured() -> None:
     assert "raises in capture" in found.findings[0].message
     assert "at `x.nonzero`" in found.findings[0].message
     assert "not permitted when stream is capturing" in found.findings[0].message
-
-
-# severities
-
-
-def test_what_shows_only_beside_others_blocks_and_an_overloaded_machine_does_not() -> None:
-    found = {kind: SEVERITY[kind] for kind in ("race", "concurrent_error", "capture_error", "graph_replay", "starved")}
-    assert found == {
-        "race": Severity.FAIL,
-        "concurrent_error": Severity.FAIL,
-        "capture_error": Severity.FAIL,
-        "graph_replay": Severity.FAIL,
-        "starved": Severity.INCONCLUSIVE,
-    }
 
 
 def test_a_way_to_fail_hides_no_other_from_waivers_and_severities() -> None:

@@ -13,7 +13,7 @@ from tests.programs.watching import hogs
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ODD = "tests/integration/checks/startup/odd"
-MODELS, HOGS = 30, 4
+MODELS, HOGS = 22, 4
 # Alone on two cores that is a few minutes of work; the machine is overloaded on purpose.
 LIMIT_S = 5400.0
 

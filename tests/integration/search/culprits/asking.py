@@ -26,7 +26,7 @@ class Stand:
 
     def ask(self, case: Case) -> Bisection:
         """Return what the search finds; reproducers, cures and rewrites are no part of the corpus."""
-        return bisect(case.name, self.facts, self.effects, reproduce=False, cures=False, rewrites=False)
+        return bisect(case.name, self.facts, self.effects, reproduce=False, mitigations=False, rewrites=False)
 
 
 @contextlib.contextmanager

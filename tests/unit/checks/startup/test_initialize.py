@@ -73,16 +73,17 @@ def test_healthy_group_is_one_process_and_the_old_release_is_not_asked() -> None
     assert (launched(runner), launched(runner, "old")) == (["ab"], [])
 
 
-@pytest.mark.parametrize("mark", ["served_otherwise", "graph"])
-def test_old_release_is_asked_where_the_new_one_serves_or_replays_otherwise(mark: str) -> None:
-    data = {f"{mark}:a": {"calls": 9, "first": 2, "max_abs_difference": 1.0, "scale": 1.0}}
-    runner = Runner(lambda request: probed(*(result(run.artifact.model) for run in request.runs), data=data))
-    brought_up(runner, facts_of("a", "b"))
-    assert launched(runner, "old") == ["ab"]
-
-
-def test_old_release_is_asked_where_memory_is_measured() -> None:
-    runner = Runner(lambda request: probed(*(result(run.artifact.model) for run in request.runs), memory=(("0", 1),)))
+@pytest.mark.parametrize(
+    "noted",
+    [
+        {"data": {"served_otherwise:a": {"calls": 9, "first": 2}}},
+        {"data": {"graph:a": {"max_abs_difference": 1.0, "scale": 1.0}}},
+        {"memory": (("0", 1),)},
+    ],
+    ids=["served otherwise", "a graph", "memory"],
+)
+def test_old_release_is_asked_where_something_is_held_against_it(noted: dict[str, Any]) -> None:
+    runner = Runner(lambda request: probed(*(result(run.artifact.model) for run in request.runs), **noted))
     brought_up(runner, facts_of("a", "b"))
     assert launched(runner, "old") == ["ab"]
 
@@ -151,14 +152,15 @@ def test_a_start_that_seems_slower_is_measured_again_in_turn_and_warned_of_where
     assert finding.size == pytest.approx(6.2 / 3.0)
 
 
-def test_a_start_that_was_slower_once_is_none() -> None:
-    assert slow_starts(timed(starting(new=(9.0, 3.0, 3.1), old=(3.0, 3.1, 2.9)))) == {}
-
-
-def test_a_start_within_its_limit_costs_no_further_process() -> None:
-    runner = starting(new=(3.1,), old=(3.0,))
+@pytest.mark.parametrize(
+    ("new", "old", "processes"), [((9.0, 3.0, 3.1), (3.0, 3.1, 2.9), 6), ((3.1,), (3.0,), 2)], ids=["once", "never"]
+)
+def test_a_start_that_was_not_slower_each_time_is_none(
+    new: Sequence[float], old: Sequence[float], processes: int
+) -> None:
+    runner = starting(new=new, old=old)
     assert slow_starts(timed(runner)) == {}
-    assert len(runner.asked) == 2
+    assert len(runner.asked) == processes
 
 
 def test_a_model_that_fails_only_while_its_start_is_measured_again_has_failed() -> None:
@@ -276,11 +278,6 @@ def test_scenario_that_was_not_asked_for_probes_nothing() -> None:
     assert runner.asked == []
 
 
-def test_model_that_was_never_probed_does_not_work_alone() -> None:
-    facts = facts_of_groups(a=Outcome.HANG)
-    assert [works_alone(name, facts) for name in ("a", "b", "unknown")] == [False, True, False]
-
-
 def test_module_that_keeps_state_is_shared_with_nobody() -> None:
     facts = facts_of("a", "b", scenarios=("shared", "same_file"))
     stateful = Export(
@@ -336,15 +333,6 @@ def test_old_release_is_not_asked_for_times_of_python_servers() -> None:
     assert [run.scenario for run in found.group_runs if run.side == "old"] == ["while_serving"]
 
 
-def test_every_scenario_of_the_plan_has_facts_of_its_own() -> None:
-    runner = answering({})
-    facts = initialize_groups(
-        facts_of("a", scenarios=("alone", "concurrent", "while_serving", "latency")), effects(runner)
-    )
-    assert set(facts.initialized) == {("a", "concurrent"), ("a", "while_serving")}
-    assert len(facts.initialized["a", "while_serving"].new.answers) > 1
-
-
 UNCLEAR = (Outcome.STARVED, Outcome.PROTOCOL_ERROR)
 
 each_unclear = pytest.mark.parametrize("unclear", UNCLEAR)
@@ -394,22 +382,11 @@ def test_first_failure_is_shown_with_what_belongs_to_it() -> None:
     assert counts(found) == (3, 2)
 
 
-def test_model_that_completed_shows_its_first_round() -> None:
-    found = scenario_result(group_run(fine("/1"), fine("/2")), "a")
-    assert (found.result.outcome, found.directory, found.failures) == (Outcome.COMPLETED, "/1", ())
-    assert counts(found) == (2, 0)
-
-
 def test_model_that_one_round_never_reached_is_not_called_completed_and_that_round_says_nothing() -> None:
     run = group_run(fine("/1"), [probe_of("/2", {"a": Outcome.NOT_RUN})])
     found = scenario_result(run, "a")
     assert (found.result.outcome, found.directory, found.failures) == (Outcome.NOT_RUN, "/2", ())
     assert counts(found) == (1, 0)
-
-
-def test_failure_is_shown_before_a_round_that_never_reached_the_model() -> None:
-    run = group_run([probe_of("/1", {"a": Outcome.NOT_RUN})], failed(Outcome.HANG))
-    assert scenario_result(run, "a").result.outcome is Outcome.HANG
 
 
 def test_model_that_was_reached_in_a_later_attempt_of_the_round_is_well() -> None:
@@ -471,11 +448,6 @@ def test_copies_that_fail_differently_in_one_round_are_two_ways_in_one_failed_ro
     assert counts(found) == (1, 1)
 
 
-def test_failure_of_a_copy_goes_by_the_name_of_the_model() -> None:
-    found = scenario_result(group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#3": Outcome.CRASH})]), "a")
-    assert [item.result.model for item in found.failures] == ["a"]
-
-
 @pytest.mark.parametrize(
     ("phase", "word"), [("call 3 of other values", "call"), ("load", "load"), ("", ""), ("capture 0 of x", "capture")]
 )
@@ -487,41 +459,29 @@ def test_phase_is_its_first_word(phase: str, word: str) -> None:
 
 
 @each_unclear
-def test_round_that_says_nothing_is_not_judged(unclear: Outcome) -> None:
-    found = scenario_result(group_run(failed(unclear, "load"), fine(), failed(Outcome.HANG)), "a")
-    assert counts(found) == (2, 1)
-
-
-@each_unclear
-def test_failure_that_says_something_comes_first(unclear: Outcome) -> None:
-    found = scenario_result(
-        group_run(failed(unclear, "load", "/1"), failed(Outcome.HANG, "load", "/2"), failed(Outcome.CRASH, "load")), "a"
-    )
+def test_round_that_says_nothing_is_not_judged_and_comes_after_what_says_something(unclear: Outcome) -> None:
+    rounds = failed(unclear, "load", "/1"), failed(Outcome.HANG, "load", "/2"), failed(Outcome.CRASH, "load"), fine()
+    found = scenario_result(group_run(*rounds), "a")
     assert [item.result.outcome for item in found.failures] == [Outcome.HANG, Outcome.CRASH, unclear]
-    assert (found.result.outcome, found.directory) == (Outcome.HANG, "/2")
+    assert (found.result.outcome, found.directory, counts(found)) == (Outcome.HANG, "/2", (3, 2))
 
 
 @each_unclear
 def test_model_of_which_nothing_was_learnt_says_so(unclear: Outcome) -> None:
     found = scenario_result(group_run(failed(unclear), failed(unclear)), "a")
-    assert (found.result.outcome, found.answers) == (unclear, ())
-    assert counts(found) == (0, 0)
+    assert (found.result.outcome, found.answers, counts(found)) == (unclear, (), (0, 0))
     assert ways(found) == [(unclear, "", 2)]
 
 
 @each_unclear
-def test_round_in_which_a_copy_says_nothing_and_another_fails_is_judged(unclear: Outcome) -> None:
-    found = scenario_result(group_run([probe_of("/1", {"a": unclear, "a#1": Outcome.CRASH})]), "a")
-    assert counts(found) == (1, 1)
-
-
-@each_unclear
-def test_round_in_which_only_a_copy_says_nothing_keeps_the_answers_of_the_others_and_is_not_judged(
-    unclear: Outcome,
+@pytest.mark.parametrize(
+    ("first", "answers", "rounds"), [(Outcome.COMPLETED, (("a", "/1"),), (0, 0)), (Outcome.CRASH, (), (1, 1))]
+)
+def test_round_in_which_a_copy_says_nothing_is_judged_only_where_another_fails(
+    unclear: Outcome, first: Outcome, answers: tuple[tuple[str, str], ...], rounds: tuple[int, int]
 ) -> None:
-    found = scenario_result(group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#1": unclear})]), "a")
-    assert (found.result.outcome, found.answers) == (unclear, (("a", "/1"),))
-    assert counts(found) == (0, 0)
+    found = scenario_result(group_run([probe_of("/1", {"a": first, "a#1": unclear})]), "a")
+    assert (found.answers, counts(found)) == (answers, rounds)
 
 
 # what the worker noted
@@ -540,8 +500,10 @@ def test_numbers_of_the_worst_graph_of_any_copy_and_round_come_with_the_model(ma
     assert scenario_result(group_run(*(fine(data=data) for data in marks)), "a").graph is worst
 
 
-def test_model_without_a_graph_has_no_numbers() -> None:
-    assert scenario_result(group_run(fine(data={"graph:b": graph(1.0), "graphs:a": graph(1.0)})), "a").graph is None
+def test_what_is_noted_of_another_model_is_not_of_this_one() -> None:
+    data = {"graph:b": graph(1.0), "graphs:a": graph(1.0), "served_otherwise:ab": {}, "served:a": {}}
+    found = scenario_result(group_run(fine(data=data)), "a")
+    assert (found.graph, found.served_otherwise) == (None, None)
 
 
 @pytest.mark.parametrize("mark", ["served_otherwise:a", "served_otherwise:a#5"])
@@ -549,11 +511,6 @@ def test_answers_while_serving_that_differ_come_with_the_model(mark: str) -> Non
     first, later = {"calls": 3, "first": 7}, {"calls": 1, "first": 1}
     rounds = [fine(), fine(data={mark: first, "served_otherwise:b": {}}), fine(data={"served_otherwise:a": later})]
     assert scenario_result(group_run(*rounds), "a").served_otherwise == first
-
-
-def test_who_served_as_before_has_no_mark() -> None:
-    data = {"served_otherwise:b": {"calls": 1, "first": 1}, "served_otherwise:ab": {}, "served:a": {}}
-    assert scenario_result(group_run(fine(data=data)), "a").served_otherwise is None
 
 
 @pytest.mark.parametrize(("threads", "seen"), [((), 1), ((0,), 1), ((0, 3, 1), 4)])

@@ -152,14 +152,6 @@ def test_end_outside_of_every_phase_is_on_those_who_end_a_process_by_themselves(
     assert one_round(runner, "a", "b") == [{"a": outcome, "b": outcome}]
 
 
-def test_several_who_fail_by_themselves_are_all_guilty() -> None:
-    runner = ending(Outcome.CRASH, by=["a", "c"])
-    assert one_round(runner, "a", "b", "c") == [
-        {"a": Outcome.CRASH, "b": Outcome.NOT_RUN, "c": Outcome.CRASH},
-        {"b": Outcome.COMPLETED},
-    ]
-
-
 @pytest.mark.parametrize("unclear", UNCLEAR)
 def test_suspect_by_itself_that_says_nothing_is_not_guilty(unclear: Outcome) -> None:
     def answer(request: ProbeRequest) -> ProbeResult:
@@ -240,12 +232,6 @@ def test_nobody_is_tried_again_where_everyone_else_is_done() -> None:
     runner = ending(Outcome.HANG, by=["b"], at_work=["b"], done=["a", "c"])
     assert len(one_round(runner, "a", "b", "c")) == 1
     assert launched(runner) == ["abc"]
-
-
-def test_who_is_guilty_stays_out_of_every_later_attempt() -> None:
-    runner = answering({"new": {"a": Outcome.CRASH, "b": Outcome.HANG}})
-    one_round(runner, "a", "b", "c")
-    assert launched(runner) == ["abc", "bc", "c"]
 
 
 @each_ending
@@ -366,22 +352,6 @@ def test_processes_are_not_launched_again_where_another_of_them_had_everyone() -
     assert sorted(found, key=str) == sorted(
         [{"a": Outcome.CRASH, "b": Outcome.NOT_RUN}, {"a": Outcome.COMPLETED, "b": Outcome.COMPLETED}], key=str
     )
-
-
-@each_ending
-@pytest.mark.parametrize("at_work", [None, ()], ids=["all at work", "nobody at work"])
-def test_processes_single_out_too(outcome: Outcome, at_work: Collection[str] | None) -> None:
-    runner = ending(outcome, by=["b"], at_work=at_work)
-    assert one_round(runner, "a", "b", scenario="processes") == [
-        *[{"a": Outcome.NOT_RUN, "b": outcome}] * 2,
-        *[{"a": Outcome.COMPLETED}] * 2,
-    ]
-
-
-@pytest.mark.parametrize("unclear", UNCLEAR)
-def test_starved_processes_name_nobody_and_are_not_launched_again(unclear: Outcome) -> None:
-    runner = ending(unclear, by=["a"])
-    assert one_round(runner, "a", "b", scenario="processes") == [{"a": unclear, "b": unclear}] * 2
 
 
 # the result of a process with its end on the guilty

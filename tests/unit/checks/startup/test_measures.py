@@ -22,20 +22,17 @@ def span(
 # overlap
 
 
-def test_threads_that_work_at_the_same_time_overlap() -> None:
-    assert overlap([span(0, 10), span(0, 10, thread=1)], "load") == near(2.0)
-
-
-def test_threads_that_queue_for_a_lock_do_not_overlap_however_long_their_spans() -> None:
-    assert overlap([span(0, 20, 10), span(0, 20, 10, thread=1)], "load") == near(1.0)
-
-
-def test_threads_one_after_another_do_not_overlap() -> None:
-    assert overlap([span(0, 10), span(10, 20, thread=1)], "load") == near(1.0)
-
-
-def test_time_in_which_nobody_loads_does_not_count() -> None:
-    assert overlap([span(0, 10), span(1000, 1010)], "load") == near(1.0)
+@pytest.mark.parametrize(
+    ("spans", "overlapping"),
+    [
+        ([span(0, 10), span(0, 10, thread=1)], 2.0),
+        ([span(0, 20, 10), span(0, 20, 10, thread=1)], 1.0),  # they queue for a lock, however long their spans
+        ([span(0, 10), span(10, 20, thread=1)], 1.0),
+        ([span(0, 10), span(1000, 1010)], 1.0),  # time in which nobody loads does not count
+    ],
+)
+def test_only_threads_that_work_at_the_same_time_overlap(spans: list[Span], overlapping: float) -> None:
+    assert overlap(spans, "load") == near(overlapping)
 
 
 @pytest.mark.parametrize(

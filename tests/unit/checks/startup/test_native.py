@@ -148,9 +148,12 @@ def test_both_sides_initialize_alike_where_one_cannot_be_built_and_the_report_sa
     assert PYTHON_LOADS in note
 
 
-def test_cpp_worker_that_was_asked_for_and_cannot_be_built_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("runtime", ["libtorch", "both"])
+def test_cpp_worker_that_was_asked_for_and_cannot_be_built_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch, runtime: str
+) -> None:
     with pytest.raises(EnvironmentUnavailable, match=r"torch 2\.6\.0: there is no C\+\+ compiler") as caught:
-        built(monkeypatch, "libtorch", ends={**BUILT, "new": NO_COMPILER})
+        built(monkeypatch, runtime, ends={**BUILT, "new": NO_COMPILER})
     assert caught.value.exit_code is ExitCode.ENVIRONMENT
     assert "--runtime python" in caught.value.hint
 
@@ -330,8 +333,3 @@ def test_model_that_waits_for_nobody_is_served_by_python_only_where_that_is_said
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, runtime: str, found: int
 ) -> None:
     assert len(for_python(monkeypatch, tmp_path / "m.pt", "aten::add.Tensor", runtime=runtime)) == found
-
-
-def test_libtorch_beside_python_must_be_buildable_as_libtorch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(EnvironmentUnavailable, match="there is no C"):
-        built(monkeypatch, "both", ends={**BUILT, "new": NO_COMPILER})

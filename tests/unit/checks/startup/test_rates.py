@@ -34,14 +34,12 @@ from tests.unit.builders.tensors import near
         (5, 10, 0.7775588989),
         (9, 10, 0.9948838031),
         (3, 100, 0.0757107938),
+        (0, 1000, 0.002991249545),  # the rule of three
+        (0, 10**6, 2.9957278e-06),
     ],
 )
 def test_bound_is_that_of_clopper_and_pearson(failures: int, repeats: int, bound: float) -> None:
     assert upper_bound(failures, repeats) == pytest.approx(bound, rel=1e-8)
-
-
-def test_rule_of_three() -> None:
-    assert upper_bound(0, 1000) == pytest.approx(3 / 1000, rel=0.01)
 
 
 @pytest.mark.parametrize("repeats", [0, 1, 7])
@@ -73,12 +71,6 @@ COUNTS = st.integers(1, 200).flatmap(lambda repeats: st.tuples(st.integers(0, re
 
 
 @given(counts=COUNTS)
-def test_bound_lies_between_the_observed_rate_and_one(counts: tuple[int, int]) -> None:
-    failures, repeats = counts
-    assert failures / repeats < upper_bound(failures, repeats) < 1.0
-
-
-@given(counts=COUNTS)
 def test_bound_rises_with_failures_and_falls_with_repeats(counts: tuple[int, int]) -> None:
     failures, repeats = counts
     assert upper_bound(failures + 1, repeats) > upper_bound(failures, repeats) > upper_bound(failures, repeats + 1)
@@ -98,11 +90,6 @@ def test_bound_rises_with_failures_and_falls_with_repeats(counts: tuple[int, int
 )
 def test_clearly_more_failures_than_before(now: tuple[int, int], before: tuple[int, int], *, more: bool) -> None:
     assert more_often(*now, *before) is more
-
-
-@pytest.mark.parametrize(("failures", "repeats"), [(0, 10**6), (1, 10**5), (600, 1200), (200, 6000)])
-def test_many_repeats_are_no_trouble(failures: int, repeats: int) -> None:
-    assert failures / repeats < upper_bound(failures, repeats) < failures / repeats + 0.05
 
 
 @given(counts=COUNTS)

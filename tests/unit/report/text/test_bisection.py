@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from harness.core.diagnosis import Cure
+from tests.unit.builders.verdicts import mitigation
+from harness.core.verdict import Mitigation
 from harness.core.diagnosis import BisectAnswer, Bisection, Divergence, NodeFault, Reproducer, TracedNode
 from harness.report.text.bisection import render_bisection
 
@@ -71,8 +72,8 @@ def test_what_is_not_proven_says_so() -> None:
 
 
 def test_the_executor_is_reported_with_what_cures() -> None:
-    tried = (Cure(names=("fuser off",), cures=True), Cure(names=("profiling off",), cures=False, note="still hangs"))
-    said = text(BisectAnswer.EXECUTOR, divergence=replace(FOUND, culprits=(), shows=False), cures=tried)
+    tried = (mitigation("fuser off", cures=True), mitigation("profiling off", cures=False, note="still hangs"))
+    said = text(BisectAnswer.EXECUTOR, divergence=replace(FOUND, culprits=(), shows=False), mitigations=tried)
     assert "  cure        fuser off\n" in said
     assert "  no cure     profiling off: still hangs\n" in said
     assert "how the release optimises it" in said

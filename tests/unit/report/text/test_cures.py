@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.core.diagnosis import Cure, CureAnswer, Curing, Price, Rewritten
+from tests.unit.builders.verdicts import mitigation
+from harness.core.diagnosis import MitigationAnswer, MitigationResult, Rewritten
+from harness.core.verdict import Mitigation, Price
 from harness.core.measurement import RatioEstimate
 from harness.report.text.cures import cure_lines, render_curing
 from harness.serving.settings.mitigations import MITIGATIONS
@@ -14,10 +16,10 @@ def ratio(value: float, spread: float = 0.01) -> RatioEstimate:
     return RatioEstimate(ratio=value, low=value - spread, high=value + spread, pairs=3, detectable=1.02)
 
 
-def cured(*names: str, prices: Mapping[str, tuple[float, float | None]] | None = None, note: str = "") -> Cure:
+def cured(*names: str, prices: Mapping[str, tuple[float, float | None]] | None = None, note: str = "") -> Mitigation:
     told = prices if prices is not None else {"steady": (1.1, 0.5), "request": (1.25, None), "peak_rss": (1.001, 12.0)}
-    return Cure(
-        names=names,
+    return mitigation(
+        *names,
         cures=True,
         repeats=5,
         prices=tuple(
@@ -30,15 +32,15 @@ def cured(*names: str, prices: Mapping[str, tuple[float, float | None]] | None =
 
 
 IN_VAIN = (
-    Cure(names=("freeze",), cures=False, note="still hang"),
-    Cure(names=("oneDNN off",), cures=False, note="still hang"),
-    Cure(names=("inference mode",), cures=False, note="breaks n", breaks=("n",)),
-    Cure(names=("fuser off",), cures=False, untestable=True, note="torch 2.6.0 has no such switch"),
+    mitigation("freeze", cures=False, note="still hang"),
+    mitigation("oneDNN off", cures=False, note="still hang"),
+    mitigation("inference mode", cures=False, note="breaks n", breaks=("n",)),
+    mitigation("fuser off", cures=False, untestable=True, note="torch 2.6.0 has no such switch"),
 )
 
 
-def curing(*cures: Cure, answer: CureAnswer = CureAnswer.CURED, ended: str = "") -> Curing:
-    return Curing(
+def curing(*cures: Mitigation, answer: MitigationAnswer = MitigationAnswer.FOUND, ended: str = "") -> MitigationResult:
+    return MitigationResult(
         model="m",
         old="torch 2.1.2",
         new="torch 2.6.0",
@@ -46,7 +48,7 @@ def curing(*cures: Cure, answer: CureAnswer = CureAnswer.CURED, ended: str = "")
         words="alone",
         answer=answer,
         symptom=("hangs in call 1 of example",),
-        cures=cures,
+        mitigations=cures,
         ended=ended,
     )
 
@@ -110,7 +112,7 @@ def test_every_combination_fits_in_eighty_columns() -> None:
     every = [cured(name, other) for name, other in zip(names, names[1:], strict=False)]
     text = render_curing(curing(*every), directory="reports/x", width=80)
     assert not [line for line in text.splitlines() if len(line) > 80]
-    assert f"{len(every)} {every[-1].names[0]}" in text
+    assert f"{len(every)} {every[-1].settings[0]}" in text
     assert "+ plain kernels" in text
 
 
@@ -123,15 +125,17 @@ def test_where_there_is_an_environment_every_server_has_a_way() -> None:
 def test_without_prices_or_cures_it_says_so() -> None:
     text = render_curing(curing(cured("freeze", prices={})), directory="x")
     assert "No price was measured." in text
-    text = render_curing(curing(*IN_VAIN, answer=CureAnswer.NOT_FOUND, ended="5 of 9 were not asked"), directory="x")
-    assert text.startswith("m, torch 2.1.2 -> torch 2.6.0, alone: no cure found\n")
+    text = render_curing(
+        curing(*IN_VAIN, answer=MitigationAnswer.NOT_FOUND, ended="5 of 9 were not asked"), directory="x"
+    )
+    assert text.startswith("m, torch 2.1.2 -> torch 2.6.0, alone: no mitigation found\n")
     assert "ended early 5 of 9 were not asked" in text
-    text = render_curing(curing(answer=CureAnswer.NOTHING), directory="x")
-    assert text.startswith("m, torch 2.1.2 -> torch 2.6.0, alone: nothing to cure\n")
+    text = render_curing(curing(answer=MitigationAnswer.NOTHING), directory="x")
+    assert text.startswith("m, torch 2.1.2 -> torch 2.6.0, alone: nothing to mitigate\n")
 
 
 def test_what_a_model_says_cannot_break_the_page() -> None:
-    bad = Cure(names=("freeze",), cures=False, note="line\none\x1b[31m" + "word " * 60)
-    lines = render_curing(curing(bad, answer=CureAnswer.NOT_FOUND), directory="x", width=80).splitlines()
+    bad = mitigation("freeze", cures=False, note="line\none\x1b[31m" + "word " * 60)
+    lines = render_curing(curing(bad, answer=MitigationAnswer.NOT_FOUND), directory="x", width=80).splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert "\x1b" not in "".join(lines)

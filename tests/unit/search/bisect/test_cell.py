@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.unit.builders.verdicts import mitigation
 from harness.search.bisect import cell as bisect_cell
 from harness.search.bisect import program
 from harness.search.bisect.divergence import Diverged
 from harness.search.bisect.traces import Trace
-from harness.search.mitigation.search import CureSearch
+from harness.search.mitigation.search import MitigationSearch
 from harness.search.reproduce import program as reproduce
 from harness.search.reproduce.folder import Concurrency
 from harness.core.diagnosis import (
@@ -17,7 +18,6 @@ from harness.core.diagnosis import (
     BisectAnswer,
     Bisection,
     Culprit,
-    Cure,
     Divergence,
     NodeFault,
     Reduction,
@@ -29,7 +29,7 @@ from harness.core.diagnosis import (
 )
 from harness.core.outcome import Outcome, Status
 from harness.core.probe import Failure
-from harness.core.verdict import CellVerdict, Finding
+from harness.core.verdict import CellVerdict, Finding, Mitigation
 from harness.probing.facts import Decided
 from harness.serving.scenarios import INITIALIZATIONS
 from tests.unit.builders.stages import effects, facts_of, initialized, probed, result
@@ -75,11 +75,11 @@ class Searches:
         notes = () if shows else ("it takes the module around them",)
         return Reduction(symptom=symptom, nodes=9, shows=shows, culprits=self.culprits, notes=notes)
 
-    def cure(self, model: str, *_: Any, everything: bool, scenario: str, seen: tuple[int, int]) -> CureSearch:
+    def cure(self, model: str, *_: Any, everything: bool, scenario: str, seen: tuple[int, int]) -> MitigationSearch:
         assert not everything
         self.asked.append(("cure", scenario))
         self.seen = seen
-        return CureSearch(cures=(Cure(names=("fuser off",), cures=True),))
+        return MitigationSearch(mitigations=(mitigation("fuser off", cures=True),))
 
     def rewrite(self, model: str, groups: Any, *_: Any, repeats: int) -> tuple[Rewritten, ...]:
         self.asked.append(("rewrite", [len(group) for group in groups]))
@@ -87,7 +87,7 @@ class Searches:
         return (Rewritten(rule="fence", what="a clone"),)
 
     def reproduced(self, culprit: Culprit, symptom: Symptom, *_: Any, index: int, **more: Any) -> Reproducer:
-        self.asked.append(("reproduce", index, [cure.name for cure in more["cures"]]))
+        self.asked.append(("reproduce", index, [tried.name for tried in more["mitigations"]]))
         return Reproducer(operator="part", folder="1")
 
     def reproduced_whole(self, model: str, *_: Any, why: str, **_more: Any) -> Reproducer:
@@ -133,7 +133,7 @@ def test_what_only_the_executor_does_is_reduced_cured_rewritten_and_reproduced(m
         ("reproduce", 0, ["fuser off"]),
     ]
     assert found.answer is BisectAnswer.EXECUTOR
-    assert found.reduction is not None and found.cures and found.rewrites and found.reproducers
+    assert found.reduction is not None and found.mitigations and found.rewrites and found.reproducers
 
 
 def test_without_a_part_that_shows_it_the_whole_is_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_a_difference_that_the_trace_shows_and_no_node_explains_is_reduced(monke
 def test_what_showed_now_and_then_must_stay_away_as_often_as_its_rate_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     searches = Searches(monkeypatch)
     searches.culprits = (replace(CULPRIT, fails=3, runs=3), replace(CULPRIT, fails=3, runs=10))
-    bisect_cell.bisect("m", facts(cell(Status.FAIL)), effects())
+    assert bisect_cell.bisect("m", facts(cell(Status.FAIL)), effects()).answer is BisectAnswer.NODES
     assert (searches.seen, searches.repeats) == ((3, 10), 11)
 
 
@@ -178,15 +178,9 @@ def test_what_is_slower_is_reduced_by_its_time(monkeypatch: pytest.MonkeyPatch) 
     found = bisect_cell.bisect("m", slow, effects())
     assert searches.asked[:2] == [("reduce", Symptom.LATENCY, 0), ("cure", "latency")]
     assert found.answer is BisectAnswer.NODES and found.divergence is None
-
-
-def test_a_latency_that_is_asked_about_is_not_answered_with_answers_that_are_waived(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    searches = Searches(monkeypatch)
-    slow = facts(cell(Status.XFAIL), cell(Status.FAIL, "latency"), alone=result())
-    bisect_cell.bisect("m", slow, effects(), scenario="latency")
-    assert searches.asked[0] == ("reduce", Symptom.LATENCY, 0)
+    waived = facts(cell(Status.XFAIL), cell(Status.FAIL, "latency"), alone=result())
+    bisect_cell.bisect("m", waived, effects(), scenario="latency")
+    assert searches.asked[4] == ("reduce", Symptom.LATENCY, 0)
 
 
 def test_a_model_that_never_got_to_the_new_release_says_that_there_is_nothing_to_reproduce(
@@ -201,7 +195,7 @@ def test_a_model_that_never_got_to_the_new_release_says_that_there_is_nothing_to
 def test_only_what_is_wanted_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     searches = Searches(monkeypatch)
     red = facts(cell(Status.FAIL))
-    bisect_cell.bisect("m", red, effects(), cures=False, rewrites=False, reproduce=False)
+    bisect_cell.bisect("m", red, effects(), mitigations=False, rewrites=False, reproduce=False)
     assert searches.names == ["diverge", "reduce"]
 
 
@@ -305,9 +299,3 @@ def test_what_passes_now_says_how_often(monkeypatch: pytest.MonkeyPatch) -> None
     brought_up = bisect_cell.bisect("m", well, effects(), scenario="concurrent", passed=10)
     assert brought_up.notes == ("it passes in concurrent init: it passed 10 of 10 times now",)
     assert brought_up.answer is BisectAnswer.NOTHING
-
-
-def test_nodes_that_show_it_now_and_then_are_reported_as_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    searches = Searches(monkeypatch)
-    searches.culprits = (replace(CULPRIT, fails=3, runs=10),)
-    assert bisect_cell.bisect("m", facts(cell(Status.FAIL)), effects()).answer is BisectAnswer.NODES

@@ -27,9 +27,11 @@ SETS = [[setting] for setting in JIT_SWITCHES]
 class Benchmark:
     """Measures rounds from a table: switch -> seconds of a call; who has none never answers."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, uncured: float | None = 2.0, **cured: float | None) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *, unmitigated: float | None = 2.0, **cured: float | None
+    ) -> None:
         self.rounds: list[Mapping[str, ProbeRequest]] = []
-        self._uncured, self._cured = uncured, cured
+        self._unmitigated, self._cured = unmitigated, cured
         monkeypatch.setattr(price, "measured_round", self._measure)
 
     def _measure(
@@ -39,7 +41,7 @@ class Benchmark:
         times: dict[str, float] = {}
         for arm, request in requests.items():
             switches = request.profile.switches
-            said = self._cured.get(next(iter(switches)), 3.0) if switches else self._uncured
+            said = self._cured.get(next(iter(switches)), 3.0) if switches else self._unmitigated
             if arm != "old" and said is None:
                 return MeasuredRound(key="k", samples=(), problems={names[0]: f"the {arm} process died"})
             times[arm] = 1.0 if arm == "old" else said or 0.0
@@ -60,40 +62,42 @@ def steady(bill: Bill) -> tuple[Any, Any]:
     return price.to_old and price.to_old.ratio, price.to_new and price.to_new.ratio
 
 
-def test_every_cure_stands_against_the_old_and_the_uncured_new_release(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_cure_stands_against_the_old_and_the_unmitigated_new_release(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = Benchmark(monkeypatch, profiling=4.0, texpr_fuser=1.5)
     found = asked(facts_of("m"), SETS[:2])
-    assert benchmark.arms == [["old", "uncured", "cured-0", "cured-1"]] * 2
+    assert benchmark.arms == [["old", "unmitigated", "mitigated-0", "mitigated-1"]] * 2
     assert [steady(bill) for bill in found] == [(near(4.0), near(2.0)), (near(1.5), near(0.75))]
     sides = {arm: (request.side, dict(request.profile.switches)) for arm, request in benchmark.rounds[0].items()}
     assert sides == {
         "old": ("old", {}),
-        "uncured": ("new", {}),
-        "cured-0": ("new", {"profiling": False}),
-        "cured-1": ("new", {"texpr_fuser": False}),
+        "unmitigated": ("new", {}),
+        "mitigated-0": ("new", {"profiling": False}),
+        "mitigated-1": ("new", {"texpr_fuser": False}),
     }
 
 
-def test_who_does_not_answer_uncured_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_does_not_answer_unmitigated_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = Benchmark(monkeypatch, profiling=4.0)
     facts = facts_of("m", alone={"m": probed(result("m", Outcome.HANG))})
     assert steady(*asked(facts, SETS[:1])) == (near(4.0), None)
-    assert benchmark.arms[0] == ["old", "cured"]
+    assert benchmark.arms[0] == ["old", "mitigated"]
 
 
 def test_one_that_does_not_answer_does_not_hide_the_price_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = Benchmark(monkeypatch, profiling=4.0, texpr_fuser=None)
     first, second = asked(facts_of("m"), SETS[:2])
     assert steady(first) == (near(4.0), near(2.0))
-    assert (second.prices, second.problem, second.failed) == ((), "under load: the cured process died", True)
+    assert (second.prices, second.problem, second.failed) == ((), "under load: the mitigated process died", True)
     assert [len(arms) for arms in benchmark.arms] == [4, 3, 3, 3, 2]
 
 
-def test_an_uncured_release_that_dies_under_load_does_not_count_against_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = Benchmark(monkeypatch, uncured=None, profiling=4.0)
+def test_an_unmitigated_release_that_dies_under_load_does_not_count_against_a_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    benchmark = Benchmark(monkeypatch, unmitigated=None, profiling=4.0)
     (bill,) = asked(facts_of("m"), SETS[:1])
     assert (steady(bill), bill.problem) == ((near(4.0), None), "")
-    assert benchmark.arms == [["old", "uncured", "cured"], *[["old", "cured"]] * 2]
+    assert benchmark.arms == [["old", "unmitigated", "mitigated"], *[["old", "mitigated"]] * 2]
 
 
 def test_a_search_whose_end_is_over_begins_no_further_sets(monkeypatch: pytest.MonkeyPatch) -> None:

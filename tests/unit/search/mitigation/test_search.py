@@ -9,14 +9,14 @@ import pytest
 from harness.search.mitigation import price
 from harness.search.mitigation import search as cure_search
 from harness.search.mitigation.price import Bill
-from harness.search.mitigation.search import CureSearch, known_change, search
+from harness.search.mitigation.search import MitigationSearch, known_change, search
 from harness.search.mitigation.trial import CLEAN_RUNS_AT_MOST
-from harness.core.diagnosis import Price, Setting
+from harness.core.diagnosis import Setting
 from harness.core.measurement import LatencyMeasurement, RatioEstimate
 from harness.core.outcome import Outcome, Status
 from harness.core.plan import Cell, LatencyBudget
 from harness.core.probe import ProbeRequest, ProbeResult
-from harness.core.verdict import CellVerdict, Finding
+from harness.core.verdict import CellVerdict, Finding, Price
 from harness.probing.facts import Decided
 from harness.serving.settings import mitigations
 from harness.serving.settings.mitigations import JIT_SWITCHES, MITIGATIONS
@@ -97,8 +97,8 @@ def _holds(name: str, request: ProbeRequest) -> bool:
     )
 
 
-def curing(found: CureSearch) -> list[tuple[str, ...]]:
-    return [one.names for one in found.cures if one.cures]
+def curing(found: MitigationSearch) -> list[tuple[str, ...]]:
+    return [one.settings for one in found.mitigations if one.cures]
 
 
 def table(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -112,13 +112,13 @@ def test_only_the_switches_are_tried_and_of_the_model_alone_where_little_is_aske
     # The price is asked of the benchmark, which this release has none of. The one that cures is asked again.
     assert [request.verb for request in runner.asked] == ["run"] * (len(JIT) + 4)
     assert not [request for request in runner.asked if request.script is not None]
-    assert [(one.names, one.repeats) for one in found.cures if one.cures] == [(("fuser off",), 5)]
+    assert [(one.settings, one.repeats) for one in found.mitigations if one.cures] == [(("fuser off",), 5)]
 
 
 def test_the_rarer_it_was_seen_to_fail_the_more_clean_runs_it_takes(tmp_path: Path) -> None:
     facts, rare = red(), effects(release(tmp_path, only_under("fuser off")))
-    often = [one for one in search("m", facts, rare, everything=False, seen=(3, 3)).cures if one.cures]
-    seldom = [one for one in search("m", facts, rare, everything=False, seen=(1, 12)).cures if one.cures]
+    often = [one for one in search("m", facts, rare, everything=False, seen=(3, 3)).mitigations if one.cures]
+    seldom = [one for one in search("m", facts, rare, everything=False, seen=(1, 12)).mitigations if one.cures]
     assert [one.repeats for one in (*often, *seldom)] == [3, CLEAN_RUNS_AT_MOST]
     assert seldom[0].note.startswith(f"only {CLEAN_RUNS_AT_MOST} clean runs of the ")
 
@@ -132,9 +132,9 @@ def test_a_cure_is_proven_by_repeats_and_by_its_group(tmp_path: Path, monkeypatc
     table(monkeypatch, "fuser off", "oneDNN off")
     runner = release(tmp_path, only_under("fuser off"))
     found = search("m", red(), effects(runner))
-    (cured, not_cured) = found.cures
-    assert (cured.names, cured.cures, cured.repeats, cured.minimal) == (("fuser off",), True, 3, True)
-    assert (not_cured.names, not_cured.cures, not_cured.note) == (("oneDNN off",), False, "still hang")
+    (cured, not_cured) = found.mitigations
+    assert (cured.settings, cured.cures, cured.repeats, cured.minimal) == (("fuser off",), True, 3, True)
+    assert (not_cured.settings, not_cured.cures, not_cured.note) == (("oneDNN off",), False, "still hang")
     under = [request for request in runner.asked if "texpr_fuser" in request.profile.switches]
     assert [request.repeat for request in under if request.script is None] == [0, 1, 2]
     assert [request for request in under if request.script is not None]
@@ -150,7 +150,7 @@ def test_what_shows_in_every_other_run_only_is_not_cured_by_a_few_that_are_clean
         sick = request.repeat % 2 if not request.profile.switches else request.repeat == 3
         return Outcome.HANG if model == "m" and request.script is None and sick else 1
 
-    (tried,) = search("m", red(), effects(release(tmp_path, every_other))).cures
+    (tried,) = search("m", red(), effects(release(tmp_path, every_other))).mitigations
     assert (tried.cures, tried.note) == (False, "still hang")
 
 
@@ -158,7 +158,7 @@ def test_two_settings_are_found_where_none_cures_alone(tmp_path: Path, monkeypat
     table(monkeypatch, "profiling off", "freeze", "optimize for inference", "oneDNN off")
     found = search("m", red(), effects(release(tmp_path, only_under("profiling off", "oneDNN off"))))
     assert curing(found) == [("profiling off", "oneDNN off")]
-    assert found.cures[0].minimal
+    assert found.mitigations[0].minimal
     assert found.notes == ("4 pairs of the others do not cure either",)  # freeze with optimize makes no sense
 
 
@@ -188,8 +188,8 @@ def test_pairs_of_settings_that_change_no_bit_are_not_tried(
     table(monkeypatch, "profiling off", "fuser off", "deterministic", "oneDNN off")
     facts, world = wrong(tmp_path), effects(release(tmp_path, off_by_one))
     found = search("m", facts, world, pairs=forced)
-    assert {one.name for one in found.cures if not one.unaffected} == {"oneDNN off"}
-    assert all(one.note.endswith(", every bit as without it") == one.unaffected for one in found.cures)
+    assert {one.name for one in found.mitigations if not one.unaffected} == {"oneDNN off"}
+    assert all(one.note.endswith(", every bit as without it") == one.unaffected for one in found.mitigations)
     assert found.notes == expected
 
 
@@ -218,7 +218,7 @@ def test_of_a_known_change_of_an_operator_no_pairs_are_tried(
     facts = red(kind)
     own = replace(facts.exports["m"], artifact=replace(facts.artifact("m"), operators=(operator,)))
     found = search("m", replace(facts, exports={**facts.exports, "m": own}), effects(release(tmp_path, off_by_one)))
-    assert len(found.cures) == 2
+    assert len(found.mitigations) == 2
     assert [note for note in found.notes if note.startswith("known change of aten::upsample_bicubic2d")] == (
         [*found.notes] if known else []
     )
@@ -256,7 +256,7 @@ def test_pairs_beside_a_single_cure_are_tried_on_demand(
 def test_a_switch_that_does_not_exist_is_untestable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(monkeypatch, "fuser off", "profiling off")
     runner = release(tmp_path, only_under(), unsupported=("texpr_fuser",))
-    found = {one.name: one for one in search("m", red(), effects(runner)).cures}
+    found = {one.name: one for one in search("m", red(), effects(runner)).mitigations}
     assert (found["profiling off"].cures, found["fuser off"].cures) == (True, False)
     assert found["fuser off"].untestable
     assert found["fuser off"].note.endswith("no such name")
@@ -265,7 +265,7 @@ def test_a_switch_that_does_not_exist_is_untestable(tmp_path: Path, monkeypatch:
 def test_a_machine_that_is_too_busy_says_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(monkeypatch, "fuser off")
     runner = release(tmp_path, only_under("profiling off", otherwise=Outcome.STARVED))
-    (tried,) = search("m", red(), effects(runner)).cures
+    (tried,) = search("m", red(), effects(runner)).mitigations
     assert (tried.cures, tried.untestable) == (False, True)
 
 
@@ -273,7 +273,7 @@ def test_a_machine_that_is_too_busy_says_neither(tmp_path: Path, monkeypatch: py
 def test_what_no_setting_changes_is_not_tried(tmp_path: Path, kind: str) -> None:
     runner = release(tmp_path, only_under())
     found = search("m", red(kind), effects(runner))
-    assert (found.cures, runner.asked) == ((), [])
+    assert (found.mitigations, runner.asked) == ((), [])
     assert found.notes[0].startswith("no setting of a server changes this")
 
 
@@ -281,7 +281,7 @@ def test_what_no_setting_changes_is_not_tried(tmp_path: Path, kind: str) -> None
 def test_nothing_is_tried_where_nothing_is_red(tmp_path: Path, status: Status) -> None:
     runner = release(tmp_path, only_under())
     assert search("m", red(status=status), effects(runner)).cell is None
-    assert search("m", red(status=status), effects(runner), everything=False).cures == ()
+    assert search("m", red(status=status), effects(runner), everything=False).mitigations == ()
     assert runner.asked == []
 
 
@@ -296,7 +296,7 @@ def test_an_initialization_is_cured_by_what_makes_it_one_after_another(
     runner = release(tmp_path, crowded)
     found = search("m", red(scenario="concurrent"), effects(runner), scenario="concurrent")
     assert curing(found) == [("serialized loading",)]
-    assert found.cures[0].repeats == 5
+    assert found.mitigations[0].repeats == 5
     assert search("m", red(scenario="concurrent"), effects(runner), scenario="alone").cell is None
 
 
@@ -326,22 +326,22 @@ def test_cures_are_ranked_by_what_is_sure(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(cure_search, "bills", bills_of)
     found = search("m", red(), effects(release(tmp_path, only_under())), everything=False)
-    assert [one.name for one in found.cures] == [
+    assert [one.name for one in found.mitigations] == [
         "profiling executor off",
         "profiling off",
         "fusion depth 0",
         "optimized execution off",
         "fuser off",
     ]
-    assert [(one.cures, one.note) for one in found.cures[-1:]] == [(False, "under load: it died")]
-    assert found.price_note == "the uncured new release does not answer: prices are to the old one"
+    assert [(one.cures, one.note) for one in found.mitigations[-1:]] == [(False, "under load: it died")]
+    assert found.price_note == "the new release does not answer without a mitigation: prices are to the old one"
 
 
 def test_no_price_is_measured_where_none_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(monkeypatch, "fuser off")
     found = search("m", red(), effects(release(tmp_path, only_under())))
     assert found.price_note == "no price was asked for (--latency off)"
-    assert found.cures[0].prices == ()
+    assert found.mitigations[0].prices == ()
 
 
 def slow(status: Status = Status.FAIL) -> Decided:
@@ -394,7 +394,7 @@ def test_a_slow_model_is_cured_by_time_alone(
         return {"m": took(*measured)}
 
     monkeypatch.setattr(price, "contest", contest)
-    (tried,) = search("m", slow(status), effects(release(tmp_path, only_under())), scenario="latency").cures
+    (tried,) = search("m", slow(status), effects(release(tmp_path, only_under())), scenario="latency").mitigations
     assert (tried.cures, tried.untestable, tried.note) == expected
     assert contests == ([] if measured is None else ["time under fuser off"])
 
@@ -404,7 +404,7 @@ def test_a_slow_cell_is_searched_for_a_stated_time(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(cure_search, "SLOW_S", -1.0)
     runner = release(tmp_path, only_under())
     found = search("m", slow(), effects(runner), scenario="latency")
-    assert {(one.untestable, one.note) for one in found.cures} == {(True, "not tried: the time is over")}
+    assert {(one.untestable, one.note) for one in found.mitigations} == {(True, "not tried: the time is over")}
     assert runner.asked == []
 
 
@@ -434,7 +434,7 @@ def test_what_is_left_undecided_when_the_time_is_up_says_so(tmp_path: Path, monk
         cure_search, "bills", lambda model, sets, *_, **__: [Bill(measured=took(0.9, 1.2)) for _ in sets]
     )
     monkeypatch.setattr(price, "contest", lambda *_, **__: pytest.fail("measured after the time was up"))
-    (tried,) = search("m", slow(), effects(release(tmp_path, only_under())), scenario="latency").cures
+    (tried,) = search("m", slow(), effects(release(tmp_path, only_under())), scenario="latency").mitigations
     assert (tried.cures, tried.untestable) == (False, True)
     assert tried.note.startswith("undecided: ")
 
@@ -445,5 +445,5 @@ def test_a_model_that_fails_under_a_setting_is_not_timed(tmp_path: Path, monkeyp
         cure_search, "bills", lambda model, sets, *_, **__: [Bill() for _ in sets if pytest.fail(str(sets))]
     )
     runner = release(tmp_path, only_under("profiling off", otherwise=Outcome.CRASH))
-    (tried,) = search("m", slow(), effects(runner), scenario="latency").cures
+    (tried,) = search("m", slow(), effects(runner), scenario="latency").mitigations
     assert (tried.cures, tried.note) == (False, "crashes the process in start in torch 2.6.0, alone")

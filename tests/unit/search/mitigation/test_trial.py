@@ -15,7 +15,7 @@ from harness.core.outcome import Outcome, Status
 from harness.core.probe import ProbeRequest, ProbeResult
 from harness.probing.facts import Decided, OldAnswers
 from harness.serving.scenarios import INITIALIZATIONS
-from harness.search.repeated import repeats_needed
+from harness.search.delta_debugging import repeats_needed
 from tests.unit.builders.curing import GOLDEN, SWITCHES, Release, red, tried, verdict
 from tests.unit.builders.stages import Runner, effects, result
 
@@ -155,11 +155,6 @@ def test_model_that_was_known_to_fail_before_is_not_in_the_way_of_a_cure(tmp_pat
     assert {run.artifact.model.partition("#")[0] for item in release.groups for run in item.runs} == {"m"}
 
 
-def test_failure_found_in_another_scenario_counts_as_often_as_it_showed_here(tmp_path: Path) -> None:
-    facts = attributed(red("concurrent"), "concurrent", as_in="shared module", runs=Tally(fails=1))
-    assert clean_runs(facts, Release(tmp_path)) == repeats_needed(fails=1, judged=1)
-
-
 def test_clean_runs_are_capped_and_the_note_says_so(tmp_path: Path) -> None:
     facts = attributed(red("concurrent"), "concurrent", whole=Tally(fails=1, passes=11))
     release = Release(tmp_path)
@@ -203,7 +198,7 @@ def test_one_initialization_that_did_not_fail_again_leaves_the_model_without_a_c
     }
 
 
-@pytest.mark.parametrize("scenario", ["sequential", "same_file", "while_serving", "reinit", "processes"])
+@pytest.mark.parametrize("scenario", ["sequential", "reinit", "processes"])
 def test_red_initialization_is_tried_again_as_it_was(tmp_path: Path, scenario: str) -> None:
     release = Release(tmp_path)
     assert all(item.cures for item in tried(red(scenario), release).values())
@@ -212,19 +207,13 @@ def test_red_initialization_is_tried_again_as_it_was(tmp_path: Path, scenario: s
     assert all(item.script == script for item in release.groups)
 
 
-@pytest.mark.parametrize("sick", ["m", "m#1", "m#3"])
-@pytest.mark.parametrize("said", [Outcome.CRASH, 2])
+@pytest.mark.parametrize(("sick", "said"), [("m", 2), ("m#1", Outcome.CRASH), ("m#3", 2)])
 def test_any_copy_that_does_not_pass_under_the_switch_is_no_cure(
     tmp_path: Path, sick: str, said: Outcome | int
 ) -> None:
     found = tried(red("same_file"), Release(tmp_path, grouped={sick: said}))
     assert [(item.cures, item.breaks) for item in found.values()] == [(False, ())] * 2
     assert all(item.note for item in found.values())
-
-
-def test_switch_under_which_a_copy_of_a_green_neighbour_answers_otherwise_is_no_cure(tmp_path: Path) -> None:
-    found = tried(red("same_file"), Release(tmp_path, grouped={"n#2": 2}))
-    assert [(item.cures, item.breaks) for item in found.values()] == [(False, ("n",))] * 2
 
 
 @pytest.mark.parametrize("rounds", [1, 2])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.search.reduce.oracles import LEAST_WAIT_S, PATIENT_WAIT_S, ByLaunch, Oracle, Sides, oracle_for
-from harness.core.diagnosis import Attribution, Said, Symptom
+from harness.core.diagnosis import Attribution, Answer, Symptom
 from harness.core.models import Artifact, InputSet
 from harness.core.outcome import Outcome
 from harness.core.probe import CallRecord, Failure, ModelResult, ProbeRequest, ProbeResult, model_of
@@ -45,7 +45,7 @@ def test_a_hang_is_waited_for_as_long_as_tells_it_from_the_old_release() -> None
     quick, runner = asking(Symptom.HANG, ending(result(outcome=Outcome.HANG, phase=CALL)), made=2)
     assert quick.prepare(part()) == ""
     assert quick.sides.wait_s == LEAST_WAIT_S
-    assert quick.ask(part(), 0).said is Said.FAILS
+    assert quick.ask(part(), 0).answer is Answer.FAIL
     request = next(item for item in runner.asked if item.side == "new")
     assert request.deadline.call_s == LEAST_WAIT_S
     assert request.runs[0].schedule == (("example", 2),)
@@ -60,21 +60,21 @@ def test_a_hang_is_waited_for_as_long_as_tells_it_from_the_old_release() -> None
 
 def test_a_failure_of_another_kind_is_untestable_and_so_is_one_of_the_old_release_too() -> None:
     other, _ = asking(Symptom.HANG, ending(result(outcome=Outcome.CRASH, phase=CALL)))
-    assert other.ask(part(), 0).said is Said.UNTESTABLE
+    assert other.ask(part(), 0).answer is Answer.UNRESOLVED
     starved, _ = asking(Symptom.HANG, ending(result(outcome=Outcome.STARVED, phase=CALL)))
-    assert starved.ask(part(), 0).said is Said.UNTESTABLE
+    assert starved.ask(part(), 0).answer is Answer.UNRESOLVED
     both, _ = asking(Symptom.HANG, ending(*2 * [result(outcome=Outcome.HANG, phase=CALL)]))
-    assert both.ask(part(), 0).said is Said.UNTESTABLE
+    assert both.ask(part(), 0).answer is Answer.UNRESOLVED
     assert both.prepare(part()) == f"the old release hangs in {CALL}"
     well, _ = asking(Symptom.HANG, ending(result()))
-    assert well.ask(part(), 0).said is Said.PASSES
+    assert well.ask(part(), 0).answer is Answer.PASS
 
 
 def test_an_error_is_told_by_what_it_says() -> None:
     failure = Failure(type="RuntimeError", message="expected 3 of 4", phase="call")
     raising, _ = asking(Symptom.ERROR, ending(result(outcome=Outcome.RUNTIME_ERROR, failure=failure)))
     answer = raising.ask(part(), 0)
-    assert (answer.said, answer.outcome) == (Said.FAILS, "RuntimeError: expected N of N")
+    assert (answer.answer, answer.outcome) == (Answer.FAIL, "RuntimeError: expected N of N")
     assert raising.words(part()) == ("completes, 1 ms a call at most", "raises RuntimeError: expected 3 of 4", None)
 
 
@@ -91,9 +91,9 @@ def answers(folder: Path, values: Mapping[tuple[str, int], float]) -> Callable[[
 
 def test_other_answers_than_the_old_release_gives_to_the_same_part(tmp_path: Path) -> None:
     same, _ = asking(Symptom.VALUES, answers(tmp_path / "same", {("old", 0): 2.0, ("new", 0): 2.0}))
-    assert same.prepare(part()) == "" and same.ask(part(), 0).said is Said.PASSES
+    assert same.prepare(part()) == "" and same.ask(part(), 0).answer is Answer.PASS
     other, _ = asking(Symptom.VALUES, answers(tmp_path / "other", {("old", 0): 2.0, ("new", 0): 3.0}))
-    assert other.ask(part(), 0).said is Said.FAILS
+    assert other.ask(part(), 0).answer is Answer.FAIL
     assert "completes" in other.words(part())[0] and "2" in other.words(part())[1]
 
 
@@ -119,12 +119,12 @@ def test_a_part_that_carries_half_of_the_time_shows_it_and_one_within_the_noise_
     times = {"whole": 3.0, "most": 2.2, "little": 1.4, "noise": lambda repeat: (1.2, 2.4, 1.4)[repeat % 3]}
     oracle, runner = asking(Symptom.LATENCY, timed(1.0, times))
     assert oracle.prepare(part("whole")) == ""
-    said = {name: oracle.ask(part(name), 0).said for name in times}
+    said = {name: oracle.ask(part(name), 0).answer for name in times}
     assert said == {
-        "whole": Said.FAILS,
-        "most": Said.FAILS,
-        "little": Said.PASSES,
-        "noise": Said.UNTESTABLE,
+        "whole": Answer.FAIL,
+        "most": Answer.FAIL,
+        "little": Answer.PASS,
+        "noise": Answer.UNRESOLVED,
     }
     old, new, steady = oracle.words(part("most"))
     assert (old, new, steady and steady.words) == ("1 ms a call", "2.2 ms a call", "+120 % [+120, +120]")
@@ -163,7 +163,7 @@ def test_two_turns_of_a_loop_with_one_archive_and_other_values_are_timed_apart()
     oracle, _ = asking(Symptom.LATENCY, answer)
     first, second = (replace(part(), inputs_digest=f"{turn} turn") for turn in ("first", "second"))
     assert oracle.prepare(first) == "it is not slower in every pair of runs"
-    assert oracle.prepare(second) == "" and oracle.ask(second, 0).said is Said.FAILS
+    assert oracle.prepare(second) == "" and oracle.ask(second, 0).answer is Answer.FAIL
     assert oracle.words(second)[:2] == ("1 ms a call", "9 ms a call")
 
 
@@ -175,13 +175,13 @@ def test_a_part_is_off_by_what_its_model_declares(tmp_path: Path) -> None:
         directory = write_answers(tmp_path / request.side, {"m": tree}, recorder.buffer)
         return probed(result(calls=calls(1.0)), side=request.side, directory=directory)
 
-    def said(tolerance: float | None) -> Said:
+    def said(tolerance: float | None) -> Answer:
         facts = facts_of("m")
         models = tuple(replace(model, tolerance=tolerance) for model in facts.plan.models)
         facts = replace(facts, plan=replace(facts.plan, models=models))
-        return oracle_for(Symptom.VALUES, facts, effects(Runner(answer))).ask(part(), 0).said
+        return oracle_for(Symptom.VALUES, facts, effects(Runner(answer))).ask(part(), 0).answer
 
-    assert (said(None), said(0.01)) == (Said.FAILS, Said.PASSES)
+    assert (said(None), said(0.01)) == (Answer.FAIL, Answer.PASS)
 
 
 NEEDS = Attribution(models=("a", "b", "m"), threads=4, reproduced=True, minimal_models=("a", "m"), minimal_threads=2)
@@ -221,11 +221,11 @@ def test_a_part_is_brought_up_in_the_place_of_its_model_beside_those_that_are_ne
     asking = oracle(release)
     assert asking.prepare(artifact("m", digest="part")) == ""
     answer = asking.ask(artifact("m", digest="part"), 0)
-    assert (answer.said, answer.outcome) == (Said.FAILS, "hang")
+    assert (answer.answer, answer.outcome) == (Answer.FAIL, "hang")
     request = next(item for item in release.asked if item.side == "new")
     assert {run.artifact.model: run.artifact.digest for run in request.runs} == {"a": "d1", "m": "part"}
     assert request.script is not None and len(request.script.threads) == 2
-    assert asking.ask(artifact("m", digest="well"), 0).said is Said.PASSES
+    assert asking.ask(artifact("m", digest="well"), 0).answer is Answer.PASS
     how = "concurrent init in 2 threads beside a"
     assert asking.words(artifact("m", digest="part")) == (f"comes up, {how}", f"hangs in {CALL}, {how}", None)
 
@@ -233,7 +233,7 @@ def test_a_part_is_brought_up_in_the_place_of_its_model_beside_those_that_are_ne
 def test_one_model_that_suffices_is_brought_up_by_itself_and_in_one_thread_where_that_does() -> None:
     release = Release(new=("m", Outcome.HANG))
     asking = oracle(release, needs=replace(NEEDS, minimal_models=("m",), minimal_threads=1))
-    assert asking.ask(artifact("m", digest="part"), 0).said is Said.FAILS
+    assert asking.ask(artifact("m", digest="part"), 0).answer is Answer.FAIL
     request = next(item for item in release.asked if item.side == "new")
     assert [run.artifact.model for run in request.runs] == ["m"]
     assert request.script is not None and len(request.script.threads) == 1
@@ -250,15 +250,15 @@ def test_each_repeat_is_a_process_of_its_own() -> None:
 
 def test_a_failure_of_a_neighbour_of_another_kind_or_of_the_old_release_too_is_untestable() -> None:
     part = artifact("m", digest="part")
-    assert oracle(Release(new=("a", Outcome.HANG))).ask(part, 0).said is Said.UNTESTABLE
-    assert oracle(Release(new=("m", Outcome.CRASH))).ask(part, 0).said is Said.UNTESTABLE
-    assert oracle(Release(new=("m", Outcome.STARVED))).ask(part, 0).said is Said.UNTESTABLE
+    assert oracle(Release(new=("a", Outcome.HANG))).ask(part, 0).answer is Answer.UNRESOLVED
+    assert oracle(Release(new=("m", Outcome.CRASH))).ask(part, 0).answer is Answer.UNRESOLVED
+    assert oracle(Release(new=("m", Outcome.STARVED))).ask(part, 0).answer is Answer.UNRESOLVED
     both = oracle(Release(new=("m", Outcome.HANG), old=("m", Outcome.HANG)))
-    assert both.ask(part, 0).said is Said.UNTESTABLE
+    assert both.ask(part, 0).answer is Answer.UNRESOLVED
     assert both.prepare(part) == f"the old release hangs in {CALL}, concurrent init in 2 threads beside a"
 
 
 def test_an_error_of_a_group_is_known_by_what_it_says() -> None:
     asking = oracle(Release(new=("m", Outcome.RUNTIME_ERROR)), symptom=Symptom.ERROR)
     answer = asking.ask(artifact("m", digest="part"), 0)
-    assert (answer.said, answer.outcome) == (Said.FAILS, "RuntimeError: quota of N is spent")
+    assert (answer.answer, answer.outcome) == (Answer.FAIL, "RuntimeError: quota of N is spent")

@@ -10,7 +10,7 @@ import pytest
 from harness.verdict.bisection import CallInQuestion
 from harness.search.bisect.traces import Trace
 from harness.search.reduce import program
-from harness.core.diagnosis import Place, Reduction, Said, SearchAnswer, Symptom, TracedNode
+from harness.core.diagnosis import Place, Reduction, Answer, SearchAnswer, Symptom, TracedNode
 from harness.core.measurement import RatioEstimate
 from harness.core.models import Artifact
 from harness.core.probe import ExtractOrder
@@ -48,8 +48,8 @@ class Planted:
         place, keep = self.parts[part.digest]
         self.asked.append((place, keep))
         if self.shows(place, keep) and repeat % self.every == self.every - 1:
-            return SearchAnswer(said=Said.FAILS, outcome=self.outcome(place))
-        return SearchAnswer(said=Said.PASSES)
+            return SearchAnswer(answer=Answer.FAIL, outcome=self.outcome(place))
+        return SearchAnswer(answer=Answer.PASS)
 
     def words(self, part: Artifact) -> tuple[str, str, RatioEstimate | None]:
         return "completes", "hangs", None

@@ -24,7 +24,7 @@ ISSUE = Issue(
     code="def forward(x):\n    return torch.cosh(x)",
     settings=("cpu_fusion: on",),
     answers=(("torch 2.1.2", "as recorded (exit code 0)"), ("torch 2.6.0", "hangs (exit code 1)")),
-    cures=("profiling off",),
+    mitigations=("profiling off",),
     files=(("minimal.pt", "the archive"),),
     old=Fingerprint(torch="2.1.2", git_revision="a1"),
     new=Fingerprint(torch="2.6.0", git_revision="b2", cpu="Some CPU"),
@@ -78,7 +78,9 @@ def test_hostile_text_ends_no_block_begins_no_tag_and_steers_no_terminal() -> No
     evil = "``` <!-- \x1b[31m </b><img src=x>\u202e\n# Heading"
     code = "def f():\n    return '````` \u202e\x1b[2J'\n\n# <b>"
     text = upstream_issue(
-        replace(ISSUE, code=code, actual=(evil,), remarks=(evil,), cures=(evil,), answers=((evil, evil),), what=evil)
+        replace(
+            ISSUE, code=code, actual=(evil,), remarks=(evil,), mitigations=(evil,), answers=((evil, evil),), what=evil
+        )
     )
     assert "\n``````python\n" in text and "\n``````\n" in text
     outside = text.replace(text[text.index("\n``````python") : text.index("\n``````\n") + 8], "")
@@ -104,7 +106,7 @@ def test_what_both_releases_show_is_told_beside_what_is_fine() -> None:
 
 
 def test_what_is_not_known_leaves_no_empty_heading() -> None:
-    bare = replace(ISSUE, schema="", nodes=(), code="", settings=(), answers=(), cures=(), remarks=())
+    bare = replace(ISSUE, schema="", nodes=(), code="", settings=(), answers=(), mitigations=(), remarks=())
     text = upstream_issue(bare)
     for part in ("Schema", "Its nodes", "as torch prints it", "settings", "What takes it away", "Remarks"):
         assert part not in text

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.unit.builders.verdicts import mitigation
 from harness.search.reproduce import files
 from harness.search.reproduce.folder import Concurrency
 from harness.search.reproduce.program import (
@@ -20,14 +21,15 @@ from harness.search.reproduce.program import (
     reproduce_whole,
     with_reproducer,
 )
-from harness.core.diagnosis import BisectAnswer, Bisection, Culprit, Cure, Reproducer, Symptom, TracedNode
+from harness.core.diagnosis import BisectAnswer, Bisection, Culprit, Reproducer, Symptom, TracedNode
+from harness.core.verdict import Mitigation
 from harness.core.environment import Environment, EnvSpec
 from harness.core.measurement import RatioEstimate
 from harness.core.models import InputSet
 from harness.core.outcome import Outcome
 from harness.core.probe import Failure, ProbeRequest, ProbeResult, ServingProfile
 from harness.probing.facts import Decided, Effects, OldAnswers
-from harness.search.repeated import repeats_needed
+from harness.search.delta_debugging import repeats_needed
 from harness.store.run_folder import RunDir
 from harness.artifacts.tensors.outputs import Outputs, SideEffects
 from tests.unit.builders.stages import Runner, artifact, effects, facts_of, probed, result
@@ -161,16 +163,6 @@ def test_every_answer_ends_in_a_folder(numbers: World) -> None:
     assert with_reproducer(found, numbers.facts(), numbers.effects()) == found
 
 
-@pytest.mark.slow
-def test_the_same_facts_make_the_same_folder(numbers: World) -> None:
-    folders = []
-    for _ in range(2):
-        made = reproduce_whole("m", numbers.facts(), numbers.effects())
-        folder = numbers.run / made.folder
-        folders.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert folders[0] == folders[1]
-
-
 def test_a_healthy_release_is_not_said_to_show_it(tmp_path: Path) -> None:
     world = World(tmp_path, bodies=(GOOD, GOOD))
     made = reproduce_whole("m", world.facts(), world.effects())
@@ -266,12 +258,12 @@ def test_a_extracted_program_is_reproduced_with_its_nodes_and_what_cures_it(numb
     facts = replace(facts, baselines={"m": OldAnswers(golden=again)})
     flaky = culprit(numbers, fails=2, runs=4, minimal=False)
     cures = (
-        Cure(names=("profiling off", "fusion depth 0"), cures=True),
-        Cure(names=("fuser off",), cures=False),
-        Cure(names=("serialize loading",), cures=True),
-        Cure(names=("freeze", "oneDNN off"), cures=True),
+        mitigation("profiling off", "fusion depth 0", cures=True),
+        mitigation("fuser off", cures=False),
+        mitigation("serialize loading", cures=True),
+        mitigation("freeze", "oneDNN off", cures=True),
     )
-    made = reproduce_program(flaky, Symptom.CRASH, facts, numbers.effects(), index=0, model="m", cures=cures)
+    made = reproduce_program(flaky, Symptom.CRASH, facts, numbers.effects(), index=0, model="m", mitigations=cures)
     assert made.operator == "aten::gone"
     case = numbers.case(made)
     assert case["runs"] == repeats_needed(fails=2, judged=4)
@@ -312,16 +304,6 @@ def slow_world(folder: Path, steady: RatioEstimate, *, call_s: tuple[float, floa
     """Return a world whose calls take so long in either release, and its facts: what the run measured is ``steady``."""
     world = World(folder, bodies=tuple(f"time.sleep({s}); return 2 * x" for s in call_s), loads=("pass", load))  # type: ignore[arg-type]
     return world, world.facts(latency={"m": measured(steady)})
-
-
-@pytest.mark.usefixtures("few_blocks")
-@pytest.mark.slow
-def test_a_slow_release_is_told_by_a_reference_in_the_same_process(tmp_path: Path) -> None:
-    # Far enough apart for a machine whose speed doubles between the two: the calls sleep, the reference computes.
-    world, facts = slow_world(tmp_path, ratio(15, 17), call_s=(0.002, 0.032))
-    made = reproduce_whole("m", facts, world.effects(), symptom=Symptom.LATENCY)
-    assert (made.old[-2:], made.new[-2:]) == ("0)", "1)")
-    assert world.case(made)["latency"]["reference"] == "yardstick"
 
 
 SLOW_TO_PREPARE = "global manual_seed; manual_seed = lambda seed: time.sleep(0.01)"

@@ -28,27 +28,6 @@ def sieve():
     return Sample(Sieve(), example=(torch.randn(4), 1500000), other_values=(torch.randn(4), 100000))
 
 
-class Collatz(nn.Module):
-    """How long it takes follows from values alone, and ``while True`` ends by ``break``."""
-
-    def forward(self, starts: List[int]) -> List[int]:
-        lengths: List[int] = []
-        for start in starts:
-            number, steps = start, 0
-            while True:
-                if number == 1:
-                    break
-                number = number // 2 if number % 2 == 0 else 3 * number + 1
-                steps += 1
-            lengths.append(steps)
-        return lengths[::100]
-
-
-@model("collatz", tags=("loops",), timed=False)
-def collatz():
-    return Sample(Collatz(), example=([*range(1, 12000)],), other_values=([837799, 626331, 511935],))
-
-
 class Overflow(nn.Module):
     """A generator of random numbers that relies on integers of 64 bits to wrap around, as scalars and as tensors."""
 
@@ -63,22 +42,6 @@ class Overflow(nn.Module):
 @model("overflow", tags=("loops",), timed=False)
 def overflow():
     return Sample(Overflow(), example=(42, torch.arange(100000)), other_values=(-7, torch.arange(100000) - 50000))
-
-
-class ReadsElements(nn.Module):
-    """Reads a tensor number by number, a conversion each time."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        total = 0.0
-        for index in range(x.size(0)):
-            value = float(x[index].item())
-            total = 0.999 * total + value
-        return x + total
-
-
-@model("reads_elements", tags=("loops",), timed=False)
-def reads_elements():
-    return Sample(ReadsElements(), example=(torch.rand(100000),), batch_7=(torch.rand(7000),))
 
 
 class ElementwiseLoop(nn.Module):
@@ -107,24 +70,6 @@ class ManyNodes(nn.Module):
 @model("many_nodes", how="trace", tags=("nodes",), timed=False)
 def many_nodes():
     return Sample(ManyNodes(), example=(torch.randn(8, 16),), batch_7=(torch.randn(7, 16),))
-
-
-class Branches(nn.Module):
-    """Many branches in one graph, each taken by some input only."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(32, 32) for _ in range(200)])
-
-    def forward(self, x: Tensor) -> Tensor:
-        for layer in self.layers:
-            x = layer(x) if bool(x.mean() > 0) else torch.tanh(layer(-x))
-        return x
-
-
-@model("branches", tags=("nodes",), timed=False)
-def branches():
-    return Sample(Branches(), example=(torch.randn(8, 32),), other_values=(torch.randn(8, 32),))
 
 
 class Level(nn.Module):
@@ -157,26 +102,6 @@ class ManyShapes(nn.Module):
 def many_shapes():
     sizes = ((300, 48), (7, 48), (2, 5, 48), (1, 2, 3, 48), (0, 48), (48,))
     return Sample(ManyShapes(), **{"size_{}".format(i): (torch.randn(size),) for i, size in enumerate(sizes)})
-
-
-class CellByCell(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.cell = nn.LSTMCell(32, 64)
-
-    def forward(self, x: Tensor) -> Tensor:
-        hidden = torch.zeros(x.size(1), 64, dtype=x.dtype, device=x.device)
-        state = (hidden, hidden)
-        answers: List[Tensor] = []
-        for step in range(x.size(0)):
-            state = self.cell(x[step], state)
-            answers.append(state[0])
-        return torch.stack(answers)
-
-
-@model("cell_by_cell", tags=("recurrent",), timed=False)
-def cell_by_cell():
-    return Sample(CellByCell(), example=(torch.randn(2500, 2, 32),), batch_7=(torch.randn(100, 7, 32),))
 
 
 class LongSequence(nn.Module):

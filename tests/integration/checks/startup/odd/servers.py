@@ -105,24 +105,6 @@ def vocabulary():
     return Sample(Vocabulary(), example=(texts,), other_values=(texts[:700],))
 
 
-class ManyParameters(nn.Module):
-    """An archive of a thousand small tensors."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(24, 24) for _ in range(400)])
-
-    def forward(self, x: Tensor) -> Tensor:
-        for layer in self.layers:
-            x = x + 0.1 * torch.tanh(layer(x))
-        return x
-
-
-@model("many_parameters", tags=("loads",), timed=False)
-def many_parameters():
-    return Sample(ManyParameters(), example=(torch.randn(64, 24),), batch_7=(torch.randn(7, 24),))
-
-
 class Restores(nn.Module):
     """Computes its table anew whenever it is loaded."""
 

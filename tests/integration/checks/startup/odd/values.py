@@ -23,24 +23,6 @@ def huge_list():
     return Sample(HugeList(), example=([*range(150000)],), other_values=([*range(50000, 0, -1)],))
 
 
-class HugeDict(nn.Module):
-    def forward(self, words: List[str]) -> Dict[str, int]:
-        counts: Dict[str, int] = {}
-        for word in words:
-            counts[word] = counts.get(word, 0) + 1
-        large: Dict[str, int] = {}
-        for word, count in counts.items():
-            if count > 7:
-                large[word] = count
-        return large
-
-
-@model("huge_dict", tags=("containers",), timed=False)
-def huge_dict():
-    words = ["word {}".format(number * number % 20011) for number in range(80000)]
-    return Sample(HugeDict(), example=(words,), other_values=(words[:30000],))
-
-
 class HugeText(nn.Module):
     """Takes a text of a megabyte apart, in an encoding whose letters have several bytes."""
 
@@ -96,28 +78,6 @@ class ManyTensors(nn.Module):
 @model("many_tensors", tags=("containers",), timed=False)
 def many_tensors():
     return Sample(ManyTensors(), example=(torch.randn(8, 16),), batch_7=(torch.randn(7, 16),))
-
-
-class Sorts(nn.Module):
-    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
-        ordered = x.sort(stable=True)[0]
-        return ordered[::1000], torch.unique(x.round(decimals=2)).sum()
-
-
-@model("sorts", tags=("decompositions",), timed=False)
-def sorts():
-    return Sample(Sorts(), example=(torch.randn(600000),), other_values=(torch.randn(200000),))
-
-
-class Transforms(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        spectrum = torch.fft.fft2(x)
-        return torch.fft.ifft2(spectrum * spectrum.abs().rsqrt()).real[::8, ::8]
-
-
-@model("transforms", tags=("decompositions",), timed=False)
-def transforms():
-    return Sample(Transforms(), example=(torch.randn(1021, 1021),), other_values=(torch.randn(509, 509),))
 
 
 class Decompositions(nn.Module):
