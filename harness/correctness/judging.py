@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
-from harness.domain.findings import NAN_APPEARED, NAN_GONE, SEVERITY, Severity
+from harness.domain.findings import NAN_APPEARED, NAN_GONE, SEVERITY, Severity, status_of
+from harness.domain.outcome import Status
 from harness.domain.text import first_few
 from harness.domain.verdict import Finding
 
@@ -88,6 +89,8 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
+SIZELESS = ("structure", "dtype", "nan_placement")
+"""Kinds of differences in outputs that no tolerance weighs."""
 BIT_EQUAL = "bit equality"
 SCALED_TOLERANCE = "scaled tolerance"
 OWN_NOISE = "own noise of the old environment"
@@ -124,7 +127,7 @@ def output_findings(comparison: OutputComparison) -> tuple[Finding, ...]:
     for call in comparison.calls:
         for path, finding in _call_findings(call):
             finding = replace(finding, detail={**finding.detail, "input_set": call.input_set})  # noqa: PLW2901
-            if path in comparison.unstable and finding.rule.startswith((STRUCTURE, PLACEMENT)):
+            if path in comparison.unstable and finding.kind in SIZELESS:
                 finding = _unstable(finding)  # noqa: PLW2901  noise has no size here, so the chain cannot weigh it
             elif call.call > 0 and SEVERITY[finding.kind] is Severity.FAIL:
                 before = _first_call(first_calls.get(call.input_set), path)
@@ -145,6 +148,11 @@ def output_findings(comparison: OutputComparison) -> tuple[Finding, ...]:
         sets = ", ".join(f"{input_set} call {call}" for input_set, call in comparison.missing_calls[:4])
         findings.append(Finding(kind="structure", message=f"calls without an output: {sets}", rule=STRUCTURE))
     return tuple(findings)
+
+
+def differs(comparison: OutputComparison | None) -> bool:
+    """Whether the outputs are others than the golden ones; not where there is nothing to compare."""
+    return comparison is not None and status_of(output_findings(comparison)) is Status.FAIL
 
 
 def _unstable(finding: Finding) -> Finding:

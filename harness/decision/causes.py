@@ -19,7 +19,7 @@ from harness.decision.counting import is_over
 from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
 from harness.domain.outcome import Status
 from harness.domain.plan import ERROR
-from harness.domain.prediction import Prediction, StaticFinding
+from harness.domain.prediction import SEMANTICS_CHANGED, Prediction, StaticFinding
 from harness.domain.report import Explained, ModelReport, RunReport
 from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import Cause, CellVerdict, Finding, Mitigation
@@ -31,7 +31,6 @@ from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
 from harness.settings.mitigations import shows
 from harness.static.judging import deciding
-from harness.static.predict import CHANGED
 from harness.static.semantics import SemanticChange, can_show, changes_between, names_operator
 
 KINDS = {
@@ -296,7 +295,7 @@ def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | N
     if named and named[0] not in [change.operator for change in changed]:
         return Key("culprit", f"culprit-{'+'.join(map(_slug, named))}", _cut(f"{', '.join(named)}: named by bisect"))
     for change in changed:
-        predicted = any(known.subject == change.operator and known.kind == CHANGED for known in _static(item))
+        predicted = any(known.subject == change.operator and known.kind == SEMANTICS_CHANGED for known in _static(item))
         said = names_operator(f"{finding.error} {finding.subject}", change.operator)
         if change.operator in named or said or (predicted and finding.kind not in RAISED):
             return Key("semantics", f"semantics-{change.operator}", f"known change of {change.operator} in {release}")

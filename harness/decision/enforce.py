@@ -20,7 +20,8 @@ from harness.domain.plan import ERROR, FLOOR, OWN, TOTAL, LatencyBudget, PolicyS
 from harness.domain.policy import ModelPolicy
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding, Ruled, Waiver
-from harness.latency.judging import REGRESSED, classify, judge_latency, tolerated, tolerated_words
+from harness.latency.judging import judge_latency, tolerated_words
+from harness.latency.limits import REGRESSED, classify, tolerated
 from harness.quantities import INITIALIZATION, STEADY
 
 FLOATS = ("float", "bfloat", "complex")

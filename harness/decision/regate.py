@@ -18,7 +18,8 @@ from harness.domain.policy import ModelPolicy, PolicyReport, Regated, RegatedCel
 from harness.domain.report import ModelReport, RunReport, ScenarioReport
 from harness.domain.text import counted, joined
 from harness.domain.verdict import CellVerdict, Judgement, Mitigation, RowVerdict
-from harness.latency.judging import judge_common, may_be_taken_off, was_not_asked
+from harness.latency.judging import judge_common, may_be_taken_off
+from harness.latency.limits import was_not_asked
 from harness.quantities import INITIALIZATION, STEADY
 from harness.scenarios import INITIALIZATIONS
 from harness.startup.judging import slow_start

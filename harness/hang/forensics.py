@@ -54,6 +54,7 @@ class _Views:
     debugger: str = ""
     files: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    forbidden: bool = False
 
     def native(self) -> bool:
         return bool(self.raw or self.whole or any(thread.answered for sample in self.own for thread in sample))
@@ -202,6 +203,7 @@ def _first_that_works(pid: int, run_dir: Path, views: _Views, runtime: str) -> t
             missing.append(debugger)
         elif _look(pid, run_dir, views, debugger, program, number=1):
             views.problems.clear()
+            views.forbidden = False
             return debugger, program
     views.problems.extend(f"{debugger.name} is not installed: {debugger.install}" for debugger in missing)
     if views.native():
@@ -211,7 +213,7 @@ def _first_that_works(pid: int, run_dir: Path, views: _Views, runtime: str) -> t
 
 def _last_resort(pid: int, run_dir: Path, views: _Views) -> None:
     program = debuggers.find(GDB.name)
-    if program is not None and not any("ptrace" in problem for problem in views.problems):
+    if program is not None and not views.forbidden:
         _look(pid, run_dir, views, GDB, program, number=1)
 
 
@@ -233,6 +235,7 @@ def _look(pid: int, run_dir: Path, views: _Views, debugger: Debugger, program: s
         views.debugger = debugger.name
         return True
     if sample.forbidden:
+        views.forbidden = True
         views.problems.append(debuggers.why_forbidden())
     elif sample.problem and Path(f"/proc/{pid}").exists():
         views.problems.append(sample.problem)

@@ -11,16 +11,9 @@ from typing import Final
 
 from harness.domain.hang import Frame, HangKind, HangProof, ThreadStack
 from harness.hang.stack_formats import PYTHON
-from harness.hang.stack_words import (
-    INNERMOST,
-    in_words,
-    short,
-    waits_for,
-    waits_for_gil,
-    who,
-)
+from harness.hang.stack_words import INNERMOST, Wait, in_words, short, waits_for, who
 
-LOCKS: Final = ("a mutex", "a read-write lock", "a static variable that another thread initializes")
+LOCKS: Final = (Wait.MUTEX, Wait.READ_WRITE_LOCK, Wait.STATIC_VARIABLE)
 WIDER_POOL: Final = "wide inter-op pool"
 _RUNNING_SHARE: Final = 0.05
 
@@ -98,7 +91,7 @@ _SIGNAL = "<signal handler called>"
 
 def _allocator_lock(process: HungProcess) -> Reading | None:
     for stack in process.stacks:
-        if process.runs(stack) or waits_for(stack) not in ("the allocator's lock", "a mutex"):
+        if process.runs(stack) or waits_for(stack) not in (Wait.ALLOCATOR, Wait.MUTEX):
             continue
         inner = next(
             (index for index, frame in enumerate(stack.frames) if _ALLOCATOR.search(short(frame.function))), None
@@ -153,7 +146,7 @@ def _loader_lock(process: HungProcess) -> Reading | None:
 
 def _waits_for_loader(stack: ThreadStack) -> bool:
     """Return whether the code that waits for a mutex is the loader's own."""
-    if waits_for(stack) != "a mutex":
+    if waits_for(stack) is not Wait.MUTEX:
         return False
     for frame in stack.frames[:INNERMOST]:
         name = short(frame.function)
@@ -176,8 +169,7 @@ def _inside_loader(stack: ThreadStack) -> bool:
 
 
 def _static_initializers(process: HungProcess) -> Reading | None:
-    waits = LOCKS[2]
-    stuck = [stack for stack in process.stacks if waits_for(stack) == waits and not process.runs(stack)]
+    stuck = [stack for stack in process.stacks if waits_for(stack) is Wait.STATIC_VARIABLE and not process.runs(stack)]
     for one in stuck:
         for other in stuck:
             if one is not other and _guarded(one) in _callers(other) and _guarded(other) in _callers(one):
@@ -243,7 +235,7 @@ def _waiting_for_a_plan(process: HungProcess) -> list[ThreadStack]:
     return [
         stack
         for stack in process.stacks
-        if waits_for(stack) == "a mutex" and has(stack, _PLAN, first=INNERMOST) and not process.runs(stack)
+        if waits_for(stack) is Wait.MUTEX and has(stack, _PLAN, first=INNERMOST) and not process.runs(stack)
     ]
 
 
@@ -326,7 +318,7 @@ def _inter_op_pool_after_fork(process: HungProcess) -> Reading | None:
     if len(process.stacks) != 1:
         return None
     (stack,) = process.stacks
-    waits = has(stack, _WAITS_FOR_TASK) and waits_for(stack) == "a condition variable"
+    waits = has(stack, _WAITS_FOR_TASK) and waits_for(stack) is Wait.CONDITION
     if process.runs(stack) or not (waits or has(stack, r"^c10::ThreadPool::run$")):
         return None
     return Reading(
@@ -344,7 +336,7 @@ def _inter_op_pool_exhausted(process: HungProcess) -> Reading | None:
     pool = [stack for stack in process.stacks if has(stack, _POOL_LOOP)]
     if not pool or any(process.runs(stack) for stack in pool):
         return None
-    if not all(has(stack, _WAITS_FOR_TASK) and waits_for(stack) == "a condition variable" for stack in pool):
+    if not all(has(stack, _WAITS_FOR_TASK) and waits_for(stack) is Wait.CONDITION for stack in pool):
         return None
     size = "the only thread" if len(pool) == 1 else f"each of the {len(pool)} threads"
     return Reading(
@@ -367,9 +359,9 @@ def _load_waits_with_gil(process: HungProcess) -> Reading | None:
     loading = [
         stack
         for stack in process.stacks
-        if has(stack, _LOADING) and has_python(stack) and waits_for(stack) in (*LOCKS, "a condition variable")
+        if has(stack, _LOADING) and has_python(stack) and waits_for(stack) in (*LOCKS, Wait.CONDITION)
     ]
-    takers = [stack for stack in process.stacks if waits_for_gil(stack) and has(stack, _POOL_LOOP)]
+    takers = [stack for stack in process.stacks if waits_for(stack) is Wait.GIL and has(stack, _POOL_LOOP)]
     if len(loading) != 1 or not takers or any(process.runs(stack) for stack in process.stacks):
         return None
     tensor = any(has(stack, r"decref|TensorImpl") for stack in takers)
@@ -452,7 +444,7 @@ def _whole(stack: ThreadStack) -> bool:
 
 
 def _gil_inversion(process: HungProcess) -> Reading | None:
-    takers = [stack for stack in process.stacks if waits_for_gil(stack) and _takes_gil_in_foreign_code(stack)]
+    takers = [stack for stack in process.stacks if waits_for(stack) is Wait.GIL and _takes_gil_in_foreign_code(stack)]
     holders = [
         stack
         for stack in process.stacks
@@ -493,7 +485,9 @@ def _takes_gil_in_foreign_code(stack: ThreadStack) -> bool:
 
 def only_want_the_gil(stacks: Iterable[ThreadStack]) -> frozenset[int]:
     """Return the threads that want to go on in Python and can hold nobody up: whoever has the GIL holds them up."""
-    return frozenset(stack.tid for stack in stacks if waits_for_gil(stack) and not _takes_gil_in_foreign_code(stack))
+    return frozenset(
+        stack.tid for stack in stacks if waits_for(stack) is Wait.GIL and not _takes_gil_in_foreign_code(stack)
+    )
 
 
 def _package_called(stack: ThreadStack) -> str | None:
@@ -504,11 +498,11 @@ def _package_called(stack: ThreadStack) -> str | None:
 
 def _first_calls_of_a_package(process: HungProcess) -> Reading | None:
     called = {stack: package for stack in process.stacks if (package := _package_called(stack)) is not None}
-    writers = [stack for stack in called if waits_for(stack) == "a read-write lock"]
+    writers = [stack for stack in called if waits_for(stack) is Wait.READ_WRITE_LOCK]
     readers = [
         stack
         for stack in called
-        if waits_for(stack) == "a condition variable" and called[stack] in {called[writer] for writer in writers}
+        if waits_for(stack) is Wait.CONDITION and called[stack] in {called[writer] for writer in writers}
     ]
     if not readers or any(process.runs(stack) for stack in called):
         return None

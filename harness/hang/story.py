@@ -99,14 +99,14 @@ def _not_done_words(proof: HangProof, before_s: float | None) -> str:
     return f"{known}. --deadline {math.ceil(MORE_PATIENCE * proof.own_s)} waits longer"
 
 
-def _before_s(phase: str, old: Sequence[ModelResult]) -> float | None:
+def _before_s(result: ModelResult, old: Sequence[ModelResult]) -> float | None:
     """Return what a load or a call took in the old release at most, in seconds; None where it is not known."""
-    if any(result.failed for result in old):
+    if any(before.failed for before in old):
         return None
-    kind = phase.split(" ", maxsplit=1)[0]
-    loads = [result.load_ns for result in old if result.load_ns is not None]
-    calls = [call.duration_ns for result in old for call in result.calls]
-    known = {wire.LOAD: loads, wire.CALL: calls}.get(kind)
+    _, phase = result.way
+    loads = [before.load_ns for before in old if before.load_ns is not None]
+    calls = [call.duration_ns for before in old for call in before.calls]
+    known = {wire.LOAD: loads, wire.CALL: calls}.get(phase)
     return 1e-9 * max(known) if known else None
 
 
@@ -180,7 +180,7 @@ def failure_finding(
         message=f"{what} in {release}, {stage}{why}",
         where=phase,
         evidence=evidence,
-        story=hang_story(telling, _before_s(phase, old)) if telling is not None else (),
+        story=hang_story(telling, _before_s(result, old)) if telling is not None else (),
         error=error,
         subject=subject,
         standstill=standstill(telling) if telling is not None else None,

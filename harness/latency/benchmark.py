@@ -14,7 +14,7 @@ from harness.archive.reading import read_artifact
 from harness.config.policy import model_budget, model_policy, some_gate
 from harness.domain.archive import Reach
 from harness.domain.machine import MachineState
-from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample
+from harness.domain.measurement import CONTROL, NEW, NO_PROBLEM, OLD, LatencyMeasurement, PairSample, Problem
 from harness.domain.models import Artifact
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
@@ -22,7 +22,7 @@ from harness.errors import ConfigError
 from harness.latency import statistics
 from harness.latency.allocator import settled
 from harness.latency.common_slowdown import common_slowdown, with_own_parts
-from harness.latency.judging import Next, affordable, gate_verdicts, next_step, tolerated, verdicts_beyond
+from harness.latency.limits import Next, affordable, gate_verdicts, next_step, tolerated, verdicts_beyond
 from harness.latency.looks import look_from
 from harness.latency.moderation import Prior, fit_prior
 from harness.latency.quantities import OF_FIRST_ROUNDS, quantity_priors
@@ -54,7 +54,7 @@ class BenchmarkState:
     budget: LatencyBudget
     samples: list[PairSample] = field(default_factory=list)
     fresh: list[PairSample] = field(default_factory=list)
-    problem: str = ""
+    problem: Problem = NO_PROBLEM
     next: Next = Next.SEARCH
 
     @property
@@ -376,7 +376,7 @@ def contest(
         prior = fit_prior([statistics.spread_of(state.samples, state.fresh) for state in states.values()])
         beside = quantity_priors([state.samples for state in states.values()]) if len(contestants) >= LARGE else {}
         for name in names:
-            states[name].problem = measured.problems.get(name, "")
+            states[name].problem = measured.problems.get(name, NO_PROBLEM)
             measurements[name] = replace(states[name].measured(name, prior, beside), runtime=runtime)
             if states[name].rounds == look_from(states[name].rounds, states[name].budget.looks):
                 at_look[name] = measurements[name]
@@ -532,7 +532,7 @@ def timed_runtime(facts: WithWorker, effects: Effects) -> str:
 
 def _called_in_cpp(measured: LatencyMeasurement) -> bool:
     """Whether the C++ worker, if it was timed, can call the model: not where its old release answers an error."""
-    refused = not measured.samples and measured.problem.startswith(("old: ", "control: "))
+    refused = not measured.samples and measured.refused and measured.problem_of != NEW
     return measured.runtime != "libtorch" or not refused
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.domain.environment import Environment
 from harness.domain.machine import GpuState, MachineState
-from harness.domain.measurement import CONTROL, PairSample
+from harness.domain.measurement import CONTROL, PairSample, Problem
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
 from harness.latency.model_round import FEWEST_FIRST_CALLS, FIRST_CALLS, TOGETHER, ModelRound
@@ -84,8 +84,8 @@ class Lane:
     """The processes of one lane, which are started anew for a model after one that broke them.
 
     Attributes:
-        problems: model -> why it has no sample, in words.
-        why_not_started: why its processes could not be started, which ends it; empty where they could.
+        problems: model -> why it has no sample.
+        why_not_started: why its processes could not be started, which ends it.
         unreaped: processes that could not be ended.
 
     Args:
@@ -127,8 +127,8 @@ class Lane:
         self._gpu_uuid: str | None = None
         self._gpu: GpuState | None = None
         self._watch = Watch(placement.cores)
-        self.problems: dict[str, str] = {}
-        self.why_not_started = ""
+        self.problems: dict[str, Problem] = {}
+        self.why_not_started: Problem | None = None
         self.unreaped: list[str] = []
 
     def measure(
@@ -159,7 +159,7 @@ class Lane:
                     try:
                         self._start()
                     except ProcessLost as lost:
-                        self.why_not_started = str(lost)
+                        self.why_not_started = lost.problem
                         models.appendleft(model)
                         break
                 tick(model)
@@ -167,7 +167,7 @@ class Lane:
                     arms = [arm for arm in self._processes if arm != CONTROL or model in controls]
                     samples[model] = self._benchmark(model, arms, chance, extras=extras, is_last=not models)
                 except ProcessLost as lost:
-                    self.problems[model] = str(lost)
+                    self.problems[model] = lost.problem
                     self.stop()
         finally:
             self.stop()
@@ -208,7 +208,7 @@ class Lane:
     def _order(self, arm: str, **order: Any) -> dict[str, Any]:
         process = self._processes.get(arm)
         if process is None:
-            raise ProcessLost(f"the {arm} process was ended")
+            raise ProcessLost(f"the {arm} process was ended", arm=arm)
         if order["order"] == TOGETHER:  # whose round holds the lock
             return process.order(self._deadline_s, **order)
         with self._lock.shared(partial(self._watch.inattentive, self._pids)):

@@ -5,13 +5,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from harness.domain.environment import Environment
 from harness.domain.machine import MachineState
-from harness.domain.measurement import PairSample
+from harness.domain.measurement import NO_PROBLEM, PairSample, Problem
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
 from harness.latency.lanes import NO_WORKERS, Lane, ReadWriteLock, combined
@@ -29,7 +29,7 @@ class Round:
 
     Attributes:
         wall_ns: begin and end on the monotonic clock, once it was measured.
-        problems: model -> why it has no sample, in words.
+        problems: model -> why it has no sample.
         unreaped: processes that could not be ended.
         machine_state: what the machine was like meanwhile; None before the end.
 
@@ -63,7 +63,7 @@ class Round:
             Lane, environments, requests, folder, number=number, budget=budget, deadline_s=deadline_s, native=native
         )
         self.wall_ns = (0, 0)
-        self.problems: dict[str, str] = {}
+        self.problems: dict[str, Problem] = {}
         self.machine_state: MachineState | None = None
         self.unreaped: list[str] = []
 
@@ -109,9 +109,9 @@ class Round:
             self.machine_state = combined([lane.machine_state() for lane in lanes])
         for lane in lanes:
             self.problems |= lane.problems
-        why = next((lane.why_not_started for lane in lanes if lane.why_not_started), "")
+        why = next((lane.why_not_started for lane in lanes if lane.why_not_started), NO_PROBLEM)
         for model in waiting:
-            self.problems[model] = f"the benchmark could not start: {why}"
+            self.problems[model] = replace(why, words=f"the benchmark could not start: {why.words}")
         return [samples[model] for model in models if model in samples]
 
     def _in_lanes(
@@ -167,6 +167,6 @@ class MeasuredRound:
 
     key: str
     samples: tuple[PairSample, ...]
-    problems: dict[str, str]
+    problems: dict[str, Problem]
     wall_s: float = 0.0
     machine_state: MachineState | None = None

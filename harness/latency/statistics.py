@@ -14,7 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample, RatioEstimate
+from harness.domain.measurement import (
+    CONTROL,
+    NEW,
+    NO_PROBLEM,
+    OLD,
+    LatencyMeasurement,
+    PairSample,
+    Problem,
+    RatioEstimate,
+)
 from harness.latency.distributions import quantile
 from harness.latency.looks import level_at
 from harness.latency.moderation import Prior, Spread, moderated, spread_over
@@ -142,7 +151,7 @@ def measure(
     looks: Sequence[int] = (),
     prior: Prior | None = None,
     beside: Mapping[str, Prior | None] = NO_PRIORS,
-    problem: str = "",
+    problem: Problem = NO_PROBLEM,
 ) -> LatencyMeasurement:
     """Return everything that the benchmark learnt about one model.
 
@@ -151,7 +160,7 @@ def measure(
         fresh: from the rounds after a suspicion; ``confirmation`` comes of these alone, never of those that raised it.
         looks: after how many rounds of either one planned to look; empty: once, at what there is.
         prior: what all models of the run say of the variance of the steady call; ``beside``: of other quantities.
-        problem: why something was not measured, in words.
+        problem: why something was not measured.
 
     Raises:
         ValueError: a time is not positive and finite.
@@ -171,7 +180,9 @@ def measure(
         growth_bytes=excess_growth_bytes(both),
         waited=_waited(both),
         spent_s=math.fsum(sample.spent_s for sample in both),
-        problem=problem,
+        problem=problem.words,
+        problem_of=problem.arm,
+        refused=problem.refused,
     )
 
 

@@ -16,8 +16,6 @@ class Lack(NamedTuple):
     cure: str
 
 
-KILLED = "signal SIGKILL"
-"""How a process ends, where not we ended it, when the kernel is short of memory."""
 IS_UNPACKED = "a package is unpacked when it is loaded, by 2.6.0 and 2.11.0 in /tmp"
 LACKS: Sequence[Lack] = (
     Lack(
@@ -66,5 +64,6 @@ def _may_have_more_memory(request: ProbeRequest, found: ProbeResult) -> bool:
     if request.limits is None or not request.limits.memory_is_derived:
         return False
     then, now = found.memory_limit_bytes, request.limits.memory_bytes
-    shared = not request.device.is_cpu or found.exit_detail == KILLED
+    killed = found.evidence is not None and found.evidence.signal == "SIGKILL"  # not by us: by a kernel short of memory
+    shared = not request.device.is_cpu or killed
     return shared or then is None or now is None or now > then

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 from harness.correctness.compare import compare
+from harness.correctness.judging import differs
 from harness.decision.inputs import guess_notes
 from harness.decision.judge import judge_attributed, judge_cells, without_changed_bytes
 from harness.diagnosis.cure.mitigate import mitigate
@@ -207,7 +208,7 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
         inspected = probe_rollbacks(inspected, probed, effects)
         with_worker = build_workers(probed, effects, inspected.predictions, builds)
     started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
-    compared = compare(started, effects)
+    compared = compare(started, effects, differs)
     tell_so_far(compared, (*planted_defects, *more_planted_defects), effects)
     startup_timed = time_initialization(compared, effects)
     timed = benchmark(startup_timed, effects)
@@ -238,7 +239,7 @@ def judge(
     probed = probe_alone(answered, effects)
     with_worker = build_workers(probed, effects)
     started = initialize(with_worker, effects)
-    compared = compare(started, effects)
+    compared = compare(started, effects, differs)
     timed = time(compared, effects)
     judged = judge_cells(timed, effects)
     return without_changed_bytes(judge_attributed(attribute_failures(judged, effects), effects), effects)

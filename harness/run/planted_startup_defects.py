@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from harness.correctness.compare import worst_comparison
+from harness.correctness.judging import differs
 from harness.decision.judge import judge_initialized
 from harness.domain.models import ModelDeclaration, PlantedDefectMark
 from harness.domain.outcome import Outcome, Status
@@ -117,7 +118,7 @@ def _verdict(came: ScenarioResult, mark: PlantedDefectMark, judged: WithWorker, 
         mark.scenario,
         alone,
         Initialized(new=came),
-        comparison=worst_comparison(name, mark.scenario, came.answers, None, judged),
+        comparison=worst_comparison(name, mark.scenario, came.answers, None, judged, differs=differs),
         facts=judged,
         effects=effects,
     )

@@ -25,6 +25,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.prediction import ModelRollback, PredictedLoad, RollbackAnswer, RollbackReport
 from harness.domain.probe import Failure
 from harness.domain.verdict import CellVerdict
+from harness.hang.story import failure_finding
 from harness.models import artifacts
 from harness.models.manifest import manifest_beside, write_manifest
 from harness.probing.export import export_model
@@ -228,9 +229,10 @@ def _left_out(inspected: Inspected, facts: Answered, effects: Effects) -> dict[s
     found = {}
     for name, way in inspected.rollback_probes.items():
         baseline = facts.baselines.get(name)
-        why = judging.fails_already(baseline.results, name_of_old) if baseline is not None else ""
-        if why and _answer(name, way, facts, effects).answer is RollbackAnswer.UNKNOWN:
-            found[name] = why
+        if baseline is None or not judging.fails_already(baseline.results):
+            continue
+        if _answer(name, way, facts, effects).answer is RollbackAnswer.UNKNOWN:
+            found[name] = failure_finding(baseline.results[0], name_of_old, stage="alone").message
     return found
 
 

@@ -1,8 +1,7 @@
 """The static check: reads artifacts within limits and predicts what releases will do with them; none is loaded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from harness.archive.code import CodeMemory
 from harness.archive.formats import FAILURES, FORMATS
@@ -10,14 +9,12 @@ from harness.archive.limits import CannotRead
 from harness.archive.reading import read_artifact
 from harness.domain.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry
 from harness.domain.models import Artifact
-from harness.domain.prediction import InspectedFile, StaticReport
-from harness.domain.probe import TORCH_LOAD, ModelResult
+from harness.domain.prediction import InspectedFile
 from harness.domain.text import first_few
 from harness.errors import GateError
 from harness.models import files
 from harness.models.bundles import artifact_window
-from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, Probed, profile_of
-from harness.static.judging import predicted
+from harness.probing.facts import Effects, ExportedByBoth, Inspected
 from harness.static.predict import never_loads, predict, runs_code, touches_files
 from harness.static.registries import registries_of
 from harness.system.cores import processor
@@ -92,24 +89,3 @@ def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
     for name, fact in facts.items():
         notes += [f"{name}: was saved, and {finding.words}: {finding.what_to_do}" for finding in never_loads(fact)[:1]]
     return notes
-
-
-def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport | None:
-    """Return what was predicted of a model's artifact beside what happened; None where nothing was read."""
-    file, artifact = facts.predictions.get(name), facts.exports[name].artifact
-    if file is None or artifact is None:
-        return None
-    sides = {
-        side: predicted(file, side, environment.name, _loaded_in(side, name, facts), draws=facts.draws(name))
-        for side, environment in effects.environments.items()
-    }
-    loops = file.facts.loops if file.facts is not None else {}
-    return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides, loops=loops)
-
-
-def _loaded_in(side: str, name: str, facts: Probed) -> Sequence[ModelResult]:
-    if profile_of(side, facts.plan).load == TORCH_LOAD:  # it may refuse what torch.jit.load takes
-        return ()
-    if side == "new":
-        return facts.alone[name].models[:1] if name in facts.alone else ()
-    return facts.baselines[name].results if name in facts.baselines else ()

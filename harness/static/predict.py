@@ -17,7 +17,17 @@ from harness.domain.archive import (
     Processor,
     Schema,
 )
-from harness.domain.prediction import Inspection, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.domain.prediction import (
+    LOOPS_AT_LOAD,
+    OPERATOR_MISSING,
+    RUNS_AT_LOAD,
+    SEMANTICS_CHANGED,
+    Inspection,
+    Prediction,
+    StaticFinding,
+    StaticVerdict,
+    Weight,
+)
 from harness.errors import ExitCode
 from harness.static.operator_libraries import how_to_give
 from harness.static.predict_programs import program_findings
@@ -68,10 +78,6 @@ VALUE_LOST = frozenset(("prim::ConstantMKLDNNTensor",))
 """Constants that torch.jit.optimize_for_inference puts into the graph and that torch writes without their value."""
 TOUCHES_FILES = frozenset(("aten::save", "aten::from_file"))
 """Operators that open the file that a model names, with the rights of the process that calls it."""
-LOOPS_AT_LOAD = "loops_at_load"
-OPERATOR_MISSING = "operator_missing"
-CHANGED = "semantics_changed"
-RUNS_AT_LOAD = "its __setstate__ runs while the archive is loaded"
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
 
@@ -175,7 +181,7 @@ def _findings(
                 use = used[change.operator]
                 sure = "" if certain else f" (changed after {change.after} and by {change.by})"
                 weight = Weight.NOTE if change.drawn else Weight.WARNING
-                yield _about(use, CHANGED, weight, change.what + sure, source=change.source)
+                yield _about(use, SEMANTICS_CHANGED, weight, change.what + sure, source=change.source)
 
 
 def _operator_version(facts: ArchiveFacts) -> int | None:

@@ -17,7 +17,7 @@ from harness.domain.archive import (
     Programs,
     SchemaUse,
 )
-from harness.domain.prediction import StaticFinding, Weight
+from harness.domain.prediction import OPERATOR_MISSING, StaticFinding, Weight
 from harness.domain.text import first_few
 from harness.static.operator_libraries import how_to_give
 
@@ -156,7 +156,7 @@ def _missing_operator(operator: str, torch: str, *, library: str) -> StaticFindi
     if library:
         text = f"torch {torch} alone does not have it: a library must register {library}::"
         return _of(operator, "custom_library_missing", Weight.STOPS, text, how_to_give(library))
-    return _of(operator, "operator_missing", Weight.STOPS, f"torch {torch} does not have it", EXPORT_THERE)
+    return _of(operator, OPERATOR_MISSING, Weight.STOPS, f"torch {torch} does not have it", EXPORT_THERE)
 
 
 def _container_of_package(

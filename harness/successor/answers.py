@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.correctness.compare import compare_answers, differs
+from harness.correctness.compare import compare_answers
+from harness.correctness.judging import differs
 from harness.domain.comparison import OutputComparison
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome

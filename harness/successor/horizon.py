@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Mapping
 
 from harness.domain.archive import ArchiveFacts, OperatorRegistry
 from harness.domain.migration import Horizon, Loading
-from harness.domain.prediction import Prediction, StaticVerdict
+from harness.domain.prediction import OPERATOR_MISSING, Prediction, StaticVerdict
 from harness.domain.text import prose
 from harness.static.judging import deciding
-from harness.static.predict import OPERATOR_MISSING, predict
+from harness.static.predict import predict
 from harness.successor.deprecation import deprecated_in, line_of
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.correctness.compare import differs
+from harness.correctness.judging import differs
 from harness.domain.models import Artifact, ArtifactKind
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ProbeResult

@@ -11,7 +11,7 @@ from harness.domain.plan import Plan
 from harness.environments.native import LibTorch, NativeBuild, build_worker
 from harness.errors import ConfigError
 from harness.latency.benchmark import contest, time_for
-from harness.latency.judging import tolerated
+from harness.latency.limits import tolerated
 from harness.probing.facts import Answered, Effects, GroupRun, WithWorker
 from harness.scenarios import INITIALIZATIONS
 from harness.settings.mitigations import MITIGATIONS

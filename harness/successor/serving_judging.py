@@ -8,7 +8,7 @@ from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstima
 from harness.domain.migration import Cost, Step
 from harness.domain.outcome import UNCLEAR
 from harness.domain.text import amount, counted
-from harness.latency.judging import stands, suspected
+from harness.latency.limits import stands, suspected
 from harness.scenarios import INITIALIZATIONS
 from harness.settings.mitigations import MITIGATIONS
 from harness.successor.facts import Served, Tried

@@ -42,7 +42,6 @@ PEERS = {
     ("successor", "startup"): "packages are served together as artifacts are",
     ("successor", "static"): "how long an archive still loads is predicted as by the static check",
     ("tensors", "store"): "recorded outputs lie where the files of a probe do",
-    ("static", "hang"): "a prediction is held against the failure that was seen",
 }
 # Pure: a function of its arguments. No files, no processes, no clocks, no chance, and nothing impure is imported.
 PURE_ROOMS = ("domain", "archive", "search", "config", "settings", "scenarios", "devices", "quantities", "report")
@@ -100,6 +99,7 @@ PURE_MODULES = (
     "latency.common_slowdown",
     "latency.distributions",
     "latency.judging",
+    "latency.limits",
     "latency.looks",
     "latency.machine",
     "latency.moderation",

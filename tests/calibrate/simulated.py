@@ -15,7 +15,8 @@ from tabulate import tabulate
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
-from harness.latency.judging import Next, affordable, judge_latency, next_step
+from harness.latency.judging import judge_latency
+from harness.latency.limits import Next, affordable, next_step
 from harness.latency.looks import level_per_look
 from harness.latency.statistics import interval
 from tests.calibrate.benchmarks import budget_named

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.correctness.compare import precision_of
+from harness.correctness.judging import differs
 from harness.correctness.outputs import compare_outputs
 from harness.correctness.tolerances import Precision
-from harness.diagnosis.bisect.judging import FRAMES, CallInQuestion, differs, faults, gaps
+from harness.diagnosis.bisect.judging import FRAMES, CallInQuestion, faults, gaps
 from harness.diagnosis.bisect.traces import Trace, key, read_trace
 from harness.domain.diagnosis import Divergence, NodeFault, Place, TracedNode
 from harness.domain.outcome import Outcome

@@ -7,14 +7,15 @@ from functools import partial
 from harness.config.policy import model_budget, model_policy, some_gate
 from harness.diagnosis.cure.trial import profile_with
 from harness.domain.diagnosis import Price, Setting
-from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
+from harness.domain.measurement import NEW, LatencyMeasurement, PairSample, RatioEstimate
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict
 from harness.latency.benchmark import Time, contest, measured_round, order_deadline_s, placed, timed_runtime
-from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
+from harness.latency.judging import judge_latency
+from harness.latency.limits import NOT_REGRESSED, REGRESSED, classify
 from harness.latency.statistics import between, measure
 from harness.probing.facts import Effects, Probed, Provisioned, WithWorker, new_profile
 from harness.store import codec
@@ -120,7 +121,7 @@ def _benchmarked(
         )
         if measured.problems:
             problem = measured.problems[model]
-            return [Bill(problem=f"under load: {problem}", failed=_is_of(CURED, problem))] * len(sets)
+            return [Bill(problem=f"under load: {problem.words}", failed=problem.arm == CURED)] * len(sets)
         samples += measured.samples
     return [_bill(model, samples, arm) for arm in arms]
 
@@ -128,11 +129,6 @@ def _benchmarked(
 def is_late(effects: Effects) -> bool:
     """Whether the search has an end, and that is over."""
     return effects.end_ns is not None and clock.monotonic_ns() > effects.end_ns
-
-
-def _is_of(arm: str, problem: str) -> bool:
-    """Whether what went wrong in a round is the doing of the process of ``arm``."""
-    return f"the {arm} process" in problem or problem.startswith(f"{arm}: ")
 
 
 def _bill(model: str, samples: Sequence[PairSample], arm: str) -> Bill:
@@ -185,7 +181,7 @@ def timed(
 
 def why_ill(measured: LatencyMeasurement) -> str:
     """Return what went wrong in the new release while it was timed; a problem of another process is none of it."""
-    return f"under load: {measured.problem}" if _is_of("new", measured.problem) else ""
+    return f"under load: {measured.problem}" if measured.problem_of == NEW else ""
 
 
 def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Provisioned) -> str:

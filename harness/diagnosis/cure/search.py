@@ -31,7 +31,7 @@ from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget
 from harness.domain.verdict import CellVerdict
-from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
+from harness.latency.limits import NOT_REGRESSED, REGRESSED, classify
 from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Effects, Probed, WithWorker, new_profile
 from harness.scenarios import INITIALIZATIONS, open_orders

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.correctness.compare import compare_alone, worst_comparison
+from harness.correctness.judging import differs
 from harness.decision.cells import judge_alone
 from harness.decision.judge import judge_initialized
 from harness.domain.diagnosis import Cure, Setting
@@ -222,7 +223,7 @@ def _group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed)
     broken, sick = [], "" if model in came else "was not reached beside its server group"
     for name, item in came.items():
         as_alone = facts.comparisons.get((name, "alone"))
-        comparison = worst_comparison(name, scenario.name, item.new.answers, as_alone, facts)
+        comparison = worst_comparison(name, scenario.name, item.new.answers, as_alone, facts, differs=differs)
         before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
         alone = replace(before, status=Status.PASS)
         verdict = judge_initialized(

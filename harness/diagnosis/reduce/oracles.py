@@ -6,8 +6,9 @@ from statistics import median
 from typing import Protocol
 
 from harness.correctness.compare import precision_of
+from harness.correctness.judging import differs
 from harness.correctness.outputs import compare_outputs
-from harness.diagnosis.bisect.judging import differs, failing_findings
+from harness.diagnosis.bisect.judging import failing_findings
 from harness.diagnosis.reduce.extract import with_artifact
 from harness.diagnosis.reduce.judging import ending_words, milliseconds, slowest_ns, symptom_of, way_of
 from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Symptom, Trial

@@ -11,7 +11,7 @@ from harness.domain.report import ModelReport, RunReport
 from harness.domain.text import amount, counted
 from harness.domain.verdict import CellVerdict, Finding
 from harness.errors import SelectionError
-from harness.latency.judging import is_beyond
+from harness.latency.limits import is_beyond
 from harness.quantities import QUANTITIES, QUANTITY_LIMITS, STEADY
 from harness.report.words.phrases import NOT_MEASURED, percent, seconds_pair
 

@@ -36,6 +36,7 @@ from harness.probing.runner import worker_digest
 from harness.quantities import INITIALIZATION, STEADY
 from harness.run.decide import policy_report, why_untimed
 from harness.run.options import shown_path
+from harness.run.report.predictions import static_report
 from harness.run.report.scenarios import (
     fixed_size_notes,
     growth_notes,
@@ -54,7 +55,6 @@ from harness.settings.differences import Setting
 from harness.startup.attribution import time_notes
 from harness.startup.measures import busy_s
 from harness.startup.readiness import BRINGING_UP
-from harness.static.check import static_report
 from harness.store import codec
 from harness.worker import wire
 
@@ -327,7 +327,7 @@ def _notes(
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the rollback, {name}: {how}" for name, how in left_out.items())
-    notes.extend(later_call_notes(facts))
+    notes.extend(later_call_notes(facts, judging.differs))
     notes.extend(unexplained_notes(facts))
     notes.extend(time_notes(facts.attributions))
     notes.extend(waiver_notes(uses))

@@ -19,7 +19,8 @@ from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, Pai
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
-from harness.latency.judging import Next, judge_latency, next_step
+from harness.latency.judging import judge_latency
+from harness.latency.limits import Next, next_step
 from harness.latency.looks import look_from
 from harness.latency.moderation import fit_prior
 from harness.latency.rounds import Round, with_control

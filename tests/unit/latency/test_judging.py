@@ -13,7 +13,8 @@ from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.quantities import QUANTITIES, QUANTITY_LIMITS
 from harness.domain.verdict import CellVerdict
-from harness.latency.judging import Next, judge_latency, next_step
+from harness.latency.judging import judge_latency
+from harness.latency.limits import Next, next_step
 from tests.unit.builders.verdicts import cell_id, measured, ratio
 
 SLOWER, AGAIN = ratio(1.08, 1.12), ratio(1.07, 1.13)

@@ -290,7 +290,7 @@ def test_model_that_fails_at_one_extra_is_asked_for_the_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "loss", [ProcessLost("the new process died"), {"error": "the new process died", "spoilt": True}]
+    "loss", [ProcessLost("the new process died", arm="new"), {"error": "the new process died", "spoilt": True}]
 )
 def test_process_that_is_lost_at_an_extra_is_asked_no_more(loss: dict[str, Any] | Exception) -> None:
     arms = Arms({"old": 0.001, "new": 0.001}, new_shape=loss)

@@ -64,7 +64,7 @@ def test_failing_process_names_the_model_and_the_round_goes_on(
     found = measure_round(round_, tmp_path, "before", "bad", "after")
     assert list(found) == ["before", "after"]
     assert list(round_.problems) == ["bad"]
-    assert problem in round_.problems["bad"]
+    assert problem in round_.problems["bad"].words
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_silent_process_names_the_model_and_leaves_its_stacks(
     round_ = make_round(tmp_path, stub_environment, {"bad": {"calls": {"1": action}}, "after": {}}, 1.5)
     found = measure_round(round_, tmp_path, "bad", "after")
     assert list(found) == ["after"]
-    assert "the new process gave no answer" in round_.problems["bad"]
+    assert "the new process gave no answer" in round_.problems["bad"].words
     stacks = (tmp_path / "benchmark" / "round-0-new" / "stacks.txt").read_text()
     assert f"in {action}" in stacks or action == "hang_stopped"
 
@@ -119,7 +119,7 @@ def test_environment_that_cannot_start_names_every_model(tmp_path: Path, on_impo
     round_ = make_round(tmp_path, environment, {"a": {}, "b": {}}, 60.0)
     assert measure_round(round_, tmp_path, "a", "b") == {}
     assert set(round_.problems) == {"a", "b"}
-    assert all("could not start" in problem for problem in round_.problems.values())
+    assert all("could not start" in problem.words for problem in round_.problems.values())
 
 
 def test_interpreter_that_is_gone_names_every_model(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_interpreter_that_is_gone_names_every_model(tmp_path: Path) -> None:
     environment = Environment(name="gone", interpreter=gone, spec=EnvSpec(name="gone", interpreter=gone))
     round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)
     assert measure_round(round_, tmp_path, "a") == {}
-    assert "could not be started: No such file" in round_.problems["a"]
+    assert "could not be started: No such file" in round_.problems["a"].words
 
 
 def test_process_that_never_gets_ready_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_process_that_never_gets_ready_is_given_up(tmp_path: Path, monkeypatch: 
     environment = stub.make_environment(tmp_path / "env", on_import="hang_busy_holding_gil")
     round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)
     assert measure_round(round_, tmp_path, "a") == {}
-    assert "no answer within 1 s" in round_.problems["a"]
+    assert "no answer within 1 s" in round_.problems["a"].words
 
 
 def test_noisy_import_is_no_obstacle(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_process_that_is_lost_at_the_end_costs_no_sample(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def drop(model_round: ModelRound) -> None:
-        raise ProcessLost("the new process died")
+        raise ProcessLost("the new process died", arm="new")
 
     monkeypatch.setattr(ModelRound, "drop", drop)
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}})
@@ -241,13 +241,13 @@ def test_restart_that_fails_leaves_the_samples_and_names_the_others(
 
     def start_once(lane: Lane) -> None:
         if lane._starts:
-            raise ProcessLost("no memory")
+            raise ProcessLost("no memory", arm="new")
         start(lane)
 
     monkeypatch.setattr(Lane, "_start", start_once)
     assert list(measure_round(round_, tmp_path, "a", "bad", "b")) == ["a"]
-    assert round_.problems["b"] == "the benchmark could not start: no memory"
-    assert "the new process died" in round_.problems["bad"]
+    assert round_.problems["b"].words == "the benchmark could not start: no memory"
+    assert "the new process died" in round_.problems["bad"].words
     assert set(round_.problems) == {"bad", "b"}
 
 

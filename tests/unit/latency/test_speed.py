@@ -6,7 +6,7 @@ import pytest
 
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
 from harness.domain.plan import LatencyBudget
-from harness.latency.judging import (
+from harness.latency.limits import (
     NOT_REGRESSED,
     REGRESSED,
     UNDECIDED,

@@ -8,6 +8,7 @@ from harness.domain.prediction import Inspection
 from harness.models.bundles import write_bundle
 from harness.models.files import find_files
 from harness.report.text.inspection import render_static
+from harness.run.report.predictions import static_report
 from harness.static.check import inspect_file
 from tests.unit.builders.archives import golden
 from tests.unit.builders.requests import write_artifact
@@ -20,7 +21,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.prediction import PredictedLoad, Prediction
 from harness.domain.probe import TORCH_LOAD, ServingProfile
 from harness.probing.facts import OldAnswers, Export, Decided, RollbackProbe
-from harness.static.check import predict_loading, predict_with, static_report
+from harness.static.check import predict_loading, predict_with
 from tests.unit.builders.archives import CODE, torchscript
 from tests.unit.builders.archives import registry
 
