@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from harness.archive.expressions import answer_of
+from harness.archive.expressions import answer_of, element_of
 from harness.archive.tokens import Statement, Token
 
 NUMBER = re.compile(r"(\d+)(?:(\.)\d*(?:e[+-]?\d+)?|(e[+-]?\d+))?(j?)")
@@ -31,22 +31,9 @@ CUSTOM = "__torch__.torch.classes."
 LIST_MARKS = frozenset(("__parameters__", "__buffers__", "__forward_pre_hooks__", "__forward_hooks__"))
 CLAIMED = frozenset(
     (
-        *(
-            "False",
-            "None",
-            "NoneType",
-            "True",
-            "and",
-            "as",
-            "assert",
-            "break",
-            "class",
-            "continue",
-            "def",
-            "del",
-            "elif",
-        ),
-        *("else", "for", "global", "if", "import", "in", "is", "not", "or", "pass", "raise", "return", "while", "with"),
+        *("False", "None", "NoneType", "True", "and", "as", "assert", "break", "class", "continue", "def", "del"),
+        *("elif", "else", "for", "global", "if", "import", "in", "is", "not", "or", "pass", "raise", "return", "while"),
+        "with",
     )
 )
 """What TorchScript's own parser takes for itself (torch/csrc/jit/frontend/lexer.h), the same in every release. Python
@@ -395,7 +382,6 @@ class _Reader:
             if name in self.shape.signatures or name.rpartition(".")[2] in self.shape.attributes.get(owner, ()):
                 self.wrong("a function defined twice")
             self.shape.signatures[name] = tuple(taken)
-        if not nested:
             self.names = {}
         self.before.append({})
         for item in taken:
@@ -563,18 +549,13 @@ class _Reader:
             if self.peek() != "=":
                 targets.append(self.target())
         self.expect("=")
-        types = [self.expression()]
-        while self.peek() == ",":
-            self.expect(",")
-            types.append(self.expression())
+        types = self.several(self.expression)
         self.end()
         if len(types) > 1 and len(types) != len(targets):
             self.wrong("another number of values than of names")
         if several and len(types) == 1:
-            types = _within(types[0], len(targets))
-        for name, declared, actual in zip(
-            (name for name, _ in targets), (declared for _, declared in targets), types, strict=True
-        ):
+            types = [element_of(types[0])] * len(targets)
+        for (name, declared), actual in zip(targets, types, strict=True):
             if not self.fits(declared, actual):
                 self.wrong("a name given another type")
             if "." not in name:
@@ -597,19 +578,14 @@ class _Reader:
     # Expressions
 
     def tuple_or_one(self) -> str:
-        types = [self.expression()]
-        while self.peek() == ",":
-            self.expect(",")
-            types.append(self.expression())
-        return types[0] if len(types) == 1 else f"Tuple[{','.join(types)}]" if all(types) else "Tuple"
+        types = self.several(self.expression)
+        return types[0] if len(types) == 1 else _tuple_of(types)
 
     def expression(self) -> str:
         """Read an expression; return its type, empty where the file does not show it."""
-        kind, text = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
-        self.place += 1
+        kind, text = self.token()
         if text == "-":
-            kind, number = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
-            self.place += 1
+            kind, number = self.token()
             if number not in ("inf", "nan") and kind not in ("number", "complex"):
                 self.wrong("a sign before no number")
             type_ = "float" if number in ("inf", "nan") else "complex" if kind == "complex" else self.number(number)
@@ -625,11 +601,8 @@ class _Reader:
             type_ = self.parenthesis()
         elif text == "[":
             types = self.alike([self.expression() for _ in self.items("]")])
-            type_ = (
-                f"List[{types.pop()}]"
-                if len(types) == 1 and not any(item[:1] in ("", "~") for item in types)
-                else "List"
-            )
+            element = types.pop() if len(types) == 1 else ""
+            type_ = "List" if element[:1] in ("", "~") else f"List[{element}]"
         elif text == "{":
             keys, values = [], []
             for _ in self.items("}"):
@@ -682,9 +655,7 @@ class _Reader:
         for _ in self.items(")"):
             types.append(self.expression())
             comma = comma or self.peek() == ","
-        if len(types) == 1 and not comma:
-            return types[0]
-        return f"Tuple[{','.join(types)}]" if all(types) else "Tuple"
+        return types[0] if len(types) == 1 and not comma else _tuple_of(types)
 
     def number(self, text: str) -> str:
         match = NUMBER.fullmatch(text)
@@ -881,10 +852,7 @@ class _Reader:
                 self.expect(")")
                 self.expect("]")
                 return "Tuple[()]"
-            inner = [self.type(within=True)]
-            while self.peek() == ",":
-                self.expect(",")
-                inner.append(self.type(within=True))
+            inner = self.several(lambda: self.type(within=True))
             self.expect("]")
             if GENERIC[name] not in (0, len(inner)):
                 self.wrong(f"{name} of {len(inner)} types")
@@ -905,10 +873,14 @@ class _Reader:
     def peek(self) -> str:
         return self.tokens[self.place].text if self.place < len(self.tokens) else ""
 
-    def take(self) -> str:
-        text = self.peek()
+    def token(self) -> Token:
+        """Take the next token up, an empty one at the end."""
+        token = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
         self.place += 1
-        return text
+        return token
+
+    def take(self) -> str:
+        return self.token().text
 
     def expect(self, text: str) -> None:
         found = self.take()
@@ -916,8 +888,7 @@ class _Reader:
             self.wrong(f"{found!r} where {text!r} should be")
 
     def name(self) -> str:
-        kind, text = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
-        self.place += 1
+        kind, text = self.token()
         if text and why_refused(text) and kind in ("name", "number"):
             self.refused(why_refused(text))
         if not NAME.fullmatch(text):
@@ -926,8 +897,7 @@ class _Reader:
 
     def string(self) -> str:
         """Read a name as torch prints names of attributes: between quotes and otherwise as it is."""
-        kind, text = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
-        self.place += 1
+        kind, text = self.token()
         if kind != "string" or text[:1] != '"':
             self.wrong("no string")
         return text[1:-1]
@@ -935,6 +905,14 @@ class _Reader:
     def strings(self) -> list[str]:
         self.expect("[")
         return [self.string() for _ in self.items("]")]
+
+    def several(self, read: Callable[[], str]) -> list[str]:
+        """Read one thing, and others behind commas."""
+        found = [read()]
+        while self.peek() == ",":
+            self.take()
+            found.append(read())
+        return found
 
     def items(self, close: str) -> Iterator[None]:
         """Yield where each of the things that commas separate begins, and take the closing bracket."""
@@ -962,10 +940,6 @@ def _typed(reader: _Reader) -> str:
     return type_
 
 
-def _uninitialized(reader: _Reader) -> str:
-    return reader.type()
-
-
 def _isinstance(reader: _Reader) -> str:
     reader.expression()
     reader.expect(",")
@@ -988,16 +962,16 @@ def _getattr(reader: _Reader) -> str:
     return reader.of(type_, name.encode().decode("unicode_escape"))
 
 
-def _fork(reader: _Reader) -> str:
-    for _ in reader.items(")"):
-        reader.expression()
-    reader.place -= 1
-    return ""
+def _gives(type_: str) -> Callable[[_Reader], str]:
+    """Return what reads a call of any arguments, left at its bracket, that answers with ``type_``."""
 
+    def read(reader: _Reader) -> str:
+        for _ in reader.items(")"):
+            reader.expression()
+        reader.place -= 1
+        return type_
 
-def _print(reader: _Reader) -> str:
-    _fork(reader)
-    return "NoneType"
+    return read
 
 
 def _sorted(reader: _Reader) -> str:
@@ -1018,22 +992,20 @@ def _made(name: str) -> Callable[[_Reader], str]:
 SPECIAL: Mapping[str, Callable[[_Reader], str]] = {
     "annotate": _typed,
     "unchecked_cast": _typed,
-    "uninitialized": _uninitialized,
+    "uninitialized": _Reader.type,
     "isinstance": _isinstance,
     "getattr": _getattr,
-    "fork": _fork,
-    "awaitable": _fork,
-    "print": _print,
+    "fork": _gives(""),
+    "awaitable": _gives(""),
+    "print": _gives("NoneType"),
     "sorted": _sorted,
 } | {name: _made(name) for name in sorted(MADE)}
+
+
+def _tuple_of(types: Sequence[str]) -> str:
+    return f"Tuple[{','.join(types)}]" if all(types) else "Tuple"
 
 
 def _depth_zero(tokens: Sequence[Token]) -> int:
     """Return the index of the first bracket: a sign of equality behind it belongs to an argument."""
     return next((index for index, token in enumerate(tokens) if token.kind == "open"), len(tokens))
-
-
-def _within(type_: str, count: int) -> list[str]:
-    """Return the types of the values that one of ``type_`` is unpacked into."""
-    element = type_[5:-1] if type_.startswith("List[") else ""
-    return [element] * count

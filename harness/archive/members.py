@@ -104,7 +104,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
         if written and member.size:  # of what has bytes, whoever packed it
             fingerprint = _combined(fingerprint, member.crc)
         if not can_unpack(member):
-            problems.setdefault("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
+            problems.setdefault("unsupported", _packing(member))
         if key.lower() in SPELT and key not in SPELT:
             problems.setdefault("misspelt_name", f"{member.name!r}")
         folded = member.name.lower()
@@ -129,12 +129,8 @@ def _foreign(source: Source, member: Member, end: int) -> str:
     flags, method, crc, packed, size, name_bytes, extra_bytes = struct.unpack("<6xHH4xIIIHH", head[:LOCAL_BYTES])
     if member.flags & ~KNOWN_FLAGS or member.disk or member.attributes & 0xFFFF:  # of DOS: 0x10 is a folder
         return "has flags or attributes, or lies on a disk, that torch does not write"
-    if (flags, method, head[LOCAL_BYTES:], name_bytes) != (
-        member.flags,
-        member.method,
-        member.raw,
-        len(member.raw),
-    ):
+    listed_here = (member.flags, member.method, member.raw, len(member.raw))
+    if (flags, method, head[LOCAL_BYTES:], name_bytes) != listed_here:
         return "is described in two ways"
     facts = zip((crc, packed, size), (member.crc, member.packed, member.size), strict=True)
     if any(own not in (listed, 0xFFFFFFFF) and (own or not flags & FOLLOWED) for own, listed in facts):
@@ -151,7 +147,7 @@ def read_member(source: Source, member: Member, limit: int, limits: Limits) -> b
         CannotRead: damaged, encrypted, packed in another way than torch does, or beyond ``limit`` bytes.
     """
     if not can_unpack(member):
-        raise CannotRead("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
+        raise CannotRead("unsupported", _packing(member))
     if member.size > limit:
         raise CannotRead("too_large", f"{member.name!r} unpacks to {member.size} bytes; at most {limit} are read")
     if member.size > limits.ratio * max(member.packed, 64):
@@ -174,7 +170,7 @@ def contents(source: Source, member: Member) -> Iterator[bytes]:
         CannotRead: it cannot be unpacked, or is not as long as the directory says.
     """
     if not can_unpack(member):
-        raise CannotRead("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
+        raise CannotRead("unsupported", _packing(member))
     begin, engine, left = _begin(source, member), zlib.decompressobj(-zlib.MAX_WBITS), member.size
     for offset in range(begin, begin + member.packed, CHUNK_BYTES):
         waiting = source.read(offset, min(CHUNK_BYTES, begin + member.packed - offset))
@@ -245,6 +241,10 @@ def _begin(source: Source, member: Member) -> int:
 def can_unpack(member: Member) -> bool:
     """Return whether a member is packed in a way that torch reads."""
     return not member.flags & ENCRYPTED and member.method in (STORED, DEFLATED)
+
+
+def _packing(member: Member) -> str:
+    return f"{member.name!r} is encrypted, or packed with method {member.method}"
 
 
 def _inflate(packed: bytes, member: Member) -> bytes:

@@ -39,7 +39,7 @@ def read_package(
                 problems.append(ArchiveProblem(kind="no_library", text=f"{name} is no library of Linux"))
                 continue
             machines.append(library.machine)
-            functions |= {one for one in library.takes if one.startswith(TORCHS_FUNCTIONS)}
+            functions |= {name for name in library.takes if name.startswith(TORCHS_FUNCTIONS)}
         elif name.endswith(".json"):
             content = read_json(name, read_member(source, member, limits.program_bytes, limits))
             if name.endswith(METADATA):
