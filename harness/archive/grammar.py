@@ -992,7 +992,7 @@ def _made(name: str) -> Callable[[_Reader], str]:
 SPECIAL: Mapping[str, Callable[[_Reader], str]] = {
     "annotate": _typed,
     "unchecked_cast": _typed,
-    "uninitialized": _Reader.type,
+    "uninitialized": lambda reader: reader.type(),
     "isinstance": _isinstance,
     "getattr": _getattr,
     "fork": _gives(""),

@@ -87,10 +87,10 @@ def worst_comparison(
     known = facts.served_part(name, legible_outputs(alone.directory, name)) if alone is not None else None
     served = replace(baseline, golden=facts.served_part(name, baseline.golden))
 
-    def compared(outputs: Outputs) -> OutputComparison:
+    def compared(outputs: Outputs) -> OutputComparison | None:
         if known is not None and as_alone is not None and same_answers(known, outputs):
             return replace(as_alone, scenario=scenario)
-        return _compare_outputs(name, scenario, outputs, served, facts)
+        return compare_answers(name, outputs, served, facts, scenario)
 
     return _first_that_differs((compared(legible_outputs(directory, copy)) for copy, directory in answers), differs)
 
@@ -116,12 +116,12 @@ def otherwise_than_alone(
         return None
     itself = OldAnswers(golden=facts.served_part(name, legible_outputs(alone.directory, name)))
     comparisons = (
-        _compare_outputs(name, scenario, legible_outputs(directory, copy), itself, facts) for copy, directory in answers
+        compare_answers(name, legible_outputs(directory, copy), itself, facts, scenario) for copy, directory in answers
     )
     return _first_that_differs(comparisons, differs)
 
 
-def _first_that_differs(comparisons: Iterable[OutputComparison], differs: Differs) -> OutputComparison | None:
+def _first_that_differs(comparisons: Iterable[OutputComparison | None], differs: Differs) -> OutputComparison | None:
     """Return the first comparison that shows other outputs, else the first; those after it are not made."""
     first: OutputComparison | None = None
     for comparison in comparisons:
@@ -169,41 +169,31 @@ def _off_later(name: str, golden: Outputs, precision: Precision, differs: Differ
     later = {key: tree for key, tree in golden.calls.items() if key[1] > 0 and (key[0], 0) in golden.calls}
     first = {key: golden.calls[key[0], 0] for key in later}
     before, now = Outputs(calls=first, buffer=golden.buffer), Outputs(calls=later, buffer=golden.buffer)
-    found = compare_outputs(name, "alone", golden=before, probe=now, precision=precision)
-    for call in found.calls:
-        if differs(replace(found, calls=(call,), missing_calls=(), unordered_missing=())):
+    comparison = compare_outputs(name, "alone", golden=before, probe=now, precision=precision)
+    for call in comparison.calls:
+        if differs(replace(comparison, calls=(call,), missing_calls=(), unordered_missing=())):
             yield call.input_set, max((item.max_abs / item.scale for item in call.tensors if item.scale), default=0.0)
 
 
-def compare_model(
-    name: str, directory: str, baseline: OldAnswers | None, facts: Provisioned
+def compare_answers(
+    name: str, answers: Outputs, baseline: OldAnswers | None, facts: Provisioned, scenario: str = "alone"
 ) -> OutputComparison | None:
-    """Return the comparison of what a model alone left in ``directory`` with the golden of ``baseline``, if any."""
-    return None if baseline is None else compare_answers(name, legible_outputs(directory, name), baseline, facts)
-
-
-def compare_answers(name: str, answers: Outputs, baseline: OldAnswers, facts: Provisioned) -> OutputComparison | None:
     """Return the comparison of answers with the golden of ``baseline``, if any."""
-    return None if baseline.golden is None else _compare_outputs(name, "alone", answers, baseline, facts)
-
-
-def _compare_outputs(
-    name: str, scenario: str, probe: Outputs, baseline: OldAnswers, facts: Provisioned
-) -> OutputComparison:
+    if baseline is None or baseline.golden is None:
+        return None
     model = _declared(name, facts)
-    assert baseline.golden is not None
     comparison = compare_outputs(
         name,
         scenario,
         golden=baseline.golden,
-        probe=like_golden(probe, baseline.golden),
+        probe=like_golden(answers, baseline.golden),
         repeats=baseline.repeats,
         other_threads=baseline.other_threads,
         reference=baseline.reference,
         precision=precision_of(name, facts),
         unordered=model.unordered if model is not None else (),
     )
-    return mark_sampled(comparison, baseline.golden, probe)
+    return mark_sampled(comparison, baseline.golden, answers)
 
 
 def precision_of(name: str, facts: Provisioned) -> Precision:

@@ -13,8 +13,8 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.golden import GoldenRecord, RecordChange
 from harness.domain.text import counted, first_few, joined
 from harness.tensors.outputs import CallKey, Outputs
-from harness.tensors.samples import like_golden, mapped
-from harness.tensors.trees import leaves
+from harness.tensors.samples import like_golden
+from harness.tensors.trees import leaves, mapped
 
 _MOST_NAMED = 3
 

@@ -6,7 +6,7 @@ Each signature needs its frames and the states of the threads around them; a sta
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Final
 
 from harness.domain.hang import Frame, HangKind, HangProof, ThreadStack
@@ -136,9 +136,8 @@ def _loader_lock(process: HungProcess) -> Reading | None:
         title="waits for the dynamic loader's lock",
         words=(
             f"{process.named(holding[:1])} is inside the dynamic loader (dlopen, a library's constructors, or "
-            f"dl_iterate_phdr), holds its lock, and waits for {waits_for(holding[0])}; {process.do(waiting, 'wait')} "
-            "for "
-            "the loader's lock"
+            f"dl_iterate_phdr), holds its lock, and waits for {waits_for(holding[0])}; "
+            f"{process.do(waiting, 'wait')} for the loader's lock"
         ),
         source="https://github.com/joblib/threadpoolctl/issues/239",
     )
@@ -170,18 +169,17 @@ def _inside_loader(stack: ThreadStack) -> bool:
 
 def _static_initializers(process: HungProcess) -> Reading | None:
     stuck = [stack for stack in process.stacks if waits_for(stack) is Wait.STATIC_VARIABLE and not process.runs(stack)]
-    for one in stuck:
-        for other in stuck:
-            if one is not other and _guarded(one) in _callers(other) and _guarded(other) in _callers(one):
-                return Reading(
-                    name="static-initializers",
-                    title="static variables that need each other",
-                    words=(
-                        f"{process.named((one, other))} each initialize a static variable that needs the other's: "
-                        f"{_guarded(one)} waits for {_guarded(other)} and the reverse"
-                    ),
-                    source="https://iamroman.org/blog/2017/04/cpp11-static-init/",
-                )
+    for first, second in combinations(stuck, 2):
+        if _guarded(first) in _callers(second) and _guarded(second) in _callers(first):
+            return Reading(
+                name="static-initializers",
+                title="static variables that need each other",
+                words=(
+                    f"{process.named((first, second))} each initialize a static variable that needs the other's: "
+                    f"{_guarded(first)} waits for {_guarded(second)} and the reverse"
+                ),
+                source="https://iamroman.org/blog/2017/04/cpp11-static-init/",
+            )
     return None
 
 
@@ -258,8 +256,7 @@ def _fuser_runs_away(process: HungProcess) -> Reading | None:
             title="inside the tensor-expression fuser",
             words=(
                 f"{who(stack, process.proof)} is inside the tensor-expression fuser, which copies the fused expression "
-                "once for each use of each value: the work grows exponentially with the length of the chain"
-                f"{others}. "
+                f"once for each use of each value: the work grows exponentially with the length of the chain{others}. "
                 "It is busy, not deadlocked, and does not end. Profiling off, the legacy executor, the fuser off or "
                 "fusion depth 0 each avoid it"
             ),
@@ -298,8 +295,7 @@ def _compile_blocks_others(process: HungProcess) -> Reading | None:
         title="compiles the graph, holding the executor's compile_mutex",
         words=(
             f"{who(compiling[0], process.proof)} compiles the graph, holding the executor's compile_mutex, {doing}; "
-            f"{process.do(waiting, 'wait')} for that mutex in getPlanFor, without which nobody "
-            "can call this function"
+            f"{process.do(waiting, 'wait')} for that mutex in getPlanFor, without which nobody can call this function"
         ),
         source="https://github.com/pytorch/pytorch/blob/main/torch/csrc/jit/runtime/profiling_graph_executor_impl.cpp",
     )
@@ -430,8 +426,7 @@ def _openmp_after_fork(process: HungProcess) -> Reading | None:
         title="waits in OpenMP after a fork",
         words=(
             f"{who(stack, process.proof)} waits in OpenMP for the other threads of its team, and this process has "
-            "none, "
-            "as after a fork from a process in which OpenMP had run, whose threads a child does not inherit"
+            "none, as after a fork from a process in which OpenMP had run, whose threads a child does not inherit"
         ),
         source="https://github.com/pytorch/pytorch/issues/41197",
         cures=("one thread after the fork",),
@@ -459,10 +454,8 @@ def _gil_inversion(process: HungProcess) -> Reading | None:
         title="the GIL and a lock of C++ are taken in opposite orders",
         words=(
             f"{process.do(takers, 'wait')} for Python's global lock (GIL) inside of C++ code that may hold a lock of "
-            "its "
-            f"own; {process.do(holders, 'wait')} for {waits_for(holders[0])} of C++ with the GIL held, and nothing "
-            "else "
-            "runs: the two locks are taken in opposite orders"
+            f"its own; {process.do(holders, 'wait')} for {waits_for(holders[0])} of C++ with the GIL held, and nothing "
+            "else runs: the two locks are taken in opposite orders"
         ),
         source="https://github.com/pytorch/pytorch/pull/58382",
     )
@@ -490,14 +483,13 @@ def only_want_the_gil(stacks: Iterable[ThreadStack]) -> frozenset[int]:
     )
 
 
-def _package_called(stack: ThreadStack) -> str | None:
-    """Return the library of the package that a thread calls, None where it calls none."""
-    frames = (frame for frame in stack.frames if short(frame.function).endswith("AOTInductorModelContainer::run"))
-    return next((frame.file for frame in frames), None)
-
-
 def _first_calls_of_a_package(process: HungProcess) -> Reading | None:
-    called = {stack: package for stack in process.stacks if (package := _package_called(stack)) is not None}
+    called = {  # thread -> the library of the package that it calls
+        stack: frame.file
+        for stack in process.stacks
+        for frame in reversed(stack.frames)
+        if short(frame.function).endswith("AOTInductorModelContainer::run")
+    }
     writers = [stack for stack in called if waits_for(stack) is Wait.READ_WRITE_LOCK]
     readers = [
         stack

@@ -123,13 +123,14 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
     shared: dict[str, Any] = {"profile": new_profile(facts.plan), "machine_states": machine_states}
     shared |= {"time": time, "planted": planted}
     measurements = contest(contestants, facts, effects, runtime=timed_runtime(facts, effects), **shared)
-    unable = {name: contestants[name] for name, one in measurements.items() if not _called_in_cpp(one)}
+    unable = {name: contestants[name] for name, measured in measurements.items() if not _called_in_cpp(measured)}
     if unable:
         measurements |= contest(unable, facts, effects, label="benchmark of the Python worker", **shared)
     # Models that another worker was timed in had rounds of their own: they share no processes with the rest.
-    timed = {name: one for name, one in measurements.items() if name in facts.alone}
-    apart = {name for name in timed if name in unable}
-    together = {name: one for name, one in timed.items() if (name in apart) == (2 * len(apart) > len(timed))}
+    timed = {name: measured for name, measured in measurements.items() if name in facts.alone}
+    apart = timed.keys() & unable.keys()
+    most_are_apart = 2 * len(apart) > len(timed)
+    together = {name: measured for name, measured in timed.items() if (name in apart) == most_are_apart}
     # Nor is what all share estimated of cells that a rerun repeats for being slow.
     whole = bool(facts.plan.planted_defects) or facts.plan.repeats_common
     operators = {name: operator_calls(contestants[name][0]) for name in together}
@@ -201,9 +202,11 @@ def time_for(
     if asked and needed_s > time.left_s:
         planned = budget.total_s if budget.total_s is not None else 0.0
         enough = math.ceil(max(60.0, planned, 4 * budget.looks[0] * needed_s))
-        told = f"{asked} of {time.left_s:g} s is too little: one round of one model takes about {needed_s:.1f} s"
         go_on = f"--resume {effects.run_dir.name} --more {enough}s"
-        raise ConfigError(told, f"nothing is lost, go on with: {go_on}; or leave it out")
+        raise ConfigError(
+            f"{asked} of {time.left_s:g} s is too little: one round of one model takes about {needed_s:.1f} s",
+            f"nothing is lost, go on with: {go_on}; or leave it out",
+        )
     return time
 
 
@@ -224,18 +227,12 @@ def _time_left(
     arms: Collection[str] = tuple(ARMS),
 ) -> TimeLeft:
     """Return what says how long the rounds of ``contestants`` will take, by what they did in the old release."""
-    known = [facts.baselines.get(pair[0].model) for pair in contestants.values()]
     lanes = lanes_for(contestants, facts, (facts.plan.settings.profile, profile), budget, arms=len(arms))
-    costs = {
-        name: expected_cost(
-            baseline.results if baseline is not None else (),
-            budget,
-            arms=arms,
-            lanes=lanes,
-            control_every=control_every(len(contestants)),
-        )
-        for name, baseline in zip(contestants, known, strict=True)
-    }
+    every = control_every(len(contestants))
+    costs = {}
+    for name, (old, _) in contestants.items():
+        results = facts.baselines[old.model].results if old.model in facts.baselines else ()
+        costs[name] = expected_cost(results, budget, arms=arms, lanes=lanes, control_every=every)
     first_rounds = extra_rounds(contestants, budget, gated=some_gate(facts.plan))
     return TimeLeft(costs, start_s=START_IMPORTS * effects.import_cpu_s, lanes=lanes, first_rounds=first_rounds)
 
@@ -384,15 +381,15 @@ def contest(
         number += 1
     for name, state in states.items():
         if state.next is not Next.DONE:  # rounds after its last look may not be looked at before the next one
-            found = at_look.get(name, LatencyMeasurement(model=name, samples=(), runtime=runtime))
-            measurements[name] = replace(found, out_of_time=state.is_planned or time.is_more)
+            looked = at_look.get(name, LatencyMeasurement(model=name, samples=(), runtime=runtime))
+            measurements[name] = replace(looked, out_of_time=state.is_planned or time.is_more)
     return measurements
 
 
 def _is_suspected_beside(measurement: LatencyMeasurement, policy: PolicySettings) -> bool:
     """Whether the search suspects what the first rounds alone measure, whatever fresh rounds say of it so far."""
-    found = verdicts_beyond(replace(measurement, fresh_quantities={}), policy)
-    return any(name.partition(":")[0] in OF_FIRST_ROUNDS for name in found)
+    beyond = verdicts_beyond(replace(measurement, fresh_quantities={}), policy)
+    return any(name.partition(":")[0] in OF_FIRST_ROUNDS for name in beyond)
 
 
 def _chosen(
@@ -410,12 +407,13 @@ def _chosen(
     for name, state in states.items():
         if state.next is Next.DONE or not (state.is_planned or time.is_more):
             continue
-        first, found = state.budget.looks[0], measurements.get(name)
+        first, measured = state.budget.looks[0], measurements.get(name)
         slow = contestants[name][0] is not contestants[name][1]
         rounds = look_from(state.rounds + 1, state.budget.looks) - state.rounds
         cost_s = time_left.mean_cost_s(name, state.rounds, rounds)
-        limit = tolerated(found, state.budget) if found is not None else 0.0
-        needed = further_rounds(found.shown, limit) if found is not None else math.inf
+        needed = math.inf
+        if measured is not None:
+            needed = further_rounds(measured.shown, tolerated(measured, state.budget))
         searched_first = state.next is Next.SEARCH and state.rounds < first
         candidates[name] = Candidate(
             cost_s=cost_s,
@@ -492,7 +490,11 @@ def measured_round(
         deadline_s=deadline_s,
         placement=placement,
         lanes=lanes,
-        native={one.side: effects.runner.native[one.side] for one in requests.values() if one.runtime == "libtorch"},
+        native={
+            request.side: effects.runner.native[request.side]
+            for request in requests.values()
+            if request.runtime == "libtorch"
+        },
     )
     samples = tuple(round_.measure(names, effects.progress.step, extras=extras, confirming=confirming))
     effects.runner.record_round(round_.wall_ns, round_.unreaped)
@@ -557,23 +559,23 @@ def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placeme
 
 def _healthy(facts: Probed) -> dict[str, Artifact]:
     """Models that are timed and complete in both releases; others would tell nothing, or kill the process."""
-    found = {}
+    healthy = {}
     for name in facts.alone:
         artifact = facts.served(name)
         if artifact is not None and facts.exports[name].declaration.timed:
-            found[name] = artifact if artifact == facts.artifact(name) else replace(artifact, schedule=())
-    return found
+            healthy[name] = artifact if artifact == facts.artifact(name) else replace(artifact, schedule=())
+    return healthy
 
 
 def _planted_defects(facts: Exported) -> dict[str, tuple[Artifact, Artifact]]:
     """Planted slowdowns: the twin's artifact in the old arms, the slow one in the new; and the twin itself."""
-    found = {}
+    planted = {}
     for declaration in facts.plan.planted_defects:
         mark = declaration.planted_defect
         if mark is None or mark.scenario != "latency":
             continue
         slow, twin = facts.exports[declaration.name].artifact, facts.exports[mark.twin].artifact
         if slow is not None and twin is not None:
-            found[declaration.name] = (twin, slow)
-            found[mark.twin] = (twin, twin)
-    return found
+            planted[declaration.name] = (twin, slow)
+            planted[mark.twin] = (twin, twin)
+    return planted

@@ -7,8 +7,6 @@ from dataclasses import replace
 from harness.domain.measurement import (
     CommonSlowdown,
     LatencyMeasurement,
-    Quantity,
-    RatioEstimate,
     Shape,
     limit_words,
     signed_percent,
@@ -49,11 +47,11 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
         yield _quantity_finding(kind, name, measurement, settings, more)
     beyond = {name: verdict for name, verdict in verdicts_beyond(measurement, settings).items() if name not in gated}
     order = list(QUANTITIES)
-    told: dict[str, str] = {}
+    known: dict[str, str] = {}
     for name in sorted(beyond, key=lambda name: order.index(name.partition(":")[0])):
         measured = QUANTITIES[name.partition(":")[0]]
-        covering = told.get(measured.covered_by)
-        told[name] = REGRESSED if REGRESSED in (covering, beyond[name]) else UNDECIDED
+        covering = known.get(measured.covered_by)
+        known[name] = REGRESSED if REGRESSED in (covering, beyond[name]) else UNDECIDED
         if covering in (REGRESSED, beyond[name]):
             continue
         sure = beyond[name] == REGRESSED or settings.severity.get(measured.kind) in TRUSTED
@@ -67,24 +65,17 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
 def _quantity_finding(
     kind: str, name: str, measurement: LatencyMeasurement, settings: PolicySettings, more: str
 ) -> Finding:
-    found, limit = measurement.quantities[name], limit_of(name, settings)
+    item, limit = measurement.quantities[name], limit_of(name, settings)
+    ratio = f" {item.ratio.words}" if item.ratio is not None else ""
+    bound = f", limit {limit_words(limit)}" if limit is not None else ""
+    change = f"{amount(item.old, item.unit)} -> {amount(item.new, item.unit)}"
     return Finding(
         kind=kind,
-        message=_quantity_text(name, found, limit) + more,
-        size=_size(found),
+        message=f"{quantity_words(name)}{ratio} ({change}){bound}{more}",
+        size=item.ratio.ratio if item.ratio is not None else None,
         quantity=name,
         limit=limit,
     )
-
-
-def _size(found: Quantity) -> float | None:
-    return found.ratio.ratio if found.ratio is not None else None
-
-
-def _quantity_text(name: str, found: Quantity, limit: float | None) -> str:
-    ratio = f" {found.ratio.words}" if found.ratio is not None else ""
-    bound = f", limit {limit_words(limit)}" if limit is not None else ""
-    return f"{quantity_words(name)}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"
 
 
 def _growth(measurement: LatencyMeasurement) -> Iterator[Finding]:
@@ -99,15 +90,15 @@ def _growth(measurement: LatencyMeasurement) -> Iterator[Finding]:
 
 
 def _recompilations(measurement: LatencyMeasurement) -> Iterator[Finding]:
-    for name, found in measurement.quantities.items():
+    for name, calls in measurement.quantities.items():
         quantity, _, input_set = name.partition(":")
         if quantity != "recompilation" or not recompiles(input_set, measurement):
             continue
         cost = measurement.quantities[f"new_shape:{input_set}"]
         yield Finding(
             kind="recompilation" if is_beyond(name, measurement, None) else "recompiles",
-            message=f"the first calls of input set {input_set} cost {found.new:.0f} warm calls more, "
-            f"{found.old:.0f} before: {amount(cost.old, 's')} -> {amount(cost.new, 's')}",
+            message=f"the first calls of input set {input_set} cost {calls.new:.0f} warm calls more, "
+            f"{calls.old:.0f} before: {amount(cost.old, 's')} -> {amount(cost.new, 's')}",
         )
 
 
@@ -152,7 +143,7 @@ def judge_latency(
         elif own == UNDECIDED:
             findings.insert(0, _own_undecided(measurement, words))
             open_from = 0.0  # that it is too slow is known: whose the time is must be too
-    elif verdict != NOT_REGRESSED and not _cleared(measurement, limit):
+    elif verdict != NOT_REGRESSED and confirms(measurement.confirmation, 1 + limit) != NOT_REGRESSED:
         findings.insert(0, _undecided(measurement, verdict, limit, words))
     kinds, note = {finding.kind for finding in findings}, below_floor(measurement, budget)
     if "latency" in kinds:
@@ -224,7 +215,7 @@ def common_notes(common: CommonSlowdown | None, latency: Mapping[str, LatencyMea
             f"what the release costs all models was not estimated: that takes {LEAST_MODELS} that are timed in the "
             "same rounds, in a run that repeats no cells"
         )
-    if latency and not any(found.lenders for found in latency.values()):
+    if latency and not any(measurement.lenders for measurement in latency.values()):
         count = counted(len(latency), "model was", "models were")
         yield f"{count} timed: too few to say how much rounds usually vary, so each interval rests on its own rounds"
 
@@ -261,14 +252,6 @@ def tolerated_words(measurement: LatencyMeasurement, budget: LatencyBudget) -> s
     if limit <= budget.limit or calls is None:
         return words
     return f"{words} ({amount(budget.floor_s, 's')} of {amount(calls[0], 's')})"
-
-
-def _size_of(estimate: RatioEstimate | None) -> float | None:
-    return estimate.ratio if estimate is not None else None
-
-
-def _cleared(measurement: LatencyMeasurement, limit: float) -> bool:
-    return confirms(measurement.confirmation, 1 + limit) == NOT_REGRESSED
 
 
 def _regression(measurement: LatencyMeasurement, limit: str) -> Finding:
@@ -314,4 +297,5 @@ def _undecided(measurement: LatencyMeasurement, verdict: str, limit: float, word
     else:
         why = f"; {counted(fresh.pairs, 'fresh process pair')} say {fresh.words}"
     message = f"steady latency {steady.words} is not decided against the limit of {words}{why}"
-    return Finding(kind="latency_undecided", message=message, size=_size_of(measurement.shown))
+    shown = measurement.shown
+    return Finding(kind="latency_undecided", message=message, size=shown.ratio if shown is not None else None)

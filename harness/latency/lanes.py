@@ -31,13 +31,13 @@ NO_WORKERS: Mapping[str, Path] = {}
 def combined(states: Sequence[MachineState]) -> MachineState:
     """Return what the machine was like in all lanes together: the worst that any of them saw."""
     return MachineState(
-        cores=tuple(sorted(core for one in states for core in one.cores)),
-        why_not_pinned=next((one.why_not_pinned for one in states if one.why_not_pinned), ""),
-        stolen=max(one.stolen for one in states),
-        others=max(one.others for one in states),
+        cores=tuple(sorted(core for state in states for core in state.cores)),
+        why_not_pinned=next((state.why_not_pinned for state in states if state.why_not_pinned), ""),
+        stolen=max(state.stolen for state in states),
+        others=max(state.others for state in states),
         quota_cores=states[0].quota_cores,
-        quota_throttled_s=max(one.quota_throttled_s for one in states),
-        gpu=next((one.gpu for one in states if one.gpu is not None), None),
+        quota_throttled_s=max(state.quota_throttled_s for state in states),
+        gpu=next((state.gpu for state in states if state.gpu is not None), None),
     )
 
 
@@ -222,7 +222,7 @@ class Lane:
         self, model: str, arms: Sequence[str], chance: random.Random, *, extras: bool, is_last: bool
     ) -> PairSample:
         """Return the sample of one model; what fails once it is timed costs the processes, not the sample."""
-        pool = max(one.profile.intra_op_threads for one in self._requests.values())
+        pool = max(request.profile.intra_op_threads for request in self._requests.values())
         model_round = ModelRound(
             model=model,
             arms=arms,

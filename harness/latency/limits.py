@@ -95,15 +95,15 @@ def limit_of(name: str, settings: PolicySettings) -> float | None:
 def is_beyond(name: str, measurement: LatencyMeasurement, limit: float | None) -> bool:
     """Whether a quantity of a measurement is worth telling: what fresh rounds put below its limit again is not."""
     quantity, _, input_set = name.partition(":")
-    found = measurement.quantities[name]
+    item = measurement.quantities[name]
     if quantity == "growth":
         return measurement.growth_bytes is not None and measurement.growth_bytes >= GROWTH_BYTES
     if quantity == "recompilation":
-        return recompiles(input_set, measurement) and found.old <= found.new / UNLIKE
-    if limit is None or found.ratio is None:
+        return recompiles(input_set, measurement) and item.old <= item.new / UNLIKE
+    if limit is None or item.ratio is None:
         return False
     least = QUANTITIES[quantity].least if quantity in QUANTITIES else 0.0
-    is_more = found.ratio.low > limit and found.new - found.old >= least
+    is_more = item.ratio.low > limit and item.new - item.old >= least
     return is_more and _in_fresh_rounds(name, measurement, limit) != NOT_REGRESSED
 
 
@@ -134,8 +134,8 @@ def verdicts_beyond(measurement: LatencyMeasurement, settings: PolicySettings) -
 
 def gate_verdicts(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
     """Return the same of those quantities alone whose limit fails a model."""
-    found = verdicts_beyond(measurement, settings)
-    return {name: verdict for name, verdict in found.items() if name.partition(":")[0] in settings.gating}
+    beyond = verdicts_beyond(measurement, settings)
+    return {name: verdict for name, verdict in beyond.items() if name.partition(":")[0] in settings.gating}
 
 
 class Next(StrEnum):
@@ -197,4 +197,4 @@ def was_not_asked(measurement: LatencyMeasurement, budget: LatencyBudget, settin
     if classify(measurement.steady, tolerated(measurement, budget)) == REGRESSED and measurement.confirmation is None:
         return True
     gates = gate_verdicts(measurement, settings)
-    return any(found == UNDECIDED and name not in measurement.fresh_quantities for name, found in gates.items())
+    return any(verdict == UNDECIDED and name not in measurement.fresh_quantities for name, verdict in gates.items())

@@ -137,7 +137,7 @@ class Round:
                     for lane in lanes:
                         lane.stop()
                 raise
-        return {model: sample for one in working for model, sample in one.result().items()}
+        return {model: sample for lane in working for model, sample in lane.result().items()}
 
 
 def with_control(models: Sequence[str], number: int) -> frozenset[str]:

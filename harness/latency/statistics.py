@@ -82,8 +82,7 @@ def log_ratio(sample: PairSample, numerator: str, denominators: Sequence[str]) -
     turns: dict[int, dict[str, float]] = {}
     for block in sample.blocks:
         turns.setdefault(block.turn, {})[block.arm] = logarithm(block.p50_s)
-    found = [against(turn, numerator, denominators) for turn in turns.values()]
-    ratios = [ratio for ratio in found if ratio is not None]
+    ratios = [ratio for turn in turns.values() if (ratio := against(turn, numerator, denominators)) is not None]
     return statistics.median(ratios) if ratios else None
 
 
@@ -91,13 +90,6 @@ def against(logs: Mapping[str, float], numerator: str, denominators: Sequence[st
     """Return a logarithm less the mean of the others' that are there; None where either side is missing."""
     below = [logs[arm] for arm in denominators if arm in logs]
     return logs[numerator] - statistics.fmean(below) if below and numerator in logs else None
-
-
-def across_rounds(
-    samples: Sequence[PairSample], ratio_of: LogRatio, prior: Prior | None = None
-) -> RatioEstimate | None:
-    """Return the estimate from one logarithm per round, the median of a round's; None without any."""
-    return interval(list(_per_round(samples, ratio_of).values()), prior=prior)
 
 
 def _per_round(samples: Sequence[PairSample], ratio_of: LogRatio) -> dict[int, float]:
@@ -128,8 +120,8 @@ def interval(logs: Sequence[float], *, level: float = LEVEL, prior: Prior | None
 
 def spread_of_mean(logs: Sequence[float], prior: Prior | None) -> Spread:
     """Return the variance of the mean of two or more logarithms, with what the other models say of it."""
-    one = moderated(spread_over(logs), prior)
-    return Spread(variance=one.variance / len(logs), degrees=one.degrees)
+    spread = moderated(spread_over(logs), prior)
+    return Spread(variance=spread.variance / len(logs), degrees=spread.degrees)
 
 
 def estimate_of(centre: float, half: float, pairs: int) -> RatioEstimate:
@@ -189,7 +181,8 @@ def measure(
 def _estimated(
     samples: Sequence[PairSample], priors: Mapping[str, Prior | None], name: str, ratio_of: LogRatio
 ) -> RatioEstimate | None:
-    return across_rounds(samples, ratio_of, priors.get(name.partition(":")[0]))
+    logs = list(_per_round(samples, ratio_of).values())
+    return interval(logs, prior=priors.get(name.partition(":")[0]))
 
 
 def between(samples: Sequence[PairSample], old: str, new: str) -> list[PairSample]:
@@ -199,7 +192,7 @@ def between(samples: Sequence[PairSample], old: str, new: str) -> list[PairSampl
         replace(
             sample,
             blocks=tuple(replace(block, arm=names[block.arm]) for block in sample.blocks if block.arm in names),
-            arms={names[arm]: told for arm, told in sample.arms.items() if arm in names},
+            arms={names[arm]: measured for arm, measured in sample.arms.items() if arm in names},
         )
         for sample in samples
     ]
@@ -211,7 +204,7 @@ def _waited(samples: Sequence[PairSample]) -> float:
     for sample in samples:
         for block in sample.blocks:
             shares.setdefault(block.arm, []).append(block.waited)
-    return max((statistics.fmean(found) for found in shares.values()), default=0.0)
+    return max(map(statistics.fmean, shares.values()), default=0.0)
 
 
 def logarithm(time_s: float) -> float:

@@ -26,11 +26,11 @@ from harness.models.old_outputs import Remembered
 from harness.store import codec
 from harness.store.json import JsonError, from_json
 from harness.system.files import refusal
-from harness.tensors.checking import Digests, Spec, check_sample, checked_tree, mapped
+from harness.tensors.checking import Digests, Spec, check_sample, checked_tree
 from harness.tensors.decode import Buffer, DecodeError
 from harness.tensors.outputs import CallKey, Outputs, SideEffects
 from harness.tensors.recorded import DAMAGE, bytes_of, parsed
-from harness.tensors.trees import Tree
+from harness.tensors.trees import Tree, mapped
 from harness.worker import wire
 
 FILES = (ARTIFACT, INPUTS, VALUES)
@@ -141,11 +141,11 @@ def _runs(remembered: Remembered) -> Iterator[tuple[str, int, Outputs]]:
 
 
 def _moved(tree: Tree, outputs: Outputs, add: Callable[[bytes], int]) -> Tree:
-    def moved(spec: Spec) -> Spec:
+    def moved(spec: Spec, _path: str) -> Spec:
         data = bytes(memoryview(outputs.buffer)[spec["offset"] : spec["offset"] + spec["nbytes"]])
         return {**spec, "offset": add(data), "sha256": hashlib.sha256(data).hexdigest()}
 
-    return mapped(tree, moved)
+    return mapped(tree, moved, with_keys=True)
 
 
 class _Version(msgspec.Struct):

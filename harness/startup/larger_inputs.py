@@ -4,8 +4,7 @@ from pathlib import Path
 
 from harness.domain.models import Artifact
 from harness.tensors.recorded import read_inputs
-from harness.tensors.samples import mapped
-from harness.tensors.trees import Tree, leaves
+from harness.tensors.trees import Tree, leaves, mapped
 
 
 def larger_inputs(artifact: Artifact) -> Tree | None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.correctness.compare import compare_model
+from harness.correctness.compare import compare_answers
+from harness.probing.verification import legible_outputs
 from harness.domain.comparison import OutputComparison
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
@@ -107,7 +108,9 @@ def _case(declaration: ModelDeclaration, result: PlantedDefectResult, facts: Ans
     if facts.exports[declaration.name].artifact is not None:
         probe = probe_model(declaration, facts, effects, facts.plan.settings.profile)  # a stored result by now
         if probe.models[0].outcome is Outcome.COMPLETED:
-            comparison = compare_model(declaration.name, probe.directory, baseline, facts)
+            comparison = compare_answers(
+                declaration.name, legible_outputs(probe.directory, declaration.name), baseline, facts
+            )
     directory = baseline.directory if baseline is not None else ""
     return Case(declaration, result, twin, directory, probe, comparison)
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.correctness.compare import compare_model
+from harness.correctness.compare import compare_answers
+from harness.probing.verification import legible_outputs
 from harness.decision.cells import judge_alone
 from harness.domain.hang import Evidence, HangKind
 from harness.domain.models import ModelDeclaration
@@ -110,7 +111,7 @@ def _trial(declaration: ModelDeclaration, repeat: int, facts: WithWorker, effect
     seconds = time.monotonic() - begin
     comparison = None
     if probe.models[0].outcome is Outcome.COMPLETED and not _in_pools(declaration):
-        comparison = compare_model(name, probe.directory, facts.baselines[twin], facts)
+        comparison = compare_answers(name, legible_outputs(probe.directory, name), facts.baselines[twin], facts)
     verdict = judge_alone(
         facts.plan.cell(name, "alone").id,
         old=(),

@@ -35,7 +35,7 @@ class Measured:
     """One round, with what was seen of its processes from outside."""
 
     samples: dict[str, PairSample]
-    problems: dict[str, str]
+    problems: dict[str, Problem]
     machine_state: MachineState
     placement: Placement
     cores: list[set[int]]

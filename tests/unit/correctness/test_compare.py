@@ -9,12 +9,19 @@ import pytest
 
 from harness.correctness import compare as correctness_compare
 from harness.tensors.outputs import changes_between_calls
-from harness.correctness.compare import compare, later_call_notes, otherwise_than_alone, worst_comparison
+from harness.correctness.compare import (
+    compare,
+    compare_answers,
+    later_call_notes,
+    otherwise_than_alone,
+    worst_comparison,
+)
 from harness.correctness.judging import differs
 from harness.correctness.outputs import compare_outputs
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome
 from harness.domain.probe import FailedRequest, model_of
+from harness.probing.verification import legible_outputs
 from harness.probing.facts import Decided, Initialized, OldAnswers, ScenarioResult
 from harness.tensors.outputs import Outputs
 from tests.unit.builders.stages import in_scenario, declared, effects, known, planned, probed, result
@@ -275,7 +282,7 @@ def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float |
     facts = known(planned(models=(declared("m", tolerance=tolerance),)))
     golden = Outputs(calls={("example", 0): ["float", "1.0"]}, buffer=b"")
     folder = write_answers(tmp_path, {"m": ["float", "1.25"]})
-    found = correctness_compare.compare_model("m", folder, OldAnswers(golden=golden), facts)
+    found = compare_answers("m", legible_outputs(folder, "m"), OldAnswers(golden=golden), facts)
     assert differs(found) is differing
 
 
