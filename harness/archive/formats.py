@@ -48,9 +48,9 @@ def recognise(source: Source, limits: Limits) -> tuple[ArchiveFormat, Directory 
 
 
 def _plain(head: bytes) -> ArchiveFormat:
-    for prefix, found in PREFIXES:
+    for prefix, kind in PREFIXES:
         if head.startswith(prefix):
-            return found
+            return kind
     if head[4:8] in AT_FOUR:
         return AT_FOUR[head[4:8]]
     if head[257:262] == b"ustar":

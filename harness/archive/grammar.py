@@ -106,9 +106,9 @@ class _Refused(Exception):
         self.kind = kind
 
 
-def read_shape(text: str, found: Iterable[Statement], qualifier: str) -> Shape:
+def read_shape(text: str, lines: Iterable[Statement], qualifier: str) -> Shape:
     """Return what the code file ``qualifier`` defines and expects; reading ends at the first line that is foreign."""
-    reader = _Reader(list(found), qualifier)
+    reader = _Reader(list(lines), qualifier)
     odd = FOREIGN_TEXT.search(text)
     if odd is not None:
         reader.shape.line, reader.shape.why = text.count("\n", 0, odd.end()) + 1, "a character"
@@ -138,8 +138,8 @@ def why_refused(name: str) -> str:
 
 def unmet(shapes: Sequence[Shape]) -> Iterator[str]:
     """Yield what no class or function of the archive offers, in words."""
-    attributes = {name: found for shape in shapes for name, found in shape.attributes.items()}
-    signatures = {name: found for shape in shapes for name, found in shape.signatures.items()}
+    attributes = {name: members for shape in shapes for name, members in shape.attributes.items()}
+    signatures = {name: members for shape in shapes for name, members in shape.signatures.items()}
     bases = {name: base for shape in shapes for name, base in shape.bases.items()}
     for shape in shapes:
         for need in sorted(shape.needs, key=lambda item: (item.line, item.owner, item.attribute)):
@@ -151,17 +151,17 @@ def unmet(shapes: Sequence[Shape]) -> Iterator[str]:
                 if not of_enum and need.attribute not in attributes.get(need.owner, ()) and name not in signatures:
                     yield f"{need.owner} has no {need.attribute}"
             elif name in signatures:
-                taken = signatures[name][1:] if need.attribute else signatures[name]
-                if not _takes(taken, *need.call):
+                parameters = signatures[name][1:] if need.attribute else signatures[name]
+                if not _takes(parameters, *need.call):
                     yield f"{name} does not take {need.call[0]} arguments"
             elif need.attribute or need.owner not in attributes:  # a class is made, perhaps of a NamedTuple's fields
                 yield f"{name} is called and is not there"
 
 
-def _takes(taken: Sequence[Argument], positional: int, keywords: Sequence[str]) -> bool:
-    left = taken[positional:]
+def _takes(parameters: Sequence[Argument], positional: int, keywords: Sequence[str]) -> bool:
+    left = parameters[positional:]
     named = {item.name for item in left}
-    fits = positional <= len(taken) and len(set(keywords)) == len(keywords) and named >= set(keywords)
+    fits = positional <= len(parameters) and len(set(keywords)) == len(keywords) and named >= set(keywords)
     return fits and all(item.optional or item.name in keywords for item in left)
 
 
@@ -184,29 +184,29 @@ def may_be(declared: str, actual: str) -> bool:
 
 def types_within(type_: str) -> list[str]:
     """Return the types within one; none of a type that has none, or of which that is not known."""
-    found, depth, begin = [], 0, type_.find("[") + 1
+    types, depth, begin = [], 0, type_.find("[") + 1
     for index in range(begin, len(type_) - 1):
         depth += (type_[index] == "[") - (type_[index] == "]")
         if type_[index] == "," and not depth:
-            found.append(type_[begin:index])
+            types.append(type_[begin:index])
             begin = index + 1
     inside = type_[begin:-1] if "[" in type_ else ""
-    return [*found, inside] if inside and inside != "()" else found
+    return [*types, inside] if inside and inside != "()" else types
 
 
-def merged(one: str | None, other: str | None) -> str | None:
+def merged(first: str | None, other: str | None) -> str | None:
     """Return the type of a name behind an ``if``; None where a branch leaves it without one, "" where it is not known.
 
     ``unifyTypes`` keeps the type that holds the other one and makes a Union of both where neither does. A Union that is
     made so and holds None is an Optional (``UnionType::create``), which a written Union[..., NoneType] is not.
     """
-    if one is None or other is None or one == other:
-        return one if one == other else None
-    if not one or not other or not (is_union(one) or is_union(other)):
+    if first is None or other is None or first == other:
+        return first if first == other else None
+    if not first or not other or not (is_union(first) or is_union(other)):
         return ""
-    both = held_in(one) | held_in(other)
-    for type_ in (one, other):
-        if held_in(type_) == both and not any(item.startswith("Optional[Union[") for item in (one, other)):
+    both = held_in(first) | held_in(other)
+    for type_ in (first, other):
+        if held_in(type_) == both and not any(item.startswith("Optional[Union[") for item in (first, other)):
             return type_
     union = f"Union[{','.join(sorted(both - {'NoneType'}))}]"
     return f"Optional[{union}]" if "NoneType" in both else union
@@ -227,8 +227,8 @@ def held_in(type_: str) -> set[str]:
 class _Reader:
     """Goes through the statements of a file, then through the tokens of each."""
 
-    def __init__(self, found: list[Statement], qualifier: str) -> None:
-        self.found = found
+    def __init__(self, lines: list[Statement], qualifier: str) -> None:
+        self.lines = lines
         self.qualifier = qualifier
         self.shape = Shape()
         self.at = 0
@@ -248,9 +248,9 @@ class _Reader:
 
     def here(self, indent: int) -> bool:
         """Return whether another statement stands in the block of ``indent``, and take it up."""
-        if self.at == len(self.found) or self.found[self.at].indent < indent:
+        if self.at == len(self.lines) or self.lines[self.at].indent < indent:
             return False
-        statement = self.found[self.at]
+        statement = self.lines[self.at]
         self.tokens, self.place, self.line = statement.tokens, 0, statement.line
         if statement.indent != indent:
             self.wrong("indentation")
@@ -296,8 +296,8 @@ class _Reader:
                 self.function(name, STEP, interface="Interface" in base)
             elif first in LIST_MARKS and base == "Module":
                 self.expect("=")
-                found = self.strings()
-                marked += found if first == "__parameters__" else []
+                names = self.strings()
+                marked += names if first == "__parameters__" else []
             elif first == "__annotations__" and self.peek() == "=":
                 self.expect("=")
                 self.strings()
@@ -352,11 +352,11 @@ class _Reader:
     def function(self, owner: str, indent: int, *, interface: bool = False, nested: bool = False) -> None:
         name = f"{owner}.{self.name()}"
         self.expect("(")
-        taken: list[Argument] = []
+        parameters: list[Argument] = []
         for _ in self.items(")"):
             parameter = self.name()
-            if interface and not taken:  # self, without a type
-                taken.append(Argument(parameter, "", optional=False))
+            if interface and not parameters:  # self, without a type
+                parameters.append(Argument(parameter, "", optional=False))
                 continue
             self.expect(":")
             declared = self.type()
@@ -365,26 +365,26 @@ class _Reader:
                 self.expect("=")
                 if not may_be(declared, self.literal(declared)):
                     self.wrong("a default of another type")
-            elif taken and taken[-1].optional:
+            elif parameters and parameters[-1].optional:
                 self.wrong("a parameter without a default behind one with it")
-            if any(item.name == parameter for item in taken):
+            if any(item.name == parameter for item in parameters):
                 self.wrong("a parameter twice")
-            taken.append(Argument(parameter, declared, optional))
+            parameters.append(Argument(parameter, declared, optional))
         returned = ""
         if not nested or self.peek() == "->":
             self.expect("->")
             returned = self.type()
         self.expect(":")
         self.end()
-        if indent and not nested and not interface and (not taken or taken[0].type != owner):
+        if indent and not nested and not interface and (not parameters or parameters[0].type != owner):
             self.wrong("a method without its own self")
         if not nested:
             if name in self.shape.signatures or name.rpartition(".")[2] in self.shape.attributes.get(owner, ()):
                 self.wrong("a function defined twice")
-            self.shape.signatures[name] = tuple(taken)
+            self.shape.signatures[name] = tuple(parameters)
             self.names = {}
         self.before.append({})
-        for item in taken:
+        for item in parameters:
             self.set_name(item.name, item.type)
         if interface:
             if not self.here(indent + STEP) or self.take() != "pass":
@@ -402,7 +402,7 @@ class _Reader:
                 self.end()
                 if not self.fits(returned, actual):
                     self.wrong("another type is returned than declared")
-                if self.at < len(self.found) and self.found[self.at].indent >= indent:
+                if self.at < len(self.lines) and self.lines[self.at].indent >= indent:
                     self.wrong("code behind a return")
                 return
             self.statement(indent)
@@ -470,14 +470,14 @@ class _Reader:
         elif first == "if":
             self.take()
             self.condition()
-            one = self.block(indent + STEP)
+            then = self.block(indent + STEP)
             if not self.here(indent) or self.take() != "else":
                 self.wrong("if without else")
             self.expect(":")
             self.end()
             other = self.block(indent + STEP)
-            for name in one.keys() | other.keys():
-                types = [side.get(name, self.names.get(name)) for side in (one, other)]
+            for name in then.keys() | other.keys():
+                types = [side.get(name, self.names.get(name)) for side in (then, other)]
                 self.set_name(name, merged(*types))
             self.place = len(self.tokens)
         elif first == "while":
@@ -740,7 +740,7 @@ class _Reader:
     def is_module(self, name: str) -> bool:
         """Return whether the function has called ``forward`` of a value: a module has no ``__call__`` in an archive."""
         called = ["(", name, ")", ".", "forward"]
-        for statement in reversed(self.found[: self.at]):
+        for statement in reversed(self.lines[: self.at]):
             texts = [token.text for token in statement.tokens]
             if texts[0] == "def":
                 return False
@@ -883,9 +883,9 @@ class _Reader:
         return self.token().text
 
     def expect(self, text: str) -> None:
-        found = self.take()
-        if found != text:
-            self.wrong(f"{found!r} where {text!r} should be")
+        actual = self.take()
+        if actual != text:
+            self.wrong(f"{actual!r} where {text!r} should be")
 
     def name(self) -> str:
         kind, text = self.token()
@@ -908,11 +908,11 @@ class _Reader:
 
     def several(self, read: Callable[[], str]) -> list[str]:
         """Read one thing, and others behind commas."""
-        found = [read()]
+        things = [read()]
         while self.peek() == ",":
             self.take()
-            found.append(read())
-        return found
+            things.append(read())
+        return things
 
     def items(self, close: str) -> Iterator[None]:
         """Yield where each of the things that commas separate begins, and take the closing bracket."""

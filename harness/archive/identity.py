@@ -45,17 +45,17 @@ def _program(source: Source, directory: Directory) -> str:
     inside = directory.inside
     begun = [name for name in PICKLES if name in inside]
     code = sorted(name for name in inside if name.startswith(CODE[0]) and name.endswith(CODE[1]))
-    numbered = {found[1]: name for name in code for found in MANGLED.finditer(name.encode())}
+    numbered = {match[1]: name for name in code for match in MANGLED.finditer(name.encode())}
     waiting = [*begun, *(name for name in code if not MANGLED.search(name.encode()))]
     numbers: dict[bytes, int] = {}
     digest, seen = hashlib.sha256(), set(waiting)
 
-    def number(found: re.Match[bytes]) -> bytes:
-        name = numbered.get(found[1])
+    def number(match: re.Match[bytes]) -> bytes:
+        name = numbered.get(match[1])
         if name is not None and name not in seen:
             seen.add(name)
             waiting.append(name)
-        return b"___torch_mangle_%d" % numbers.setdefault(found[1], len(numbers))
+        return b"___torch_mangle_%d" % numbers.setdefault(match[1], len(numbers))
 
     left = LIMITS.total_code_bytes + len(PICKLES) * LIMITS.pickle_bytes
     while waiting:

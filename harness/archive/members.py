@@ -112,8 +112,8 @@ def read_directory(source: Source, limits: Limits) -> Directory:
             problems.setdefault("duplicate_member", f"{member.name!r} is there more than once")
         seen.add(folded)
         inside.setdefault(key, member)  # torch's reader may take either: the problem makes every prediction unknown
-    found = tuple(ArchiveProblem(kind=kind, text=_words(kind, text)) for kind, text in sorted(problems.items()))
-    return Directory(root=root, inside=inside, count=count, fingerprint=fingerprint, problems=found)
+    reported = tuple(ArchiveProblem(kind=kind, text=_words(kind, text)) for kind, text in sorted(problems.items()))
+    return Directory(root=root, inside=inside, count=count, fingerprint=fingerprint, problems=reported)
 
 
 def _combined(seed: int, value: int) -> int:
@@ -272,14 +272,16 @@ def _end_of_directory(source: Source) -> tuple[int, int, int, str]:
     record = source.read(where, 56) if where < source.size else b""
     if len(record) < 56 or record[:4] != END64:
         raise CannotRead("damaged", "the archive's 64-bit directory is not where it should be")
-    found: tuple[int, int, int] = struct.unpack("<QQQ", record[32:56])  # torch's reader takes it whatever stands above
+    long_form: tuple[int, int, int] = struct.unpack(
+        "<QQQ", record[32:56]
+    )  # torch's reader takes it whatever stands above
     record_bytes, disk, first_disk, here = struct.unpack("<Q4xIIQ", record[4:32])
-    if (of_disk, disks, record_bytes, disk, first_disk, here) != (0, 1, 44, 0, 0, found[0]):
+    if (of_disk, disks, record_bytes, disk, first_disk, here) != (0, 1, 44, 0, 0, long_form[0]):
         foreign = "its 64-bit directory says that the archive has several disks, or has another size"
-    for short, long, marker in zip((count, size, offset), found, (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF), strict=True):
+    for short, long, marker in zip((count, size, offset), long_form, (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF), strict=True):
         if short not in (long, marker):
             raise CannotRead("damaged", "the archive's two directories differ")
-    return *found, foreign
+    return *long_form, foreign
 
 
 def _entries(data: bytes, count: int) -> Iterator[tuple[Member, str]]:

@@ -69,10 +69,10 @@ def _text(written: dict[str, Any], key: str) -> str:
 def _operators(content: Any) -> set[str]:
     """Return the operators that are called by name: of ``{"nodes": [{"node": {"target": ...}}]}``."""
     nodes = content.get("nodes") if isinstance(content, dict) else None
-    found = set()
+    operators = set()
     for entry in nodes if isinstance(nodes, list) else ():
         node = entry.get("node") if isinstance(entry, dict) else None
         target = node.get("target") if isinstance(node, dict) else None
         if isinstance(target, str):
-            found.add(target.removeprefix("torch.ops.").replace("::", "."))
-    return found
+            operators.add(target.removeprefix("torch.ops.").replace("::", "."))
+    return operators

@@ -92,18 +92,18 @@ class _Machine:
         self.at = 0
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
-        self.found = Pickled()
+        self.pickled = Pickled()
 
     def run(self, steps: int) -> Pickled:
-        data, opcodes = self.data, self.found.opcodes
+        data, opcodes = self.data, self.pickled.opcodes
         for _ in range(steps):
             code = data[self.at]
             opcodes.add(code)
             self.at += 1
             if code == 0x2E:  # STOP
-                self.found.root = self.stack.pop()
-                self.found.used, self.found.left = self.at, len(self.stack)
-                return self.found
+                self.pickled.root = self.stack.pop()
+                self.pickled.used, self.pickled.left = self.at, len(self.stack)
+                return self.pickled
             step = STEPS.get(code)
             if step is None:
                 raise CannotRead("damaged", f"a pickle with the unknown opcode {code:#04x}")
@@ -141,9 +141,9 @@ class _Machine:
         return items
 
     def global_(self, module: str, name: str) -> None:
-        found = Global(f"{module}.{name}")
-        self.found.classes.setdefault(found.name)
-        self.stack.append(found)
+        named = Global(f"{module}.{name}")
+        self.pickled.classes.setdefault(named.name)
+        self.stack.append(named)
 
     def set_items(self, items: list[Any]) -> None:
         target = self.stack[-1]
@@ -174,7 +174,7 @@ class _Machine:
         self.stack[-1] = Built(self.stack[-1], arguments)
 
     def persistent(self) -> None:
-        self.found.persistent.append(self.stack[-1])
+        self.pickled.persistent.append(self.stack[-1])
         self.stack[-1] = Stored(self.stack[-1])
 
     def memoize(self) -> None:

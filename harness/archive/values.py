@@ -40,17 +40,17 @@ class Declared:
 
 def declared_by(shapes: Sequence[Shape]) -> Declared:
     """Return what the code files declare; constants are no part of a state."""
-    found = Declared()
+    declared = Declared()
     for shape in shapes:
         for name, attributes in shape.attributes.items():
             kept = attributes.keys() - shape.constants[name]
-            found.attributes[name] = {attribute: attributes[attribute] for attribute in kept}
-        found.bases |= shape.bases
+            declared.attributes[name] = {attribute: attributes[attribute] for attribute in kept}
+        declared.bases |= shape.bases
         methods = (name.rpartition(".") for name in shape.signatures)
-        found.with_state |= {owner for owner, _, method in methods if method == "__setstate__"}
-        found.highest_constant = max(found.highest_constant, shape.highest_constant)
-        found.constant_types |= shape.constant_types
-    return found
+        declared.with_state |= {owner for owner, _, method in methods if method == "__setstate__"}
+        declared.highest_constant = max(declared.highest_constant, shape.highest_constant)
+        declared.constant_types |= shape.constant_types
+    return declared
 
 
 def module_misfits(data: Pickled, declared: Declared) -> Iterator[str]:

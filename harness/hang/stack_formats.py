@@ -42,13 +42,13 @@ class PythonThread:
 
 def _sections(text: str, head: re.Pattern[str]) -> Iterator[tuple[re.Match[str], list[str]]]:
     """Yield each line that begins a thread, as matched, and the lines that follow it."""
-    found: list[tuple[re.Match[str], list[str]]] = []
+    sections: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
         if match := head.match(line):
-            found.append((match, []))
-        elif found:
-            found[-1][1].append(line)
-    yield from found
+            sections.append((match, []))
+        elif sections:
+            sections[-1][1].append(line)
+    yield from sections
 
 
 def _frames(lines: Iterable[str], pattern: re.Pattern[str]) -> Iterator[tuple[str, ...]]:

@@ -63,7 +63,7 @@ def _watch(
         finding = history.judge(progress, time.monotonic_ns())
         if finding is None:
             continue
-        with child.held() as pid:
+        with child.pinned() as pid:
             hung = progress.process_of(finding.blamed) or pid
             evidence = _look_into(hung, run_dir, finding.proof, investigate, killed=child.killed)
             if _went_on(child, tail, progress, finding):

@@ -68,7 +68,7 @@ def common_slowdown(
     shape, per_operator_s = Shape.UNKNOWN, None
     if ratio.low > 1 or ratio.high < 1:
         tried = (_shape(group, measurements, operators or {}) for group in (kept, models))
-        shape, per_operator_s = next((found for found in tried if found[0] is not Shape.UNKNOWN), (shape, None))
+        shape, per_operator_s = next((line for line in tried if line[0] is not Shape.UNKNOWN), (shape, None))
     return CommonSlowdown(
         ratio=ratio,
         models=tuple(names),

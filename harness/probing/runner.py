@@ -72,7 +72,7 @@ class Watchdog(Protocol):
         ...
 
 
-def require_seen(device: Device, found: Fingerprint, name: str) -> None:
+def require_seen(device: Device, fingerprint: Fingerprint, name: str) -> None:
     """Refuse an environment whose torch does not see the device; ``found``: what it has said, ``name``: its own.
 
     Raises:
@@ -80,15 +80,15 @@ def require_seen(device: Device, found: Fingerprint, name: str) -> None:
     """
     if device.is_cpu:
         return
-    if found.gpu is None and not device.gpu:
+    if fingerprint.gpu is None and not device.gpu:
         what = f"{name} sees no {device.name}"
         raise EnvironmentUnavailable(what, "name the library that brings it with --library, or run with --device cpu")
-    if found.gpu is None:
+    if fingerprint.gpu is None:
         raise EnvironmentUnavailable(
             f"this machine has a GPU and {name} sees none",
             f"check the driver and that it is a {device.build} build, or run with --device cpu",
         )
-    if device.gpu and device.nvidia == (found.cuda is None):
+    if device.gpu and device.nvidia == (fingerprint.cuda is None):
         raise EnvironmentUnavailable(
             f"--device {device.name}: {name} is no {device.build} build of torch", "run with --device cpu"
         )
@@ -282,10 +282,10 @@ class ZygoteRunner:
         self.libtorch[side] = result.data.get("libtorch", {})
         if "libraries" in result.data:
             self.libraries[side] = LoadedLibraries.from_mark(result.data["libraries"])
-        found = Fingerprint(**result.data["fingerprint"])
-        require_seen(device, found, self._environments[side].name)
+        fingerprint = Fingerprint(**result.data["fingerprint"])
+        require_seen(device, fingerprint, self._environments[side].name)
         return (
-            found if device.gpu else dataclasses.replace(found, gpu=None)
+            fingerprint if device.gpu else dataclasses.replace(fingerprint, gpu=None)
         )  # a device outside of torch is called no GPU
 
     def use_native(self, side: str, binary: Path, companions: tuple[str, ...] = ()) -> None:

@@ -47,7 +47,7 @@ class Child:
     _holders: int = 0
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[int | None]:
+    def pinned(self) -> Iterator[int | None]:
         """Yield its number, None if it has none any more; meanwhile no other process is given that number.
 
         That holds for whom this process reaps. A forked child is reaped by its zygote: there it is only made sure
@@ -72,7 +72,7 @@ class Child:
 
     def kill(self) -> None:
         """Kill its group, unless it has been reaped."""
-        with self.held() as pid:
+        with self.pinned() as pid:
             if pid is not None:
                 kill_group(pid)
         self.killed.set()

@@ -66,9 +66,9 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
     memory = CodeMemory()
 
     def read(artifact: Artifact) -> InspectedFile:
-        found = inspect_file(artifact.path, registries, memory)
+        file = inspect_file(artifact.path, registries, memory)
         effects.progress.step(artifact.model)
-        return found
+        return file
 
     predictions = {artifact.model: read(artifact) for artifact in artifacts}
     ways = {artifact.model: replace(facts.rollback_probes[artifact.model], file=read(artifact)) for artifact in written}
@@ -80,12 +80,12 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
     """Return what is to be known of the artifacts whatever release loads them."""
     facts = {name: file.facts for name, file in predictions.items() if file.facts is not None}
-    told = {
+    warnings = {
         "may write or read files of this user when called (aten::save, aten::from_file)": touches_files,
         "code in the file runs when it is loaded (a .pt2 is unpickled, a package's library opened)": runs_code,
     }
-    found = {what: [name for name, fact in facts.items() if does(fact)] for what, does in told.items()}
-    notes = [f"{first_few(names, 3)}: {what}" for what, names in found.items() if names]
+    warned = {what: [name for name, fact in facts.items() if does(fact)] for what, does in warnings.items()}
+    notes = [f"{first_few(names, 3)}: {what}" for what, names in warned.items() if names]
     for name, fact in facts.items():
         notes += [f"{name}: was saved, and {finding.words}: {finding.what_to_do}" for finding in never_loads(fact)[:1]]
     return notes

@@ -133,11 +133,11 @@ def _read(model: PredictedModel, *, loads_already: bool) -> tuple[RollbackAnswer
     answer = RollbackAnswer.NO if model.prediction is Prediction.FAILS else RollbackAnswer.UNKNOWN
     if model.verdict is None:
         return answer, model.note
-    found = [item for item in deciding(model.verdict) if not (loads_already and item.kind == LOOPS_AT_LOAD)]
-    if not found:
+    telling = [item for item in deciding(model.verdict) if not (loads_already and item.kind == LOOPS_AT_LOAD)]
+    if not telling:
         return RollbackAnswer.YES, ""
-    more = f" (+{len(found) - 1} more)" if len(found) > 1 else ""
-    return answer, f"{found[0].words}{more}"
+    more = f" (+{len(telling) - 1} more)" if len(telling) > 1 else ""
+    return answer, f"{telling[0].words}{more}"
 
 
 def _probed(verdict: CellVerdict) -> tuple[RollbackAnswer, str]:

@@ -145,9 +145,9 @@ def _operators(program: ProgramFacts, target: OperatorRegistry) -> Iterator[Stat
 
 def _known_operators(target: OperatorRegistry) -> set[str]:
     named = {
-        f"{name.replace('::', '.')}.{one.overload or 'default'}"
+        f"{name.replace('::', '.')}.{schema.overload or 'default'}"
         for name, all_ in target.schemas.items()
-        for one in all_
+        for schema in all_
     }
     return named | set(target.programs.operators)
 

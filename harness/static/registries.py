@@ -90,7 +90,7 @@ def registry_of(environment: Environment, root: Path, cancelled: threading.Event
         )
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with files.held(folder / f"{key}.lock", patience):
+            with files.locked(folder / f"{key}.lock", patience):
                 dump = results.reusable(key)  # another process may have asked meanwhile
                 if isinstance(dump, WhyNot):
                     codec.remove_drafts(folder)
@@ -126,8 +126,8 @@ def parsed(dump: Dump) -> OperatorRegistry:
     return OperatorRegistry(
         torch=dump.torch,
         operator_version=dump.operator_version,
-        schemas={name: tuple(found) for name, found in schemas.items()},
-        upgraders={name: tuple(found) for name, found in upgraders.items()},
+        schemas={name: tuple(overloads) for name, overloads in schemas.items()},
+        upgraders={name: tuple(overloads) for name, overloads in upgraders.items()},
         custom_classes=frozenset(dump.custom_classes),
         dtypes=frozenset(dump.dtypes),
         packed_dtypes=frozenset(dump.packed_dtypes),

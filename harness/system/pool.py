@@ -42,11 +42,11 @@ def each(function: Callable[[Item], Result], items: Iterable[Item], *, jobs: int
 
 def both(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
     """Return what two functions return that run side by side; see ``each`` for what happens where one fails."""
-    one: list[First] = []
+    results: list[First] = []
     two: list[Second] = []
-    calls: tuple[Callable[[], None], ...] = (lambda: one.append(first()), lambda: two.append(second()))
+    calls: tuple[Callable[[], None], ...] = (lambda: results.append(first()), lambda: two.append(second()))
     each(lambda call: call(), calls, jobs=2)
-    return one[0], two[0]
+    return results[0], two[0]
 
 
 def answer(future: "Future[Result]") -> Result:
