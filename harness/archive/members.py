@@ -272,9 +272,8 @@ def _end_of_directory(source: Source) -> tuple[int, int, int, str]:
     record = source.read(where, 56) if where < source.size else b""
     if len(record) < 56 or record[:4] != END64:
         raise CannotRead("damaged", "the archive's 64-bit directory is not where it should be")
-    long_form: tuple[int, int, int] = struct.unpack(
-        "<QQQ", record[32:56]
-    )  # torch's reader takes it whatever stands above
+    # Torch's reader takes these whatever stands above.
+    long_form: tuple[int, int, int] = struct.unpack("<QQQ", record[32:56])
     record_bytes, disk, first_disk, here = struct.unpack("<Q4xIIQ", record[4:32])
     if (of_disk, disks, record_bytes, disk, first_disk, here) != (0, 1, 44, 0, 0, long_form[0]):
         foreign = "its 64-bit directory says that the archive has several disks, or has another size"

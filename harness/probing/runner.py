@@ -254,10 +254,6 @@ class ZygoteRunner:
                 results.append(self._attempt(dataclasses.replace(request, deadline=longer), key, folder))
         return dataclasses.replace(results[-1], contexts=len(results) if request.device.contexts else 0)
 
-    def start(self, side: str, profile: ServingProfile) -> None:
-        """Start the zygote of ``side`` without waiting for it."""
-        self._zygote(side, profile)
-
     def fingerprint(self, side: str, profile: ServingProfile, device: Device = CPU) -> Fingerprint:
         """Return what the environment of ``side`` says of itself, asked anew in every run.
 
@@ -284,9 +280,8 @@ class ZygoteRunner:
             self.libraries[side] = LoadedLibraries.from_mark(result.data["libraries"])
         fingerprint = Fingerprint(**result.data["fingerprint"])
         require_seen(device, fingerprint, self._environments[side].name)
-        return (
-            fingerprint if device.gpu else dataclasses.replace(fingerprint, gpu=None)
-        )  # a device outside of torch is called no GPU
+        # A device outside of torch is called no GPU.
+        return fingerprint if device.gpu else dataclasses.replace(fingerprint, gpu=None)
 
     def use_native(self, side: str, binary: Path, companions: tuple[str, ...] = ()) -> None:
         """Take ``binary`` for the C++ worker of ``side`` from now on."""
@@ -338,7 +333,8 @@ class ZygoteRunner:
         with self._lock:
             return max((zygote.import_cpu_s for zygote in self._zygotes.values()), default=0.0)
 
-    def _zygote(self, side: str, profile: ServingProfile) -> Zygote:
+    def start(self, side: str, profile: ServingProfile) -> Zygote:
+        """Return the zygote of ``side``, started where none lives, without waiting until it is ready."""
         slot = (side, tuple(sorted(profile.env.items())))
         with self._lock:
             if self._closed:
@@ -361,7 +357,7 @@ class ZygoteRunner:
             return zygote
 
     def _fork(self, request: ProbeRequest, folder: Path) -> Child:
-        zygote = self._zygote(request.side, request.profile)
+        zygote = self.start(request.side, request.profile)
         zygote.wait_ready()
         self._write(request, folder)
         child = zygote.fork(folder)
@@ -370,7 +366,7 @@ class ZygoteRunner:
         return child
 
     def _start_batch(self, request: ProbeRequest, serves: tuple[Any, ...]) -> BatchWorker:
-        zygote = self._zygote(request.side, request.profile)
+        zygote = self.start(request.side, request.profile)
         zygote.wait_ready()
         folder = emptied(self._folder / f"batch-{request.side}-{next(self._started)}")
         process = zygote.fork(folder, batch=True)

@@ -11,7 +11,7 @@ import pytest
 
 from harness.domain.environment import EnvSpec, Environment
 from harness.domain.machine import MachineState
-from harness.domain.measurement import ArmSample, PairSample
+from harness.domain.measurement import ArmSample, PairSample, Problem
 from harness.domain.models import Artifact
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ModelRun, ServingProfile
