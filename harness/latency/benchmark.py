@@ -32,6 +32,7 @@ from harness.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_co
 from harness.models import files
 from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, WithWorker, new_profile
 from harness.probing.requests import deadline_after
+from harness.quantities import parts_of
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
 from harness.system.cores import Placement, choose, physical_cores
@@ -389,7 +390,7 @@ def contest(
 def _is_suspected_beside(measurement: LatencyMeasurement, policy: PolicySettings) -> bool:
     """Whether the search suspects what the first rounds alone measure, whatever fresh rounds say of it so far."""
     beyond = verdicts_beyond(replace(measurement, fresh_quantities={}), policy)
-    return any(name.partition(":")[0] in OF_FIRST_ROUNDS for name in beyond)
+    return any(parts_of(name)[0] in OF_FIRST_ROUNDS for name in beyond)
 
 
 def _chosen(

@@ -32,7 +32,7 @@ from harness.latency.limits import (
     verdicts_beyond,
 )
 from harness.latency.moderation import LEAST_MODELS
-from harness.quantities import COMMON, QUANTITIES, STEADY, quantity_words
+from harness.quantities import COMMON, QUANTITIES, STEADY, parts_of, quantity_words
 
 NOT_CONFIRMED = "; not confirmed by fresh process pairs"
 # A policy that weighs a kind by itself, and has no limit for it that fresh rounds would be asked about, is believed.
@@ -48,8 +48,8 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
     beyond = {name: verdict for name, verdict in verdicts_beyond(measurement, settings).items() if name not in gated}
     order = list(QUANTITIES)
     known: dict[str, str] = {}
-    for name in sorted(beyond, key=lambda name: order.index(name.partition(":")[0])):
-        measured = QUANTITIES[name.partition(":")[0]]
+    for name in sorted(beyond, key=lambda name: order.index(parts_of(name)[0])):
+        measured = QUANTITIES[parts_of(name)[0]]
         covering = known.get(measured.covered_by)
         known[name] = REGRESSED if REGRESSED in (covering, beyond[name]) else UNDECIDED
         if covering in (REGRESSED, beyond[name]):
@@ -91,7 +91,7 @@ def _growth(measurement: LatencyMeasurement) -> Iterator[Finding]:
 
 def _recompilations(measurement: LatencyMeasurement) -> Iterator[Finding]:
     for name, calls in measurement.quantities.items():
-        quantity, _, input_set = name.partition(":")
+        quantity, input_set = parts_of(name)
         if quantity != "recompilation" or not recompiles(input_set, measurement):
             continue
         cost = measurement.quantities[f"new_shape:{input_set}"]

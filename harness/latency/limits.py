@@ -9,7 +9,7 @@ from harness.domain.measurement import LatencyMeasurement, RatioEstimate
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.text import MIB
 from harness.latency.looks import look_from
-from harness.quantities import QUANTITIES
+from harness.quantities import QUANTITIES, parts_of
 
 REGRESSED = "regressed"
 NOT_REGRESSED = "not regressed"
@@ -89,12 +89,12 @@ def stands(measurement: LatencyMeasurement, limit: float) -> bool:
 
 def limit_of(name: str, settings: PolicySettings) -> float | None:
     """Return the ratio from which a quantity is reported, None where there is none."""
-    return settings.quantity_limits.get(name.partition(":")[0])
+    return settings.quantity_limits.get(parts_of(name)[0])
 
 
 def is_beyond(name: str, measurement: LatencyMeasurement, limit: float | None) -> bool:
     """Whether a quantity of a measurement is worth telling: what fresh rounds put below its limit again is not."""
-    quantity, _, input_set = name.partition(":")
+    quantity, input_set = parts_of(name)
     item = measurement.quantities[name]
     if quantity == "growth":
         return measurement.growth_bytes is not None and measurement.growth_bytes >= GROWTH_BYTES
@@ -135,7 +135,7 @@ def verdicts_beyond(measurement: LatencyMeasurement, settings: PolicySettings) -
 def gate_verdicts(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
     """Return the same of those quantities alone whose limit fails a model."""
     beyond = verdicts_beyond(measurement, settings)
-    return {name: verdict for name, verdict in beyond.items() if name.partition(":")[0] in settings.gating}
+    return {name: verdict for name, verdict in beyond.items() if parts_of(name)[0] in settings.gating}
 
 
 class Next(StrEnum):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from harness.domain.measurement import CONTROL, NEW, OLD, ArmSample, PairSample, Quantity, RatioEstimate
 from harness.latency.moderation import Prior, Spread, fit_prior, spread_over
+from harness.quantities import parts_of
 
 OLD_ARMS = (OLD, CONTROL)
 # Calls that count as the first ones: profiling, compilation, a slow one, one to spare (docs/evidence.md#first-calls).
@@ -75,7 +76,7 @@ def quantity_priors(models: Sequence[Sequence[PairSample]]) -> dict[str, Prior |
     for samples in models:
         own: dict[str, list[Spread]] = defaultdict(list)
         for name, (_, value) in _values(samples).items():
-            quantity, ratio = name.partition(":")[0], _log_ratio(value)
+            quantity, ratio = parts_of(name)[0], _log_ratio(value)
             logs = [log for sample in samples if (log := ratio(sample)) is not None]
             if quantity in OF_FIRST_ROUNDS and len(logs) > 1:
                 own[quantity].append(spread_over(logs))

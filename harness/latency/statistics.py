@@ -28,6 +28,7 @@ from harness.latency.distributions import quantile
 from harness.latency.looks import level_at
 from harness.latency.moderation import Prior, Spread, moderated, spread_over
 from harness.latency.quantities import excess_growth_bytes, missing, quantities
+from harness.quantities import parts_of
 
 LEVEL = 0.05
 NO_PRIORS: Mapping[str, Prior | None] = {}
@@ -182,7 +183,7 @@ def _estimated(
     samples: Sequence[PairSample], priors: Mapping[str, Prior | None], name: str, ratio_of: LogRatio
 ) -> RatioEstimate | None:
     logs = list(_per_round(samples, ratio_of).values())
-    return interval(logs, prior=priors.get(name.partition(":")[0]))
+    return interval(logs, prior=priors.get(parts_of(name)[0]))
 
 
 def between(samples: Sequence[PairSample], old: str, new: str) -> list[PairSample]:
