@@ -110,6 +110,8 @@ class EventLog:
                 self._end(event)
             case "error":
                 self._fail(event)
+            case _:  # of a later worker
+                pass
 
     def _begin(self, event: Mapping[str, Any]) -> None:
         opened = OpenPhase(

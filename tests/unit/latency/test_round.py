@@ -5,7 +5,7 @@ import json
 import os
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def test_round_times_every_arm_in_equal_blocks(tmp_path: Path, stub_environment:
             assert (arm.device_bytes, arm.replay_s, arm.shapes_s) == (None, None, {})
 
 
-PROBLEMS = {
+PROBLEMS: dict[str, tuple[Mapping[str, object], str]] = {
     "crashes in load": ({"load": "segfault"}, "the new process died"),
     "ends in a call": ({"calls": {"1": "exit_at_once"}}, "the new process died"),
     "aborts in a block": ({"calls": {"17": "abort"}}, "the new process died"),
