@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.domain.prediction import StaticReport
-from harness.domain.probe import TORCH_LOAD, ModelResult
+from harness.core.prediction import StaticReport
+from harness.core.probe import TORCH_LOAD, ModelResult
 from harness.probing.facts import Complete, Effects, Probed, profile_of
-from harness.static.judging import predicted
+from harness.verdict.prediction import predicted
 
 
 def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport | None:
