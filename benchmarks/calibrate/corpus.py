@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.artifacts.fixture_folders import read_fixtures
-from harness.checks.outputs.compare import compare_model
+from harness.checks.outputs.compare import compare_answers
 from harness.core.comparison import OutputComparison
 from harness.core.models import ModelDeclaration
 from harness.core.outcome import Outcome, Status
@@ -20,6 +20,7 @@ from harness.core.probe import ProbeResult
 from harness.core.verdict import PlantedDefectResult
 from harness.probing.alone import probe_model
 from harness.probing.facts import Answered, Effects
+from harness.probing.verification import legible_outputs
 from harness.run.planted_defects import probe_planted_defects
 from tests.integration.servers import answered, planned, provisioned
 
@@ -109,7 +110,9 @@ def _case(declaration: ModelDeclaration, result: PlantedDefectResult, facts: Ans
     if facts.exports[declaration.name].artifact is not None:
         probe = probe_model(declaration, facts, effects, facts.plan.settings.profile)  # a stored result by now
         if probe.models[0].outcome is Outcome.COMPLETED:
-            comparison = compare_model(declaration.name, probe.directory, baseline, facts)
+            comparison = compare_answers(
+                declaration.name, legible_outputs(probe.directory, declaration.name), baseline, facts
+            )
     directory = baseline.directory if baseline is not None else ""
     return Case(declaration, result, twin, directory, probe, comparison)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.calibrate.corpus import declared, measured, planted, scratch, store
 from benchmarks.calibrate.tables import group_name, grouped, share
-from harness.checks.outputs.compare import compare_model
+from harness.checks.outputs.compare import compare_answers
 from harness.checks.startup.native import build_workers
 from harness.core.hang import Evidence, HangKind
 from harness.core.models import ModelDeclaration
@@ -25,6 +25,7 @@ from harness.core.verdict import CellVerdict
 from harness.machine import pool
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Answered, Effects, Probed, WithWorker
+from harness.probing.verification import legible_outputs
 from harness.verdict.cells import judge_alone
 from tests.integration.servers import launcher
 
@@ -110,7 +111,7 @@ def _trial(declaration: ModelDeclaration, repeat: int, facts: WithWorker, effect
     seconds = time.monotonic() - begin
     comparison = None
     if probe.models[0].outcome is Outcome.COMPLETED and not _in_pools(declaration):
-        comparison = compare_model(name, probe.directory, facts.baselines[twin], facts)
+        comparison = compare_answers(name, legible_outputs(probe.directory, name), facts.baselines[twin], facts)
     verdict = judge_alone(
         Cell(name, "alone").id,
         old=(),

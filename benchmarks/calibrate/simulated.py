@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from benchmarks.calibrate.benchmarks import budget_named
+from harness.checks.latency.limits import Next, affordable, next_step
 from harness.checks.latency.looks import level_per_look
 from harness.checks.latency.statistics import interval
 from harness.core.measurement import LatencyMeasurement
 from harness.core.outcome import Status
 from harness.core.plan import LatencyBudget, PolicySettings
-from harness.verdict.latency import Next, affordable, judge_latency, next_step
+from harness.verdict.latency import judge_latency
 
 TRUTHS = (1.0, 1.03, 1.05, 1.10)
 DEVIATIONS = (0.005, 0.01, 0.02, 0.03)

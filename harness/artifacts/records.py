@@ -20,11 +20,11 @@ import msgspec
 
 from harness.artifacts.adopted import has_digest, inputs_digest
 from harness.artifacts.old_outputs import Remembered
-from harness.artifacts.tensors.checking import Digests, Spec, check_sample, checked_tree, mapped
+from harness.artifacts.tensors.checking import Digests, Spec, check_sample, checked_tree
 from harness.artifacts.tensors.decode import Buffer, DecodeError
 from harness.artifacts.tensors.outputs import CallKey, Outputs, SideEffects
 from harness.artifacts.tensors.recorded import DAMAGE, bytes_of, parsed
-from harness.artifacts.tensors.trees import Tree
+from harness.artifacts.tensors.trees import Tree, mapped
 from harness.core.errors import GoldenError, RunDirError
 from harness.core.golden import ARTIFACT, INPUTS, RECORD, RECORD_SCHEMA_VERSION, VALUES, Answer, GoldenRecord
 from harness.core.models import Artifact
@@ -141,11 +141,11 @@ def _runs(remembered: Remembered) -> Iterator[tuple[str, int, Outputs]]:
 
 
 def _moved(tree: Tree, outputs: Outputs, add: Callable[[bytes], int]) -> Tree:
-    def moved(spec: Spec) -> Spec:
+    def moved(spec: Spec, _path: str) -> Spec:
         data = bytes(memoryview(outputs.buffer)[spec["offset"] : spec["offset"] + spec["nbytes"]])
         return {**spec, "offset": add(data), "sha256": hashlib.sha256(data).hexdigest()}
 
-    return mapped(tree, moved)
+    return mapped(tree, moved, with_keys=True)
 
 
 class _Version(msgspec.Struct):

@@ -144,6 +144,23 @@ class Quantity:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """Why a model has no sample.
+
+    Attributes:
+        arm: whose process it is the doing of; empty where it is nobody's.
+        refused: whether that process answered an error, and can go on with other models.
+    """
+
+    words: str
+    arm: str = ""
+    refused: bool = False
+
+
+NO_PROBLEM = Problem(words="")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LatencyMeasurement:
     """Everything the benchmark learnt about one model.
 
@@ -162,7 +179,8 @@ class LatencyMeasurement:
             no common part was estimated.
         waited: largest share of an arm's blocks in which the caller waited for a core, 0 to 1.
         spent_s: measuring time without the start of processes.
-        problem: why something was not measured, in words.
+        problem: why something was not measured, in words; ``problem_of``: the arm whose doing that is, and ``refused``:
+            whether it answered an error.
         out_of_time: whether it is still open because the time of the benchmark was over.
         runtime: the worker that was timed, ``"python"`` or ``"libtorch"``.
     """
@@ -181,6 +199,8 @@ class LatencyMeasurement:
     waited: float = 0.0
     spent_s: float = 0.0
     problem: str = ""
+    problem_of: str = ""
+    refused: bool = False
     out_of_time: bool = False
     runtime: str = "python"
 

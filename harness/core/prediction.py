@@ -25,6 +25,13 @@ class Weight(StrEnum):
     NOTE = "note"
 
 
+OPERATOR_MISSING = "operator_missing"
+SEMANTICS_CHANGED = "semantics_changed"
+LOOPS_AT_LOAD = "loops_at_load"
+"""Kinds of findings that something is decided by."""
+RUNS_AT_LOAD = "its __setstate__ runs while the archive is loaded"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StaticFinding:
     """One thing that a reader should know before this release loads the file.

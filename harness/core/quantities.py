@@ -81,17 +81,23 @@ OTHERS_BY_DEFAULT: Final[Mapping[str, Beyond]] = {
 }
 
 
+def parts_of(name: str) -> tuple[str, str]:
+    """Return the quantity and the input set of a name such as ``new_shape:batch 2``; no input set of most."""
+    quantity, _, input_set = name.partition(":")
+    return quantity, input_set
+
+
 def quantity_words(name: str) -> str:
     """Return what a reader calls a quantity, with the input set that its name has."""
-    return _with_input_set(name, QUANTITIES[name.partition(":")[0]].words)
+    return _with_input_set(name, QUANTITIES[parts_of(name)[0]].words)
 
 
 def brief_words(name: str) -> str:
     """Return the same where there is little room."""
-    quantity = QUANTITIES[name.partition(":")[0]]
+    quantity = QUANTITIES[parts_of(name)[0]]
     return _with_input_set(name, quantity.brief or quantity.words)
 
 
 def _with_input_set(name: str, words: str) -> str:
-    input_set = name.partition(":")[2]
+    _, input_set = parts_of(name)
     return f"{words} {input_set}" if input_set else words

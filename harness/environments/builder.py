@@ -119,8 +119,8 @@ class EnvironmentSlot:
             shutil.rmtree(self.folder)
 
     def locked(self, patience: Patience) -> AbstractContextManager[int]:
-        """Hold this slot's lock across all processes; see ``files.held``."""
-        return files.held(self.folder.with_name(self.folder.name + ".lock"), patience)
+        """Hold this slot's lock across all processes; see ``files.locked``."""
+        return files.locked(self.folder.with_name(self.folder.name + ".lock"), patience)
 
     def _installed_torch(self) -> str | None:
         sites = [str(site) for site in self.folder.glob("lib/python3.*/site-packages")]

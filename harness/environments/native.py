@@ -156,7 +156,7 @@ def find_or_compile(recipe: Recipe, folder: Path, patience: Patience) -> tuple[P
     if binary.exists():
         return binary, True
     place.mkdir(parents=True, exist_ok=True)
-    with files.held(place / ".lock", patience) as lock:
+    with files.locked(place / ".lock", patience) as lock:
         if binary.exists():  # another process has built it in the meantime
             return binary, True
         _compile(recipe, binary, patience, lock)

@@ -75,8 +75,8 @@ def choose(cores: int, quiet_s: float = QUIET_S) -> Placement:
 @functools.cache
 def processor() -> Processor:
     """Return this machine and what its CPU knows; nothing of that where the kernel does not tell."""
-    told = re.search(r"^(?:flags|Features)\s*:(.*)$", text_of(Path("/proc/cpuinfo")), re.MULTILINE)
-    return Processor(machine=platform.machine(), instructions=frozenset(told[1].split() if told else ()))
+    flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text_of(Path("/proc/cpuinfo")), re.MULTILINE)
+    return Processor(machine=platform.machine(), instructions=frozenset(flags[1].split() if flags else ()))
 
 
 def physical_cores() -> int:
@@ -138,11 +138,11 @@ def _siblings(core: int) -> frozenset[int]:
 
 def cores_in(text: str) -> frozenset[int]:
     """Return the cores of a kernel list: ``"0-2,8"``."""
-    found: set[int] = set()
+    cores: set[int] = set()
     for part in filter(None, text.strip().split(",")):
         low, _, high = part.partition("-")
-        found.update(range(int(low), int(high or low) + 1))
-    return frozenset(found)
+        cores.update(range(int(low), int(high or low) + 1))
+    return frozenset(cores)
 
 
 PROC: Final = Path("/proc")
@@ -174,11 +174,11 @@ def _stolen(stat: Path, cores: Collection[int], look_s: float) -> float | None:
     time.sleep(look_s)
     after = core_times_in(text_of(stat))
     spent = [after[core] - before[core] for core in cores if core in after and core in before]
-    total = sum(one.total for one in spent)
-    return sum(one.stolen for one in spent) / total if total > 0 else None
+    total = sum(time_.total for time_ in spent)
+    return sum(time_.stolen for time_ in spent) / total if total > 0 else None
 
 
 def governors(cpus: Path, cores: Collection[int]) -> tuple[str, ...]:
     """Return the frequency governors of the cores, each once; ``cpus`` is their folder in ``/sys``."""
-    found = {text_of(cpus / f"cpu{core}" / "cpufreq" / "scaling_governor").strip() for core in cores}
-    return tuple(sorted(found - {""}))
+    names = {text_of(cpus / f"cpu{core}" / "cpufreq" / "scaling_governor").strip() for core in cores}
+    return tuple(sorted(names - {""}))

@@ -52,7 +52,7 @@ def is_within(path: Path, folder: Path) -> bool:
 def size_of(path: Path) -> int:
     """Return the bytes of a file, or of everything below a folder; a link counts as itself, what is gone as nothing."""
     if path.is_dir() and not path.is_symlink():
-        return sum(found.lstat().st_size for found in path.rglob("*") if not found.is_dir())
+        return sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())
     return path.lstat().st_size if os.path.lexists(path) else 0
 
 
@@ -122,7 +122,7 @@ def keep_bug_report(text: str) -> Path | None:
 
 
 @contextmanager
-def held(path: Path, patience: Patience) -> Iterator[int]:
+def locked(path: Path, patience: Patience) -> Iterator[int]:
     """Hold the lock at ``path``, a file or a folder that is there; gives its descriptor, for a child to inherit.
 
     Where another process has it, that is told at once.

@@ -138,9 +138,9 @@ def survey(proc: Path = PROC, dev: Path = DEV, visible: str | None = None) -> Gp
     Args:
         visible: CUDA_VISIBLE_DEVICES; None where it is not set.
     """
-    found = without_asking(proc, dev)
-    if not found.nodes:
-        return found
+    gpus = without_asking(proc, dev)
+    if not gpus.nodes:
+        return gpus
     # Drivers before 510 do not know the capability.
     cards = (_CARD.format(capability=capability) for capability in ("compute_cap", "count"))
     states = [_STATE.format(reasons=reasons) for reasons in REASONS]
@@ -148,12 +148,12 @@ def survey(proc: Path = PROC, dev: Path = DEV, visible: str | None = None) -> Gp
     status, text = _first_known(questions, deadline_s=SURVEY_DEADLINE_S)
     complaint = _complaint(text)
     if not cards_in(text, ""):
-        return replace(found, trouble=complaint or f"nvidia-smi ended with status {status}")
+        return replace(gpus, trouble=complaint or f"nvidia-smi ended with status {status}")
     _, processes = ask("--query-compute-apps=gpu_uuid,pid", deadline_s=SURVEY_DEADLINE_S)
     every = cards_in(text, processes)
     left = visible_of(every, visible)
     broken = next((card.trouble for card in left or every if card.trouble), "")
-    return replace(found, cards=left, trouble=complaint or broken or ("" if left else HIDDEN))
+    return replace(gpus, cards=left, trouble=complaint or broken or ("" if left else HIDDEN))
 
 
 def _complaint(text: str) -> str:
@@ -199,10 +199,10 @@ def visible_of(cards: Sequence[GpuCard], visible: str | None) -> tuple[GpuCard, 
         return tuple(cards)
     left = []
     for word in (part.strip() for part in visible.split(",")):
-        found = [card for number, card in enumerate(cards) if word == str(number) or _is_named(card, word)]
-        if not found:  # CUDA stops at the first that it does not know
+        matching = [card for number, card in enumerate(cards) if word == str(number) or _is_named(card, word)]
+        if not matching:  # CUDA stops at the first that it does not know
             break
-        left += [card for card in found if card not in left]
+        left += [card for card in matching if card not in left]
     return tuple(left)
 
 

@@ -33,7 +33,7 @@ class CoreTime:
 
 def core_times_in(text: str) -> dict[int, CoreTime]:
     """Return core -> time since the start of the machine, from the text of ``/proc/stat``."""
-    found = {}
+    times = {}
     for line in text.splitlines():
         name, *fields = line.split()
         if not name.startswith("cpu") or name == "cpu":
@@ -42,8 +42,8 @@ def core_times_in(text: str) -> dict[int, CoreTime]:
         ticks = [int(field) for field in fields[:8]] + [0] * (8 - len(fields))
         user, nice, system, idle, iowait, irq, softirq, steal = (TICK_S * value for value in ticks)
         busy = user + nice + system + irq + softirq
-        found[int(name[3:])] = CoreTime(total=busy + idle + iowait + steal, busy=busy, stolen=steal)
-    return found
+        times[int(name[3:])] = CoreTime(total=busy + idle + iowait + steal, busy=busy, stolen=steal)
+    return times
 
 
 def core_times() -> dict[int, CoreTime]:
@@ -77,9 +77,11 @@ class Quota:
 
 def quota(root: Path = control_groups.MOUNT, own: Path = control_groups.OWN) -> Quota:
     """Return the tightest quota over this process, of control groups of either version."""
-    found = [_quota_of(folder) for folder in control_groups.folders("cpu", root, own)]
-    limits = [one.cores for one in found if one.cores is not None]
-    return Quota(cores=min(limits, default=None), throttled_s=max((one.throttled_s for one in found), default=0.0))
+    quotas = [_quota_of(folder) for folder in control_groups.folders("cpu", root, own)]
+    limits = [quota_.cores for quota_ in quotas if quota_.cores is not None]
+    return Quota(
+        cores=min(limits, default=None), throttled_s=max((quota_.throttled_s for quota_ in quotas), default=0.0)
+    )
 
 
 def _quota_of(folder: Path) -> Quota:

@@ -17,8 +17,8 @@ def who(folder: Path) -> str:
         done = run(("git", "var", "GIT_AUTHOR_IDENT"), limit_s=_DEADLINE_S, cwd=folder)
     except (OSError, subprocess.SubprocessError):
         return _login()
-    found = _IDENTITY.fullmatch(done.stdout.strip()) if done.returncode == 0 else None
-    return found["who"] if found else _login()
+    identity = _IDENTITY.fullmatch(done.stdout.strip()) if done.returncode == 0 else None
+    return identity["who"] if identity else _login()
 
 
 def _login() -> str:

@@ -42,11 +42,11 @@ def each(function: Callable[[Item], Result], items: Iterable[Item], *, jobs: int
 
 def both(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
     """Return what two functions return that run side by side; see ``each`` for what happens where one fails."""
-    one: list[First] = []
+    results: list[First] = []
     two: list[Second] = []
-    calls: tuple[Callable[[], None], ...] = (lambda: one.append(first()), lambda: two.append(second()))
+    calls: tuple[Callable[[], None], ...] = (lambda: results.append(first()), lambda: two.append(second()))
     each(lambda call: call(), calls, jobs=2)
-    return one[0], two[0]
+    return results[0], two[0]
 
 
 def answer(future: "Future[Result]") -> Result:
@@ -59,6 +59,7 @@ def answer(future: "Future[Result]") -> Result:
 _JOIN_S: Final = 15.0
 
 T = TypeVar("T")
+Key = TypeVar("Key")
 
 
 class Cancelled(Exception):
@@ -66,11 +67,11 @@ class Cancelled(Exception):
 
 
 def run_side_by_side(
-    work: Mapping[int, Callable[[threading.Event], T]],
+    work: Mapping[Key, Callable[[threading.Event], T]],
     cancelled: threading.Event | None = None,
     *,
     first_failure_cancels: bool = False,
-) -> tuple[dict[int, T], dict[int, Exception]]:
+) -> tuple[dict[Key, T], dict[Key, Exception]]:
     """Return the results and the failures of all pieces of ``work``, after every one has ended.
 
     Each piece gets an event and must end soon once it is set. Signals reach the main thread only, so the pieces never
@@ -84,10 +85,10 @@ def run_side_by_side(
         KeyboardInterrupt: raised here after the event was set and the pieces had 15 s to clean up.
     """
     cancelled = cancelled or threading.Event()
-    results: dict[int, T] = {}
-    failures: dict[int, Exception] = {}
+    results: dict[Key, T] = {}
+    failures: dict[Key, Exception] = {}
 
-    def run(key: int, piece: Callable[[threading.Event], T]) -> None:
+    def run(key: Key, piece: Callable[[threading.Event], T]) -> None:
         try:
             results[key] = piece(cancelled)
         except Exception as error:  # noqa: BLE001  the caller gets every failure

@@ -88,8 +88,8 @@ def run(
         out, errors = process.communicate(text.encode(), timeout=limit_s)
     finally:
         reap(process)
-    said = (stream.decode(errors="replace") for stream in (out, errors))
-    return subprocess.CompletedProcess(command, process.returncode, *said)
+    texts = (stream.decode(errors="replace") for stream in (out, errors))
+    return subprocess.CompletedProcess(command, process.returncode, *texts)
 
 
 def kill_group(pid: int, number: signal.Signals = signal.SIGKILL) -> None:

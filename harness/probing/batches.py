@@ -89,10 +89,10 @@ class Batches:
         with self._lock:
             for worker in [worker for worker in self._idle if worker.process.ended.is_set()]:
                 self._idle.remove(worker)
-            found = next((worker for worker in reversed(self._idle) if worker.serves == serves), None)
-            if found is not None:
-                self._idle.remove(found)
-        return found or self._start(request, serves)
+            idle = next((worker for worker in reversed(self._idle) if worker.serves == serves), None)
+            if idle is not None:
+                self._idle.remove(idle)
+        return idle or self._start(request, serves)
 
     def keep(self, worker: BatchWorker) -> None:
         """Let the next probe have a worker that has done one well."""

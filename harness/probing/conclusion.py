@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,6 @@ from harness.core.outcome import Outcome
 from harness.core.probe import FailedRequest, ModelResult, ProbeRequest, ProbeResult
 from harness.probing import events, processes
 from harness.probing.events import EventLog, OpenPhase
-from harness.probing.lacking import KILLED
 from harness.worker import wire
 
 
@@ -37,8 +37,6 @@ class Ending:
     evidence: Evidence | None = None
 
 
-# A worker that failed itself is ours, whatever model was at work.
-BROKEN = f"exit code {wire.EXIT_BROKEN}"
 LAST_WORDS_BYTES = 4096
 
 
@@ -55,9 +53,7 @@ def conclude(
     """Fold how the process ended and what it wrote into a result."""
     event_log = ending.event_log
     done = event_log.bye or (event_log.exits and status == 0)
-    clean = status == 0 and done
-    ended = "" if status is None or clean else processes.describe_wait_status(status)
-    exit_detail = _in_words(ended, request)
+    code = None if status is None or (status == 0 and done) else os.waitstatus_to_exitcode(status)
     at_work = tuple(opened for opened in event_log.open.values() if opened.model)
     evidence = ending.evidence
     if ending.killed and (ending.overdue or not done):
@@ -66,13 +62,13 @@ def conclude(
         blamed = tuple(opened for opened in ending.overdue if opened.model)
     elif done:
         outcome, blamed = Outcome.COMPLETED, ()
-    elif ended.startswith("signal "):
-        no_memory = ended == KILLED or (ended == "signal SIGABRT" and _gave_up_for_memory(folder))
+    elif code is not None and code < 0:
+        no_memory = code == -signal.SIGKILL or (code == -signal.SIGABRT and _gave_up_for_memory(folder))
         outcome = Outcome.OUT_OF_MEMORY if no_memory else Outcome.CRASH
-        evidence = crash_evidence(folder, ended.removeprefix("signal "))
+        evidence = crash_evidence(folder, processes.signal_name(-code))
         evidence = dataclasses.replace(evidence, at_work=events.at_work(event_log))
         blamed = events.blamed_phases(event_log, evidence.faulting_tid)
-    elif status is not None and at_work and ended != BROKEN:
+    elif code is not None and at_work and code != wire.EXIT_BROKEN:  # that one is ours, whatever was at work
         outcome, blamed = Outcome.CRASH, at_work  # the model's code has ended the process
     else:
         outcome, blamed = Outcome.PROTOCOL_ERROR, ()
@@ -94,7 +90,7 @@ def conclude(
         spans=event_log.all_spans(ending.end_ns),
         max_rss_bytes=max_rss_bytes,
         memory_limit_bytes=request.limits.memory_bytes if request.limits is not None else None,
-        exit_detail=exit_detail,
+        exit_detail="" if code is None else _in_words(code, request),
         stacks=ending.stacks[-20000:],
         failure=event_log.own_failure,
         evidence=evidence,
@@ -115,8 +111,9 @@ def _with_unreached(model: ModelResult, asked: Sequence[str]) -> ModelResult:
     return dataclasses.replace(model, failed_requests=(*model.failed_requests, *unreached))
 
 
-def _in_words(ended: str, request: ProbeRequest) -> str:
-    if ended != "signal SIGXCPU" or request.limits is None:
+def _in_words(code: int, request: ProbeRequest) -> str:
+    ended = processes.describe_exit(code)
+    if code != -signal.SIGXCPU or request.limits is None:
         return ended
     limit_s = request.limits.cpu_s
     return f"{ended}: its CPU time limit" + ("" if limit_s is None else f" of {limit_s:g} s")

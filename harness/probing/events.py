@@ -83,33 +83,37 @@ class EventLog:
                 self.last_ns = max(self.last_ns, int(event["ns"]))
                 if not _is_sign_of_life(event):
                     self.progress_ns = max(self.progress_ns, int(event["ns"]))
-                handler = getattr(self, f"_on_{event['ev']}", None)
-                if handler is not None:
-                    handler(event)
+                self._fold(event)
 
-    def _on_hello(self, _event: Mapping[str, Any]) -> None:
-        self.hello = True
+    def _fold(self, event: Mapping[str, Any]) -> None:
+        match event["ev"]:
+            case "hello":
+                self.hello = True
+            case "bye":
+                self.bye = True
+            case "mark":
+                codec.canonical(event["data"])  # what cannot be stored is no mark
+                self.marks[event["name"]] = event["data"]
+            case "ready":
+                self.ready_ns[event["model"]] = event["ns"]
+            case "beat":
+                self.beat_ns[event["thread"]] = event["ns"]
+            case "forked":
+                self.forked[event["thread"]] = event["pid"]
+            case "memory":
+                self.memory.append((event["label"], event["rss_bytes"], event["os_threads"]))
+            case "begin":
+                self._begin(event)
+            case "task":
+                self._take_up(event)
+            case "end":
+                self._end(event)
+            case "error":
+                self._fail(event)
+            case _:  # of a later worker
+                pass
 
-    def _on_bye(self, _event: Mapping[str, Any]) -> None:
-        self.bye = True
-
-    def _on_mark(self, event: Mapping[str, Any]) -> None:
-        codec.canonical(event["data"])  # what cannot be stored is no mark
-        self.marks[event["name"]] = event["data"]
-
-    def _on_ready(self, event: Mapping[str, Any]) -> None:
-        self.ready_ns[event["model"]] = event["ns"]
-
-    def _on_beat(self, event: Mapping[str, Any]) -> None:
-        self.beat_ns[event["thread"]] = event["ns"]
-
-    def _on_forked(self, event: Mapping[str, Any]) -> None:
-        self.forked[event["thread"]] = event["pid"]
-
-    def _on_memory(self, event: Mapping[str, Any]) -> None:
-        self.memory.append((event["label"], event["rss_bytes"], event["os_threads"]))
-
-    def _on_begin(self, event: Mapping[str, Any]) -> None:
+    def _begin(self, event: Mapping[str, Any]) -> None:
         opened = OpenPhase(
             event["phase"],
             event["model"],
@@ -125,7 +129,7 @@ class EventLog:
             self.threads[opened.model] = opened.thread
             self.last_phase[opened.model] = opened.phase
 
-    def _on_task(self, event: Mapping[str, Any]) -> None:
+    def _take_up(self, event: Mapping[str, Any]) -> None:
         self.calls_through_pool = True
         ident, tid = event["ident"], event["tid"]
         for key, opened in self.open.items():
@@ -143,7 +147,7 @@ class EventLog:
             self.spans.append(_span(opened, event["ns"], finished=True, cpu_ns=event.get("cpu_ns", 0)))
         return opened
 
-    def _on_end(self, event: Mapping[str, Any]) -> None:
+    def _end(self, event: Mapping[str, Any]) -> None:
         opened = self._close(event)
         if opened is None:
             return
@@ -156,7 +160,7 @@ class EventLog:
         elif opened.phase == wire.BARRIER:
             self.barrier_ns.setdefault(opened.thread, event["ns"])  # the start: later ones end a cycle
 
-    def _on_error(self, event: Mapping[str, Any]) -> None:
+    def _fail(self, event: Mapping[str, Any]) -> None:
         self._close({"thread": event.get("thread", 0), "phase": event["phase"], "ns": event["ns"]})
         failure = Failure(
             type=event["type"],

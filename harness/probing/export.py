@@ -122,8 +122,8 @@ def _adopt(
     (model,) = result.models
     refused = model.failure is not None and model.failure.phase == wire.INPUTS
     if refused or model.outcome in UNCLEAR:
-        said = _by_its_own_name(model.failure, kept.path, given)
-        return Export(declaration=declaration, outcome=model.outcome, failure=said, result=result)
+        named = _by_its_own_name(model.failure, kept.path, given)
+        return Export(declaration=declaration, outcome=model.outcome, failure=named, result=result)
     try:
         artifact = adopted.adopted(declaration, kept, result)
     except (CannotRead, OSError) as error:  # an artifact can have done away with it

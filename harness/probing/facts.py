@@ -178,9 +178,9 @@ class Exported(Provisioned):
 
     def artifact(self, name: str) -> Artifact:
         """Return the artifact of a model that was exported; asking for another one's is our mistake."""
-        found = self.exports[name].artifact
-        assert found is not None, name
-        return found
+        artifact = self.exports[name].artifact
+        assert artifact is not None, name
+        return artifact
 
 
 @dataclass(frozen=True, kw_only=True)

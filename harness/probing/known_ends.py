@@ -10,7 +10,7 @@ TOO_DEAR = (Outcome.HANG, Outcome.OUT_OF_MEMORY)
 def known_end(name: str, facts: Probed, effects: Effects) -> str:
     """Return how a given file is known to end the process that loads it, in words; empty where it is not."""
     adopted, alone = (
-        None if found is None else found.models[0] for found in (facts.exports[name].result, facts.alone.get(name))
+        None if probe is None else probe.models[0] for probe in (facts.exports[name].result, facts.alone.get(name))
     )
     if adopted is not None and adopted.outcome in TOO_DEAR:
         return f"{adopted.outcome.value.replace('_', ' ')} when {effects.environments['old'].name} took it over"

@@ -11,13 +11,11 @@ from harness.core.probe import ProbeRequest, ProbeResult
 class Lack(NamedTuple):
     """How it shows in an error, a stable word for it, and what to do."""
 
-    said: re.Pattern[str]
+    words: re.Pattern[str]
     kind: str
     cure: str
 
 
-KILLED = "signal SIGKILL"
-"""How a process ends, where not we ended it, when the kernel is short of memory."""
 IS_UNPACKED = "a package is unpacked when it is loaded, by 2.6.0 and 2.11.0 in /tmp"
 LACKS: Sequence[Lack] = (
     Lack(
@@ -43,20 +41,20 @@ LACKS: Sequence[Lack] = (
 )
 
 
-def lack(said: str) -> Lack | None:
+def lack(words: str) -> Lack | None:
     """Return what the machine lacked by the words of an error, None where they tell of nothing such."""
-    return next((one for one in LACKS if one.said.search(said)), None)
+    return next((kind for kind in LACKS if kind.words.search(words)), None)
 
 
-def lacked(request: ProbeRequest, found: ProbeResult) -> bool:
+def lacked(request: ProbeRequest, result: ProbeResult) -> bool:
     """Return whether the same request may end otherwise today, for the machine has more or others use less of it."""
-    if Outcome.OUT_OF_MEMORY in found.outcomes and _may_have_more_memory(request, found):
+    if Outcome.OUT_OF_MEMORY in result.outcomes and _may_have_more_memory(request, result):
         return True
-    failures = [found.failure, *(model.failure for model in found.models)]
-    return any(lack(f"{one.type}: {one.message}") is not None for one in failures if one is not None)
+    failures = [result.failure, *(model.failure for model in result.models)]
+    return any(lack(f"{failure.type}: {failure.message}") is not None for failure in failures if failure is not None)
 
 
-def _may_have_more_memory(request: ProbeRequest, found: ProbeResult) -> bool:
+def _may_have_more_memory(request: ProbeRequest, result: ProbeResult) -> bool:
     """Whether more memory may be had than when a process ran out of it.
 
     What reaches a limit that is no higher today reaches it again: two loaders of packages in a race take whatever there
@@ -65,6 +63,8 @@ def _may_have_more_memory(request: ProbeRequest, found: ProbeResult) -> bool:
     """
     if request.limits is None or not request.limits.memory_is_derived:
         return False
-    then, now = found.memory_limit_bytes, request.limits.memory_bytes
-    shared = not request.device.is_cpu or found.exit_detail == KILLED
+    then, now = result.memory_limit_bytes, request.limits.memory_bytes
+    # The kernel does that where it is short of memory; what we have ended ourselves has no evidence of a signal.
+    killed = result.evidence is not None and result.evidence.signal == "SIGKILL"
+    shared = not request.device.is_cpu or killed
     return shared or then is None or now is None or now > then

@@ -89,11 +89,11 @@ def identity(environment: Environment) -> list[list[object]]:
 
     A module may be installed anew: the time of the folder that it is installed into stands for it.
     """
-    found: list[list[object]] = [[name, *_size_and_time(Path(name))] for name in environment.spec.libraries]
+    parts: list[list[object]] = [[name, *_size_and_time(Path(name))] for name in environment.spec.libraries]
     if any(not is_file(name) for name in environment.spec.libraries):
         sites = Path(environment.interpreter).parent.parent.glob("lib/python3*/site-packages")
-        found += [[str(site), *_size_and_time(site)] for site in sites]
-    return found
+        parts += [[str(site), *_size_and_time(site)] for site in sites]
+    return parts
 
 
 def _size_and_time(path: Path) -> tuple[int, ...]:

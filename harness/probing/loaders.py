@@ -40,9 +40,9 @@ def look_at_loaders(facts: Probed, effects: Effects) -> tuple[str, ...]:
         return ()
     artifact = facts.artifact(min(works, key=lambda name: (_size(facts.artifact(name).path), name)))
     sides = {side: effects.runner(facts.requests.loaders(side, artifact)) for side in effects.environments}
-    found: dict[str, Tried] = {side: probe.data.get("loaders", {}) for side, probe in sides.items()}
+    tried: dict[str, Tried] = {side: probe.data.get("loaders", {}) for side, probe in sides.items()}
     names = {side: environment.name for side, environment in effects.environments.items()}
-    return loader_notes(found["new"], found.get("old") or None, names)
+    return loader_notes(tried["new"], tried.get("old") or None, names)
 
 
 def _size(path: str) -> float:

@@ -25,20 +25,20 @@ def probe_old_release(facts: Exported, effects: Effects) -> Answered:
     def baseline(export: Export) -> tuple[str, OldAnswers]:
         name = export.declaration.name
         if plan.golden is not None and "planted" not in export.declaration.tags:
-            found = _remembered(name, effects)
+            answers = _remembered(name, effects)
         else:
             own = with_own_loading(plan.settings.profile) if "planted" in export.declaration.tags else None
-            found = take_old_answers(export, facts, effects, requests, side, profile=own)
+            answers = take_old_answers(export, facts, effects, requests, side, profile=own)
         effects.progress.step(name)
-        return name, found
+        return name, answers
 
     with effects.runner.sharing():
         baselines = dict(pool.each(baseline, exports, jobs=plan.settings.jobs))
     effects.run_dir.save_old_answers(
         {
-            export.declaration.name: StoredBaseline(artifact=export.artifact, directory=found.directory)
+            export.declaration.name: StoredBaseline(artifact=export.artifact, directory=answers.directory)
             for export in exports
-            if (found := baselines[export.declaration.name]).directory and export.artifact is not None
+            if (answers := baselines[export.declaration.name]).directory and export.artifact is not None
         }
     )
     return Answered(**Exported.known(facts), baselines=baselines)
@@ -85,9 +85,9 @@ def take_old_answers(
     results = tuple(probe.models[0] for probe in probes)
     completed = any(result.outcome is Outcome.COMPLETED for result in results)
     # Where no run answers every request, those that are answered are what the new release is held against.
-    told = [(probe.models[0], legible_outputs(probe.directory, artifact.model)) for probe in probes]
+    answered = [(probe.models[0], legible_outputs(probe.directory, artifact.model)) for probe in probes]
     good = [
-        answers for result, answers in told if (result.outcome is Outcome.COMPLETED if completed else answers.calls)
+        answers for result, answers in answered if (result.outcome is Outcome.COMPLETED if completed else answers.calls)
     ]
     golden = good[0] if good else None
     reference = None
@@ -112,12 +112,12 @@ def _shared(golden: Outputs | None, others: Iterable[Outputs]) -> tuple[Outputs,
 
 
 def _with_other_threads(artifact: Artifact, facts: Provisioned, effects: Effects, side: str) -> tuple[Outputs, ...]:
-    settings, found = facts.plan.settings, []
+    settings, outputs = facts.plan.settings, []
     for threads in settings.noise_threads:
         profile = replace(settings.profile, intra_op_threads=threads)
         probe = effects.runner(
             facts.requests.run(side, [artifact], floor_deadline(settings.deadlines), profile=profile)
         )
         if probe.models[0].made_calls and (answers := legible_outputs(probe.directory, artifact.model)).calls:
-            found.append(answers)
-    return tuple(found)
+            outputs.append(answers)
+    return tuple(outputs)

@@ -69,14 +69,14 @@ class Printed:
     def finish(self) -> tuple[str, ...]:
         """Leave head and tail, and say so of each stream that was longer."""
         self._each(PrintedFile.finish)
-        said = []
+        notes = []
         for name, (descriptor, file) in self._files.items():
             os.close(descriptor)
             if file.left_out_bytes:
                 megabytes = (file.left_out_bytes + HEAD_BYTES + TAIL_BYTES) / 1e6
-                said.append(f"it printed {megabytes:.0f} MB to {name}; the first and the last 1 MiB are kept")
+                notes.append(f"it printed {megabytes:.0f} MB to {name}; the first and the last 1 MiB are kept")
         self._files = {}
-        return tuple(said)
+        return tuple(notes)
 
     def _each(self, action: Callable[[PrintedFile], None]) -> None:
         for name in (wire.STDOUT, wire.STDERR):
@@ -101,8 +101,8 @@ def _opened(path: Path) -> tuple[int, PrintedFile]:
         OSError: it is not there, or not a file of its own.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         os.close(descriptor)
         raise OSError(f"{path} is no file of its own")
     return descriptor, PrintedFile(descriptor)

@@ -191,16 +191,14 @@ def request_stack_dump(pid: int, stacks: Path) -> None:
         last = size
 
 
-def describe_wait_status(status: int) -> str:
-    """Return ``"signal SIGSEGV"`` or ``"exit code 3"``."""
-    return describe_exit(os.waitstatus_to_exitcode(status))
-
-
 def describe_exit(code: int) -> str:
-    """Return the same for an exit code as ``subprocess`` gives it: negative for a signal."""
-    if code >= 0:
-        return f"exit code {code}"
+    """Return ``"exit code 3"``, or ``"signal SIGSEGV"`` for a negative one, as ``subprocess`` gives it."""
+    return f"exit code {code}" if code >= 0 else f"signal {signal_name(-code)}"
+
+
+def signal_name(number: int) -> str:
+    """Return ``"SIGSEGV"``; the number itself for a signal that Python does not name."""
     try:
-        return f"signal {signal.Signals(-code).name}"
+        return signal.Signals(number).name
     except ValueError:
-        return f"signal {-code}"
+        return str(number)

@@ -65,25 +65,26 @@ def take_fingerprints(
         runner.start(side, profiles[side])
 
     def fingerprint(side: str) -> Fingerprint:
-        found = runner.fingerprint(side, profiles[side], plan.runs_on)
-        tick(f"{environments[side].name}: torch {found.torch}")
-        return found
+        answer = runner.fingerprint(side, profiles[side], plan.runs_on)
+        tick(f"{environments[side].name}: torch {answer.torch}")
+        return answer
 
     order: Sequence[str] = list(environments)
-    found = dict(zip(order, pool.each(fingerprint, order, jobs=len(order)), strict=True))
-    for side, fingerprint_ in found.items():
+    fingerprints = dict(zip(order, pool.each(fingerprint, order, jobs=len(order)), strict=True))
+    for side, fingerprint_ in fingerprints.items():
         release = environments[side].spec.release
         if release is not None and Version(fingerprint_.torch).release != Version(release).release:
             raise EnvironmentUnavailable(
                 f"the environment of torch {release} holds torch {fingerprint_.torch}",
                 f"something was installed into it; delete {environments[side].interpreter.rpartition('/bin/')[0]}",
             )
-    same = len({item.identity for item in found.values()}) < len(found)
+    same = len({item.identity for item in fingerprints.values()}) < len(fingerprints)
     if same and not plan.settings.allow_same_torch:
         raise ConfigError(
-            f"both sides are torch {found['new'].torch}", "name two releases, or --allow-same-torch to see the noise"
+            f"both sides are torch {fingerprints['new'].torch}",
+            "name two releases, or --allow-same-torch to see the noise",
         )
-    return found
+    return fingerprints
 
 
 @contextlib.contextmanager

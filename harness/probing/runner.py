@@ -72,7 +72,7 @@ class Watchdog(Protocol):
         ...
 
 
-def require_seen(device: Device, found: Fingerprint, name: str) -> None:
+def require_seen(device: Device, fingerprint: Fingerprint, name: str) -> None:
     """Refuse an environment whose torch does not see the device; ``found``: what it has said, ``name``: its own.
 
     Raises:
@@ -80,15 +80,15 @@ def require_seen(device: Device, found: Fingerprint, name: str) -> None:
     """
     if device.is_cpu:
         return
-    if found.gpu is None and not device.gpu:
+    if fingerprint.gpu is None and not device.gpu:
         what = f"{name} sees no {device.name}"
         raise EnvironmentUnavailable(what, "name the library that brings it with --library, or run with --device cpu")
-    if found.gpu is None:
+    if fingerprint.gpu is None:
         raise EnvironmentUnavailable(
             f"this machine has a GPU and {name} sees none",
             f"check the driver and that it is a {device.build} build, or run with --device cpu",
         )
-    if device.gpu and device.nvidia == (found.cuda is None):
+    if device.gpu and device.nvidia == (fingerprint.cuda is None):
         raise EnvironmentUnavailable(
             f"--device {device.name}: {name} is no {device.build} build of torch", "run with --device cpu"
         )
@@ -254,10 +254,6 @@ class ZygoteRunner:
                 results.append(self._attempt(dataclasses.replace(request, deadline=longer), key, folder))
         return dataclasses.replace(results[-1], contexts=len(results) if request.device.contexts else 0)
 
-    def start(self, side: str, profile: ServingProfile) -> None:
-        """Start the zygote of ``side`` without waiting for it."""
-        self._zygote(side, profile)
-
     def fingerprint(self, side: str, profile: ServingProfile, device: Device = CPU) -> Fingerprint:
         """Return what the environment of ``side`` says of itself, asked anew in every run.
 
@@ -282,11 +278,10 @@ class ZygoteRunner:
         self.libtorch[side] = result.data.get("libtorch", {})
         if "libraries" in result.data:
             self.libraries[side] = LoadedLibraries.from_mark(result.data["libraries"])
-        found = Fingerprint(**result.data["fingerprint"])
-        require_seen(device, found, self._environments[side].name)
-        return (
-            found if device.gpu else dataclasses.replace(found, gpu=None)
-        )  # a device outside of torch is called no GPU
+        fingerprint = Fingerprint(**result.data["fingerprint"])
+        require_seen(device, fingerprint, self._environments[side].name)
+        # A device outside of torch is called no GPU.
+        return fingerprint if device.gpu else dataclasses.replace(fingerprint, gpu=None)
 
     def use_native(self, side: str, binary: Path, companions: tuple[str, ...] = ()) -> None:
         """Take ``binary`` for the C++ worker of ``side`` from now on."""
@@ -338,7 +333,8 @@ class ZygoteRunner:
         with self._lock:
             return max((zygote.import_cpu_s for zygote in self._zygotes.values()), default=0.0)
 
-    def _zygote(self, side: str, profile: ServingProfile) -> Zygote:
+    def start(self, side: str, profile: ServingProfile) -> Zygote:
+        """Return the zygote of ``side``, started where none lives, without waiting until it is ready."""
         slot = (side, tuple(sorted(profile.env.items())))
         with self._lock:
             if self._closed:
@@ -361,7 +357,7 @@ class ZygoteRunner:
             return zygote
 
     def _fork(self, request: ProbeRequest, folder: Path) -> Child:
-        zygote = self._zygote(request.side, request.profile)
+        zygote = self.start(request.side, request.profile)
         zygote.wait_ready()
         self._write(request, folder)
         child = zygote.fork(folder)
@@ -370,7 +366,7 @@ class ZygoteRunner:
         return child
 
     def _start_batch(self, request: ProbeRequest, serves: tuple[Any, ...]) -> BatchWorker:
-        zygote = self._zygote(request.side, request.profile)
+        zygote = self.start(request.side, request.profile)
         zygote.wait_ready()
         folder = emptied(self._folder / f"batch-{request.side}-{next(self._started)}")
         process = zygote.fork(folder, batch=True)

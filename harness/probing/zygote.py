@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,7 +47,7 @@ class Child:
     _holders: int = 0
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[int | None]:
+    def pinned(self) -> Iterator[int | None]:
         """Yield its number, None if it has none any more; meanwhile no other process is given that number.
 
         That holds for whom this process reaps. A forked child is reaped by its zygote: there it is only made sure
@@ -56,8 +56,8 @@ class Child:
         with self._released:
             self._holders += 1
         try:
-            taken = self.pid is not None and self.birth is not None and processes.is_another(self.pid, self.birth)
-            yield None if taken or self.ended.is_set() else self.pid
+            reused = self.pid is not None and self.birth is not None and processes.is_another(self.pid, self.birth)
+            yield None if reused or self.ended.is_set() else self.pid
         finally:
             with self._released:
                 self._holders -= 1
@@ -72,7 +72,7 @@ class Child:
 
     def kill(self) -> None:
         """Kill its group, unless it has been reaped."""
-        with self.held() as pid:
+        with self.pinned() as pid:
             if pid is not None:
                 kill_group(pid)
         self.killed.set()
@@ -111,7 +111,7 @@ class Zygote:
         """Whether the zygote still takes orders."""
         return not self._dead.is_set()
 
-    def wait_ready(self, deadline_s: float = START_DEADLINE_S, tick: Callable[[], None] = lambda: None) -> None:
+    def wait_ready(self, deadline_s: float = START_DEADLINE_S) -> None:
         """Wait until torch is imported.
 
         Raises:
@@ -119,7 +119,6 @@ class Zygote:
         """
         limit = time.monotonic() + deadline_s
         while not self._ready.wait(0.1):
-            tick()
             if self._dead.is_set():
                 self.close()
                 refused = loaded_libraries.refused(self._run_dir, self._name)

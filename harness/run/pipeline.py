@@ -11,6 +11,7 @@ from harness.artifacts.old_outputs import Records
 from harness.checks.hang import watchdog
 from harness.checks.latency.benchmark import benchmark
 from harness.checks.outputs.compare import compare
+from harness.checks.outputs.findings import differs
 from harness.checks.prediction.check import predict_loading
 from harness.checks.startup.initialize import initialize_groups, time_initialization
 from harness.checks.startup.native import begin_builds, build_workers
@@ -207,7 +208,7 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
         inspected = probe_rollbacks(inspected, probed, effects)
         with_worker = build_workers(probed, effects, inspected.predictions, builds)
     started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
-    compared = compare(started, effects)
+    compared = compare(started, effects, differs)
     tell_so_far(compared, (*planted_defects, *more_planted_defects), effects)
     startup_timed = time_initialization(compared, effects)
     timed = benchmark(startup_timed, effects)
@@ -238,7 +239,7 @@ def judge(
     probed = probe_alone(answered, effects)
     with_worker = build_workers(probed, effects)
     started = initialize(with_worker, effects)
-    compared = compare(started, effects)
+    compared = compare(started, effects, differs)
     timed = time(compared, effects)
     judged = judge_cells(timed, effects)
     return without_changed_bytes(judge_attributed(attribute_failures(judged, effects), effects), effects)

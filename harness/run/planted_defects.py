@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from harness.checks.outputs.compare import compare_model
+from harness.checks.outputs.compare import compare_answers
 from harness.config.policy import model_budget, model_policy
 from harness.core.hang import HangKind
 from harness.core.models import ModelDeclaration
@@ -14,6 +14,7 @@ from harness.machine import pool
 from harness.probing.alone import probe_model
 from harness.probing.facts import Answered, Effects, Provisioned, Timed
 from harness.probing.requests import with_own_loading
+from harness.probing.verification import legible_outputs
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.verdict.cells import judge_alone
 from harness.verdict.latency import judge_latency
@@ -144,7 +145,9 @@ def _verdict(declaration: ModelDeclaration, facts: Answered, effects: Effects) -
     result = probe_model(declaration, facts, effects, profile)
     comparison = None
     if result.models[0].outcome is Outcome.COMPLETED:
-        comparison = compare_model(declaration.name, result.directory, facts.baselines[twin], facts)
+        comparison = compare_answers(
+            declaration.name, legible_outputs(result.directory, declaration.name), facts.baselines[twin], facts
+        )
     return judge_alone(
         Cell(declaration.name, "alone").id,
         old=(),

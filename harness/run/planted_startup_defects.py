@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from harness.checks.outputs.compare import worst_comparison
+from harness.checks.outputs.findings import differs
 from harness.checks.startup.initialize import scenario_result
 from harness.checks.startup.launch import Launcher
 from harness.core.models import ModelDeclaration, PlantedDefectMark
@@ -116,7 +117,7 @@ def _verdict(came: ScenarioResult, mark: PlantedDefectMark, judged: WithWorker, 
         mark.scenario,
         alone,
         Initialized(new=came),
-        comparison=worst_comparison(name, mark.scenario, came.answers, None, judged),
+        comparison=worst_comparison(name, mark.scenario, came.answers, None, judged, differs=differs),
         facts=judged,
         effects=effects,
     )

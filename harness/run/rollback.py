@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.artifacts import adopted as artifacts
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.manifest import manifest_beside, write_manifest
+from harness.checks.hang.story import failure_finding
 from harness.checks.outputs.compare import compare_alone
 from harness.config.command_words import (
     LIBRARY,
@@ -229,9 +230,10 @@ def _left_out(inspected: Inspected, facts: Answered, effects: Effects) -> dict[s
     found = {}
     for name, way in inspected.rollback_probes.items():
         baseline = facts.baselines.get(name)
-        why = judging.fails_already(baseline.results, name_of_old) if baseline is not None else ""
-        if why and _answer(name, way, facts, effects).answer is RollbackAnswer.UNKNOWN:
-            found[name] = why
+        if baseline is None or not judging.fails_already(baseline.results):
+            continue
+        if _answer(name, way, facts, effects).answer is RollbackAnswer.UNKNOWN:
+            found[name] = failure_finding(baseline.results[0], name_of_old, stage="alone").message
     return found
 
 

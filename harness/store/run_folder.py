@@ -169,7 +169,9 @@ class RunDir:
 
     def save_old_answers(self, baselines: Mapping[str, StoredBaseline]) -> None:
         """Store where the golden outputs of each model lie, for ``golden propose``; a copied run has them too."""
-        self.write(BASELINES, codec.canonical({name: _moved(found, self._within) for name, found in baselines.items()}))
+        self.write(
+            BASELINES, codec.canonical({name: _moved(baseline, self._within) for name, baseline in baselines.items()})
+        )
 
     def baselines(self) -> dict[str, StoredBaseline]:
         """Return where the golden outputs of each model lie.
@@ -179,7 +181,8 @@ class RunDir:
         """
         stored = codec.read_json(self.path / BASELINES, dict[str, StoredBaseline])
         return {
-            name: _moved(found, lambda path: str(self.path / path) if path else "") for name, found in stored.items()
+            name: _moved(baseline, lambda path: str(self.path / path) if path else "")
+            for name, baseline in stored.items()
         }
 
     def _within(self, path: str) -> str:
@@ -221,9 +224,11 @@ def _remove_unplanned(reports: Path) -> None:
                 run.discard()
 
 
-def _moved(found: StoredBaseline, moved: Callable[[str], str]) -> StoredBaseline:
-    artifact = replace(found.artifact, path=moved(found.artifact.path), inputs_dir=moved(found.artifact.inputs_dir))
-    return StoredBaseline(artifact=artifact, directory=moved(found.directory))
+def _moved(baseline: StoredBaseline, moved: Callable[[str], str]) -> StoredBaseline:
+    artifact = replace(
+        baseline.artifact, path=moved(baseline.artifact.path), inputs_dir=moved(baseline.artifact.inputs_dir)
+    )
+    return StoredBaseline(artifact=artifact, directory=moved(baseline.directory))
 
 
 def _stamp_after(reports: Path, now: dt.datetime) -> str:

@@ -46,11 +46,6 @@ def failing_call(result: ModelResult, comparison: OutputComparison | None) -> Ca
     return None
 
 
-def differs(comparison: OutputComparison) -> bool:
-    """Whether the outputs are others than the golden ones."""
-    return bool(_failing(output_findings(comparison)))
-
-
 def failing_findings(comparison: OutputComparison) -> tuple[str, ...]:
     """Return in which ways the outputs are others than the golden ones, in words."""
     return tuple(finding.message for finding in _failing(output_findings(comparison)))

@@ -15,13 +15,12 @@ from typing import NamedTuple
 
 from harness.checks.hang.stack_words import INTERPRETER
 from harness.checks.outputs.findings import beyond_tolerance
-from harness.checks.prediction.predict import CHANGED
 from harness.checks.prediction.semantics import SemanticChange, can_show, changes_between, names_operator
 from harness.core.errors import SelectionError
 from harness.core.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
 from harness.core.outcome import Status
 from harness.core.plan import ERROR
-from harness.core.prediction import Prediction, StaticFinding
+from harness.core.prediction import SEMANTICS_CHANGED, Prediction, StaticFinding
 from harness.core.quantities import QUANTITIES, STEADY, quantity_words
 from harness.core.report import Explained, ModelReport, RunReport
 from harness.core.text import counted, joined, prose
@@ -296,7 +295,7 @@ def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | N
     if named and named[0] not in [change.operator for change in changed]:
         return Key("culprit", f"culprit-{'+'.join(map(_slug, named))}", _cut(f"{', '.join(named)}: named by bisect"))
     for change in changed:
-        predicted = any(known.subject == change.operator and known.kind == CHANGED for known in _static(item))
+        predicted = any(known.subject == change.operator and known.kind == SEMANTICS_CHANGED for known in _static(item))
         said = names_operator(f"{finding.error} {finding.subject}", change.operator)
         if change.operator in named or said or (predicted and finding.kind not in RAISED):
             return Key("semantics", f"semantics-{change.operator}", f"known change of {change.operator} in {release}")

@@ -7,6 +7,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.checks.latency.limits import REGRESSED, classify, tolerated
 from harness.checks.outputs.findings import deciding_rule, error_of
 from harness.config.policy import with_limits
 from harness.core.comparison import OutputComparison, TensorMetrics
@@ -19,7 +20,7 @@ from harness.core.quantities import INITIALIZATION, STEADY
 from harness.core.text import joined
 from harness.core.verdict import CellVerdict, Finding, Ruled, Waiver
 from harness.verdict.inputs import latency_with_inputs
-from harness.verdict.latency import REGRESSED, classify, judge_latency, tolerated, tolerated_words
+from harness.verdict.latency import judge_latency, tolerated_words
 from harness.verdict.waivers.apply import Ran, apply_waivers, without_waivers
 from harness.verdict.waivers.uses import fail_unused
 

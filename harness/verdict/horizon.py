@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from harness.checks.migration.deprecation import deprecated_in, line_of
-from harness.checks.prediction.predict import OPERATOR_MISSING, predict
+from harness.checks.prediction.predict import predict
 from harness.core.archive import ArchiveFacts, OperatorRegistry
 from harness.core.migration import Horizon, Loading
-from harness.core.prediction import Prediction, StaticVerdict
+from harness.core.prediction import OPERATOR_MISSING, Prediction, StaticVerdict
 from harness.core.text import prose
 from harness.verdict.prediction import deciding
 

@@ -1,211 +1,42 @@
 """From the estimates of the paired benchmark to verdicts: on the steady call, and on every other quantity."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from enum import StrEnum
 
-from harness.checks.latency.looks import look_from
+from harness.checks.latency.limits import (
+    NOT_REGRESSED,
+    REGRESSED,
+    UNDECIDED,
+    classify,
+    confirms,
+    gate_verdicts,
+    is_beyond,
+    limit_of,
+    noise_reaches,
+    recompiles,
+    stands,
+    suspected,
+    tolerated,
+    verdicts_beyond,
+)
 from harness.checks.latency.moderation import LEAST_MODELS
 from harness.core.measurement import (
     CommonSlowdown,
     LatencyMeasurement,
-    Quantity,
-    RatioEstimate,
     Shape,
     limit_words,
     signed_percent,
 )
 from harness.core.outcome import Status
 from harness.core.plan import FLOOR, OWN, LatencyBudget, PolicySettings
-from harness.core.quantities import COMMON, QUANTITIES, STEADY, quantity_words
-from harness.core.text import MIB, amount, counted, first_few
+from harness.core.quantities import COMMON, QUANTITIES, STEADY, parts_of, quantity_words
+from harness.core.text import amount, counted, first_few
 from harness.core.verdict import CellVerdict, Finding
 
-REGRESSED = "regressed"
-NOT_REGRESSED = "not regressed"
-UNDECIDED = "undecided"
-
-# The search leaves this share of a model's time to the confirmation.
-SEARCH_SHARE = 2 / 3
-
-
-class Next(StrEnum):
-    """What to do with a model after a round."""
-
-    SEARCH = "search"
-    CONFIRM = "confirm"
-    DONE = "done"
-
-
-def classify(estimate: RatioEstimate | None, limit: float) -> str:
-    """Return REGRESSED if the interval lies wholly above 1 + ``limit``, NOT_REGRESSED if wholly below."""
-    if estimate is None:
-        return UNDECIDED
-    if estimate.low > 1 + limit:
-        return REGRESSED
-    if estimate.high < 1 + limit:
-        return NOT_REGRESSED
-    return UNDECIDED
-
-
-def tolerated(measurement: LatencyMeasurement, budget: LatencyBudget) -> float:
-    """Return how much slower a call may be, as a share of it: the limit, and for short calls the absolute floor.
-
-    A microsecond more on a call of ten matters to nobody, however certain it is.
-    """
-    calls = measurement.call_s
-    return max(budget.limit, budget.floor_s / calls[0]) if calls is not None and calls[0] > 0 else budget.limit
-
-
-def confirms(fresh: RatioEstimate | None, bound: float) -> str:
-    """Return what fresh rounds say of the suspicion that a ratio is above ``bound``, such as 1.05.
-
-    REGRESSED, NOT_REGRESSED or UNDECIDED; of the steady latency as of any other quantity.
-
-    They confirm if, by themselves, they show a slowdown at all (their interval lies above 1) and put it above the
-    bound. On identical code the chance of that is that of the interval, at most 2.5 %, times that of the suspicion;
-    with the whole interval above the bound once more, a slowdown just above it would take four times the rounds.
-    """
-    if fresh is None:
-        return UNDECIDED
-    if fresh.low > 1 and fresh.ratio > bound:
-        return REGRESSED
-    return NOT_REGRESSED if fresh.high < bound else UNDECIDED
-
-
-def suspected(measurement: LatencyMeasurement, limit: float) -> bool:
-    """Whether the search says that a call is slower than is tolerated.
-
-    What has fresh rounds was suspected when these began. Later rounds change the variance that models lend each other,
-    and with it the interval of the search: so its estimate need only stay above the limit then. On identical code the
-    chance of a failure stays below that of the fresh interval, 2.5 %.
-    """
-    steady = measurement.steady
-    above = steady is not None and steady.ratio > 1 + limit
-    return classify(steady, limit) == REGRESSED or (measurement.confirmation is not None and above)
-
-
-def stands(measurement: LatencyMeasurement, limit: float) -> bool:
-    """Whether fresh rounds confirm a suspicion, and two processes of the old release do not differ by as much."""
-    confirmed = confirms(measurement.confirmation, 1 + limit) == REGRESSED
-    return confirmed and not noise_reaches(measurement, limit)
-
-
-def noise_reaches(measurement: LatencyMeasurement, limit: float) -> bool:
-    """Whether two processes of the old release differ by more than the limit, either way, and by as much."""
-    same, steady = measurement.same_against_same, measurement.steady
-    if same is None or steady is None:
-        return False
-    if same.low > 1 + limit:
-        return steady.low <= same.high
-    return same.high < 1 / (1 + limit) and steady.low <= 1 / same.low
-
-
-def affordable(budget: LatencyBudget, round_s: float) -> LatencyBudget:
-    """Return the budget with the looks that a model can afford whose rounds take ``round_s`` seconds of measuring.
-
-    Decided before anything is compared, so that fewer looks may each ask for less. The first one is always made.
-    """
-    rounds = SEARCH_SHARE * budget.model_s / round_s if round_s > 0 else budget.looks[-1]
-    return replace(budget, looks=tuple(look for look in budget.looks if look <= rounds) or budget.looks[:1])
-
-
-def next_step(
-    measurement: LatencyMeasurement,
-    budget: LatencyBudget,
-    *,
-    rounds: int,
-    fresh: int,
-    gates: Collection[str] = (),
-    further: bool = False,
-) -> Next:
-    """Return how the benchmark of a model goes on.
-
-    Data are looked at after ``budget.looks`` rounds only: each further look would need a wider interval. What is
-    suspected is taken to fresh rounds, and gets its first look there in any case.
-
-    Args:
-        budget: with the looks that the model can afford.
-        rounds: of the search; ``fresh``: of the confirmation.
-        gates: what fresh rounds say of the gated quantities that are suspected.
-        further: whether looks go on after those that were planned.
-    """
-    if measurement.problem:
-        return Next.DONE
-    last = math.inf if further else budget.looks[-1]
-    limit = tolerated(measurement, budget)
-    verdict = classify(measurement.steady, limit)
-    if fresh:
-        if fresh != look_from(fresh, budget.looks):
-            return Next.CONFIRM
-        open_still = suspected(measurement, limit) and confirms(measurement.confirmation, 1 + limit) == UNDECIDED
-        return Next.CONFIRM if (open_still or UNDECIDED in gates) and fresh < last else Next.DONE
-    if rounds != look_from(rounds, budget.looks):
-        return Next.SEARCH
-    if verdict == UNDECIDED and rounds < last:
-        return Next.SEARCH
-    return Next.CONFIRM if verdict == REGRESSED or gates else Next.DONE
-
-
-# Memory that grows by as much in every single round while the same call repeats; an allocator's arenas do so once.
-GROWTH_BYTES = MIB
 NOT_CONFIRMED = "; not confirmed by fresh process pairs"
 # A policy that weighs a kind by itself, and has no limit for it that fresh rounds would be asked about, is believed.
 TRUSTED = ("fail", "inconclusive")
-# The first calls at another shape cost as many warm ones more: recompiling costs ten and up, an allocation one or two.
-RECOMPILES = 10.0
-UNLIKE = 3.0
-
-
-def limit_of(name: str, settings: PolicySettings) -> float | None:
-    """Return the ratio from which a quantity is reported, None where there is none."""
-    return settings.quantity_limits.get(name.partition(":")[0])
-
-
-def is_beyond(name: str, measurement: LatencyMeasurement, limit: float | None) -> bool:
-    """Whether a quantity of a measurement is worth telling: what fresh rounds put below its limit again is not."""
-    quantity, _, input_set = name.partition(":")
-    found = measurement.quantities[name]
-    if quantity == "growth":
-        return measurement.growth_bytes is not None and measurement.growth_bytes >= GROWTH_BYTES
-    if quantity == "recompilation":
-        return _recompiles(input_set, measurement) and found.old <= found.new / UNLIKE
-    if limit is None or found.ratio is None:
-        return False
-    least = QUANTITIES[quantity].least if quantity in QUANTITIES else 0.0
-    is_more = found.ratio.low > limit and found.new - found.old >= least
-    return is_more and _in_fresh_rounds(name, measurement, limit) != NOT_REGRESSED
-
-
-def _in_fresh_rounds(name: str, measurement: LatencyMeasurement, limit: float) -> str:
-    fresh = measurement.fresh_quantities.get(name)
-    return confirms(fresh.ratio if fresh is not None else None, limit)
-
-
-def _recompiles(input_set: str, measurement: LatencyMeasurement) -> bool:
-    cost = measurement.quantities.get(f"new_shape:{input_set}")
-    dear = cost is not None and cost.new >= QUANTITIES["new_shape"].least
-    return dear and measurement.quantities[f"recompilation:{input_set}"].new >= RECOMPILES
-
-
-def verdicts_beyond(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
-    """Return quantity beyond its limit -> REGRESSED where fresh rounds confirm that, UNDECIDED while it is open.
-
-    What they clear is left out.
-    """
-    limits = {name: limit_of(name, settings) for name in measurement.quantities}
-    return {
-        name: _in_fresh_rounds(name, measurement, limit)
-        for name, limit in limits.items()
-        if limit is not None and is_beyond(name, measurement, limit)
-    }
-
-
-def gate_verdicts(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
-    """Return the same of those quantities alone whose limit fails a model."""
-    found = verdicts_beyond(measurement, settings)
-    return {name: verdict for name, verdict in found.items() if name.partition(":")[0] in settings.gating}
 
 
 def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings) -> Iterator[Finding]:
@@ -216,11 +47,11 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
         yield _quantity_finding(kind, name, measurement, settings, more)
     beyond = {name: verdict for name, verdict in verdicts_beyond(measurement, settings).items() if name not in gated}
     order = list(QUANTITIES)
-    told: dict[str, str] = {}
-    for name in sorted(beyond, key=lambda name: order.index(name.partition(":")[0])):
-        measured = QUANTITIES[name.partition(":")[0]]
-        covering = told.get(measured.covered_by)
-        told[name] = REGRESSED if REGRESSED in (covering, beyond[name]) else UNDECIDED
+    known: dict[str, str] = {}
+    for name in sorted(beyond, key=lambda name: order.index(parts_of(name)[0])):
+        measured = QUANTITIES[parts_of(name)[0]]
+        covering = known.get(measured.covered_by)
+        known[name] = REGRESSED if REGRESSED in (covering, beyond[name]) else UNDECIDED
         if covering in (REGRESSED, beyond[name]):
             continue
         sure = beyond[name] == REGRESSED or settings.severity.get(measured.kind) in TRUSTED
@@ -234,24 +65,17 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
 def _quantity_finding(
     kind: str, name: str, measurement: LatencyMeasurement, settings: PolicySettings, more: str
 ) -> Finding:
-    found, limit = measurement.quantities[name], limit_of(name, settings)
+    item, limit = measurement.quantities[name], limit_of(name, settings)
+    ratio = f" {item.ratio.words}" if item.ratio is not None else ""
+    bound = f", limit {limit_words(limit)}" if limit is not None else ""
+    change = f"{amount(item.old, item.unit)} -> {amount(item.new, item.unit)}"
     return Finding(
         kind=kind,
-        message=_quantity_text(name, found, limit) + more,
-        size=_size(found),
+        message=f"{quantity_words(name)}{ratio} ({change}){bound}{more}",
+        size=item.ratio.ratio if item.ratio is not None else None,
         quantity=name,
         limit=limit,
     )
-
-
-def _size(found: Quantity) -> float | None:
-    return found.ratio.ratio if found.ratio is not None else None
-
-
-def _quantity_text(name: str, found: Quantity, limit: float | None) -> str:
-    ratio = f" {found.ratio.words}" if found.ratio is not None else ""
-    bound = f", limit {limit_words(limit)}" if limit is not None else ""
-    return f"{quantity_words(name)}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"
 
 
 def _growth(measurement: LatencyMeasurement) -> Iterator[Finding]:
@@ -266,15 +90,15 @@ def _growth(measurement: LatencyMeasurement) -> Iterator[Finding]:
 
 
 def _recompilations(measurement: LatencyMeasurement) -> Iterator[Finding]:
-    for name, found in measurement.quantities.items():
-        quantity, _, input_set = name.partition(":")
-        if quantity != "recompilation" or not _recompiles(input_set, measurement):
+    for name, calls in measurement.quantities.items():
+        quantity, input_set = parts_of(name)
+        if quantity != "recompilation" or not recompiles(input_set, measurement):
             continue
         cost = measurement.quantities[f"new_shape:{input_set}"]
         yield Finding(
             kind="recompilation" if is_beyond(name, measurement, None) else "recompiles",
-            message=f"the first calls of input set {input_set} cost {found.new:.0f} warm calls more, "
-            f"{found.old:.0f} before: {amount(cost.old, 's')} -> {amount(cost.new, 's')}",
+            message=f"the first calls of input set {input_set} cost {calls.new:.0f} warm calls more, "
+            f"{calls.old:.0f} before: {amount(cost.old, 's')} -> {amount(cost.new, 's')}",
         )
 
 
@@ -319,7 +143,7 @@ def judge_latency(
         elif own == UNDECIDED:
             findings.insert(0, _own_undecided(measurement, words))
             open_from = 0.0  # that it is too slow is known: whose the time is must be too
-    elif verdict != NOT_REGRESSED and not _cleared(measurement, limit):
+    elif verdict != NOT_REGRESSED and confirms(measurement.confirmation, 1 + limit) != NOT_REGRESSED:
         findings.insert(0, _undecided(measurement, verdict, limit, words))
     kinds, note = {finding.kind for finding in findings}, below_floor(measurement, budget)
     if "latency" in kinds:
@@ -391,7 +215,7 @@ def common_notes(common: CommonSlowdown | None, latency: Mapping[str, LatencyMea
             f"what the release costs all models was not estimated: that takes {LEAST_MODELS} that are timed in the "
             "same rounds, in a run that repeats no cells"
         )
-    if latency and not any(found.lenders for found in latency.values()):
+    if latency and not any(measurement.lenders for measurement in latency.values()):
         count = counted(len(latency), "model was", "models were")
         yield f"{count} timed: too few to say how much rounds usually vary, so each interval rests on its own rounds"
 
@@ -428,22 +252,6 @@ def tolerated_words(measurement: LatencyMeasurement, budget: LatencyBudget) -> s
     if limit <= budget.limit or calls is None:
         return words
     return f"{words} ({amount(budget.floor_s, 's')} of {amount(calls[0], 's')})"
-
-
-def _size_of(estimate: RatioEstimate | None) -> float | None:
-    return estimate.ratio if estimate is not None else None
-
-
-def was_not_asked(measurement: LatencyMeasurement, budget: LatencyBudget, settings: PolicySettings) -> bool:
-    """Whether something is beyond a limit that the benchmark did not have: it would have run fresh rounds for it."""
-    if classify(measurement.steady, tolerated(measurement, budget)) == REGRESSED and measurement.confirmation is None:
-        return True
-    gates = gate_verdicts(measurement, settings)
-    return any(found == UNDECIDED and name not in measurement.fresh_quantities for name, found in gates.items())
-
-
-def _cleared(measurement: LatencyMeasurement, limit: float) -> bool:
-    return confirms(measurement.confirmation, 1 + limit) == NOT_REGRESSED
 
 
 def _regression(measurement: LatencyMeasurement, limit: str) -> Finding:
@@ -489,4 +297,5 @@ def _undecided(measurement: LatencyMeasurement, verdict: str, limit: float, word
     else:
         why = f"; {counted(fresh.pairs, 'fresh process pair')} say {fresh.words}"
     message = f"steady latency {steady.words} is not decided against the limit of {words}{why}"
-    return Finding(kind="latency_undecided", message=message, size=_size_of(measurement.shown))
+    shown = measurement.shown
+    return Finding(kind="latency_undecided", message=message, size=shown.ratio if shown is not None else None)

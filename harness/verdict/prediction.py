@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from harness.checks.hang.story import failure_finding
-from harness.checks.prediction.predict import CHANGED, LOOPS_AT_LOAD, RUNS_AT_LOAD
 from harness.core.findings import OUTCOME_KIND, SEVERITY, Severity, cell_reason
 from harness.core.outcome import Outcome, Status
 from harness.core.prediction import (
+    LOOPS_AT_LOAD,
+    RUNS_AT_LOAD,
+    SEMANTICS_CHANGED,
     InspectedFile,
     ModelRollback,
     PredictedLoad,
@@ -66,7 +67,7 @@ def predicted(
     findings = tuple(
         _timed(finding, results)
         for finding in verdict.findings
-        if finding.weight is not Weight.NOTE or (draws and finding.kind == CHANGED)
+        if finding.weight is not Weight.NOTE or (draws and finding.kind == SEMANTICS_CHANGED)
     )
     expected = EXPECTED.get(verdict.prediction)
     agreed = None if expected is None or happened is PredictedLoad.UNKNOWN else happened is expected
@@ -99,7 +100,7 @@ def deciding(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
 
 def changed_semantics(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
     """Return the operators that are known to answer otherwise."""
-    return tuple(finding for finding in verdict.findings if finding.kind == CHANGED)
+    return tuple(finding for finding in verdict.findings if finding.kind == SEMANTICS_CHANGED)
 
 
 def rollback(
@@ -132,11 +133,11 @@ def _read(model: PredictedModel, *, loads_already: bool) -> tuple[RollbackAnswer
     answer = RollbackAnswer.NO if model.prediction is Prediction.FAILS else RollbackAnswer.UNKNOWN
     if model.verdict is None:
         return answer, model.note
-    found = [item for item in deciding(model.verdict) if not (loads_already and item.kind == LOOPS_AT_LOAD)]
-    if not found:
+    telling = [item for item in deciding(model.verdict) if not (loads_already and item.kind == LOOPS_AT_LOAD)]
+    if not telling:
         return RollbackAnswer.YES, ""
-    more = f" (+{len(found) - 1} more)" if len(found) > 1 else ""
-    return answer, f"{found[0].words}{more}"
+    more = f" (+{len(telling) - 1} more)" if len(telling) > 1 else ""
+    return answer, f"{telling[0].words}{more}"
 
 
 def _probed(verdict: CellVerdict) -> tuple[RollbackAnswer, str]:
@@ -145,19 +146,12 @@ def _probed(verdict: CellVerdict) -> tuple[RollbackAnswer, str]:
     return (RollbackAnswer.NO if verdict.status is Status.FAIL else RollbackAnswer.UNKNOWN), cell_reason(verdict)
 
 
-def fails_already(results: Sequence[ModelResult], release: str) -> str:
-    """Return how a model fails in the old release as it is, each time; empty where it completes or that is not clear.
-
-    Such a model has nothing to be rolled back to.
-    """
-    clear = all(SEVERITY[OUTCOME_KIND[result.outcome]] is Severity.FAIL for result in results if _failed(result))
-    if not results or not clear or not all(map(_failed, results)):
-        return ""
-    return failure_finding(results[0], release, stage="alone").message
-
-
-def _failed(result: ModelResult) -> bool:
-    return result.outcome is not Outcome.COMPLETED
+def fails_already(results: Sequence[ModelResult]) -> bool:
+    """Whether a model surely fails in the old release as it is, each time: it has nothing to be rolled back to."""
+    return bool(results) and all(
+        result.outcome is not Outcome.COMPLETED and SEVERITY[OUTCOME_KIND[result.outcome]] is Severity.FAIL
+        for result in results
+    )
 
 
 def judge_rollback(

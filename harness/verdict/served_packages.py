@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from harness.checks.latency.limits import stands, suspected
 from harness.checks.migration.facts import Served, Tried
 from harness.checks.migration.words import difference_words, failure_words
 from harness.core.measurement import LatencyMeasurement, Quantity, RatioEstimate
@@ -12,7 +13,6 @@ from harness.core.outcome import UNCLEAR
 from harness.core.text import amount, counted
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.serving.settings.mitigations import MITIGATIONS
-from harness.verdict.latency import stands, suspected
 
 # quantity of the benchmark -> what it is called beside a package; the steady call has an estimate of its own.
 COSTS: Final[Mapping[str, str]] = {

@@ -12,6 +12,7 @@ from harness.run.decide import decide_run
 from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for
 from harness.checks.outputs.compare import compare
+from harness.checks.outputs.findings import differs
 from harness.verdict.judge import judge_cells
 from harness.core.plan import Plan
 from harness.checks.latency.benchmark import benchmark
@@ -82,7 +83,7 @@ def judged(facts: WithWorker, effects: Effects) -> Judged:
 
 def judged_started(facts: Started, effects: Effects) -> Judged:
     """Return the facts with the server groups, brought up already, judged."""
-    return judge_cells(benchmark(compare(facts, effects), effects), effects)
+    return judge_cells(benchmark(compare(facts, effects, differs), effects), effects)
 
 
 def decided(facts: Judged, planted_defects: Sequence[PlantedDefectResult], effects: Effects) -> Decided:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.artifacts.tensors.outputs import CallKey, Outputs
-from harness.artifacts.tensors.samples import like_golden, mapped
-from harness.artifacts.tensors.trees import leaves
+from harness.artifacts.tensors.samples import like_golden
+from harness.artifacts.tensors.trees import leaves, mapped
 from harness.checks.outputs.findings import deciding_rule, error_of
 from harness.checks.outputs.outputs import compare_outputs
 from harness.checks.outputs.tolerances import Precision

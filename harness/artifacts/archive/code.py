@@ -101,9 +101,9 @@ def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
         line = text.count("\n", 0, breaking.start()) + 1
         what = "the name of an attribute, or a text in an enum, has a quotation mark, a backslash or a new line"
         raise CannotRead("name_refused", f"line {line}: {what}")
-    found = list(statements(text, limits))
-    facts = _Reader(qualifier, limits, limits.scopes * (len(text) + 100)).read(found)
-    facts.shape = read_shape(text, found, qualifier)
+    lines = list(statements(text, limits))
+    facts = _Reader(qualifier, limits, limits.scopes * (len(text) + 100)).read(lines)
+    facts.shape = read_shape(text, lines, qualifier)
     return facts
 
 
@@ -131,8 +131,8 @@ class _Reader:
         self.types: TypedNames = {}
         self.attributes: TypedNames = {}
 
-    def read(self, found: Iterable[Statement]) -> CodeFacts:
-        for statement in found:
+    def read(self, lines: Iterable[Statement]) -> CodeFacts:
+        for statement in lines:
             while self.blocks and self.blocks[-1][0] >= statement.indent:
                 self.blocks.pop()
             tokens = statement.tokens
@@ -175,9 +175,9 @@ class _Reader:
         elif sum(kind == "def" for _, kind, _ in self.blocks) == 1:  # a function within it is called by it
             self.function = Function(scope, name if any(kind == "class" for _, kind, _ in self.blocks) else "")
             self.facts.functions.append(self.function)
-            taken = dict(parameters(statement.tokens[3:-1]))
-            first = next(iter(taken), "self")
-            self.types = {f"{first}.{name}": text for name, text in self.attributes.items()} | taken
+            declared = dict(parameters(statement.tokens[3:-1]))
+            first = next(iter(declared), "self")
+            self.types = {f"{first}.{name}": text for name, text in self.attributes.items()} | declared
 
     def _expressions(self, statement: Statement) -> str:
         """Read every call in a statement; return the type of what it assigns, empty where only torch knows."""
@@ -326,12 +326,12 @@ def reachable(functions: Sequence[Function], root: str) -> set[str]:
     spent: set[str] = set()
     while pending:
         function = pending.pop()
-        found = [by_name[name] for name in function.names if name in by_name]
+        called = [by_name[name] for name in function.names if name in by_name]
         for method in function.methods - spent:
-            found += by_method.get(method, ())
+            called += by_method.get(method, ())
         spent |= function.methods
-        pending += [item for item in found if item.name not in names]
-        names.update(item.name for item in found)
+        pending += [item for item in called if item.name not in names]
+        names.update(item.name for item in called)
     return names
 
 
@@ -345,7 +345,7 @@ def may_loop(functions: Sequence[Function]) -> set[str]:
     names = {function.name for function in pending}
     while pending:
         function = pending.pop()
-        found = callers.pop(function.name, []) + (callers.pop(f".{function.method}", []) if function.method else [])
-        pending += [item for item in found if item.name not in names]
-        names.update(item.name for item in found)
+        calling = callers.pop(function.name, []) + (callers.pop(f".{function.method}", []) if function.method else [])
+        pending += [item for item in calling if item.name not in names]
+        names.update(item.name for item in calling)
     return names

@@ -18,49 +18,12 @@ ARITHMETIC = frozenset(f"aten::{name}" for name in ("add", "sub", "mul", "floord
 COUNTS = frozenset(("aten::len", "aten::dim", "aten::numel"))
 TENSOR_TO_TENSOR = frozenset(
     f"aten::{name}"
-    for name in [
-        "abs",
-        "cat",
-        "clamp",
-        "clone",
-        "contiguous",
-        "conv1d",
-        "conv2d",
-        "detach",
-        "div",
-        "dropout",
-        "embedding",
-        "exp",
-        "expand",
-        "expand_as",
-        "flatten",
-        "gelu",
-        "index",
-        "layer_norm",
-        "linear",
-        "log",
-        "log_softmax",
-        "masked_fill",
-        "matmul",
-        "permute",
-        "pow",
-        "relu",
-        "reshape",
-        "rsqrt",
-        "select",
-        "sigmoid",
-        "silu",
-        "slice",
-        "softmax",
-        "sqrt",
-        "squeeze",
-        "t",
-        "tanh",
-        "to",
-        "transpose",
-        "unsqueeze",
-        "view",
-    ]
+    for name in (
+        *("abs", "cat", "clamp", "clone", "contiguous", "conv1d", "conv2d", "detach", "div", "dropout", "embedding"),
+        *("exp", "expand", "expand_as", "flatten", "gelu", "index", "layer_norm", "linear", "log", "log_softmax"),
+        *("masked_fill", "matmul", "permute", "pow", "relu", "reshape", "rsqrt", "select", "sigmoid", "silu", "slice"),
+        *("softmax", "sqrt", "squeeze", "t", "tanh", "to", "transpose", "unsqueeze", "view"),
+    )
 )
 CASTS = frozenset(("annotate", "unchecked_cast", "uninitialized"))
 LONGEST_TYPE = 64
@@ -109,11 +72,8 @@ class Frame:
         if self.operator:
             return answer_of(self.operator, self.arguments)
         if self.bracket == "(" and self.of is not None:
-            return (
-                declared(tokens[self.index : self.index + LONGEST_TYPE])
-                if self.callee in CASTS
-                else MADE.get(self.callee, "")
-            )
+            cast_to = tokens[self.index : self.index + LONGEST_TYPE]
+            return declared(cast_to) if self.callee in CASTS else MADE.get(self.callee, "")
         return self.arguments[0] if len(self.arguments) == 1 else ""
 
 

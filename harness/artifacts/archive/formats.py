@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping
 
 from harness.artifacts.archive.limits import Limits, Source
 from harness.artifacts.archive.members import Directory, read_directory, read_member
-from harness.artifacts.archive.pickle_facts import Built, Global, Pickled, PickledMapping, read_pickle
+from harness.artifacts.archive.pickle_facts import Built, Pickled, PickledMapping, name_of, read_pickle
 from harness.artifacts.archive.programs import is_compiled
 from harness.core.archive import ArchiveFormat
 from harness.core.golden import ARTIFACT, RECORD
@@ -48,9 +48,9 @@ def recognise(source: Source, limits: Limits) -> tuple[ArchiveFormat, Directory 
 
 
 def _plain(head: bytes) -> ArchiveFormat:
-    for prefix, found in PREFIXES:
+    for prefix, kind in PREFIXES:
         if head.startswith(prefix):
-            return found
+            return kind
     if head[4:8] in AT_FOUR:
         return AT_FOUR[head[4:8]]
     if head[257:262] == b"ustar":
@@ -94,15 +94,11 @@ def _is_model(name: str, names: Container[str]) -> bool:
 def _saved(pickled: Pickled) -> ArchiveFormat:
     """Tell what ``torch.save`` was given."""
     root = pickled.root
-    if isinstance(root, Built) and isinstance(root.what, Global) and not root.what.name.startswith(REBUILT):
+    if name_of(root) and not name_of(root).startswith(REBUILT):
         return ArchiveFormat.PICKLED_MODULE
     entries = root.items if isinstance(root, PickledMapping) else root.entries if isinstance(root, Built) else []
-    tensors = sum(_is_tensor(value) for _, value in entries)
+    tensors = sum(name_of(value).startswith("torch._utils.") for _, value in entries)
     return ArchiveFormat.STATE_DICT if entries and tensors >= STATE_SHARE * len(entries) else ArchiveFormat.TORCH_SAVE
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, Built) and isinstance(value.what, Global) and value.what.name.startswith("torch._utils.")
 
 
 LOAD_AND_SAVE = "torch.jit.load it in the release that wrote it, and torch.jit.save it"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from harness.artifacts.archive.expressions import answer_of
+from harness.artifacts.archive.expressions import answer_of, element_of
 from harness.artifacts.archive.tokens import Statement, Token
 
 NUMBER = re.compile(r"(\d+)(?:(\.)\d*(?:e[+-]?\d+)?|(e[+-]?\d+))?(j?)")
@@ -31,22 +31,9 @@ CUSTOM = "__torch__.torch.classes."
 LIST_MARKS = frozenset(("__parameters__", "__buffers__", "__forward_pre_hooks__", "__forward_hooks__"))
 CLAIMED = frozenset(
     (
-        *(
-            "False",
-            "None",
-            "NoneType",
-            "True",
-            "and",
-            "as",
-            "assert",
-            "break",
-            "class",
-            "continue",
-            "def",
-            "del",
-            "elif",
-        ),
-        *("else", "for", "global", "if", "import", "in", "is", "not", "or", "pass", "raise", "return", "while", "with"),
+        *("False", "None", "NoneType", "True", "and", "as", "assert", "break", "class", "continue", "def", "del"),
+        *("elif", "else", "for", "global", "if", "import", "in", "is", "not", "or", "pass", "raise", "return", "while"),
+        "with",
     )
 )
 """What TorchScript's own parser takes for itself (torch/csrc/jit/frontend/lexer.h), the same in every release. Python
@@ -119,9 +106,9 @@ class _Refused(Exception):
         self.kind = kind
 
 
-def read_shape(text: str, found: Iterable[Statement], qualifier: str) -> Shape:
+def read_shape(text: str, lines: Iterable[Statement], qualifier: str) -> Shape:
     """Return what the code file ``qualifier`` defines and expects; reading ends at the first line that is foreign."""
-    reader = _Reader(list(found), qualifier)
+    reader = _Reader(list(lines), qualifier)
     odd = FOREIGN_TEXT.search(text)
     if odd is not None:
         reader.shape.line, reader.shape.why = text.count("\n", 0, odd.end()) + 1, "a character"
@@ -151,8 +138,8 @@ def why_refused(name: str) -> str:
 
 def unmet(shapes: Sequence[Shape]) -> Iterator[str]:
     """Yield what no class or function of the archive offers, in words."""
-    attributes = {name: found for shape in shapes for name, found in shape.attributes.items()}
-    signatures = {name: found for shape in shapes for name, found in shape.signatures.items()}
+    attributes = {name: members for shape in shapes for name, members in shape.attributes.items()}
+    signatures = {name: members for shape in shapes for name, members in shape.signatures.items()}
     bases = {name: base for shape in shapes for name, base in shape.bases.items()}
     for shape in shapes:
         for need in sorted(shape.needs, key=lambda item: (item.line, item.owner, item.attribute)):
@@ -164,17 +151,17 @@ def unmet(shapes: Sequence[Shape]) -> Iterator[str]:
                 if not of_enum and need.attribute not in attributes.get(need.owner, ()) and name not in signatures:
                     yield f"{need.owner} has no {need.attribute}"
             elif name in signatures:
-                taken = signatures[name][1:] if need.attribute else signatures[name]
-                if not _takes(taken, *need.call):
+                parameters = signatures[name][1:] if need.attribute else signatures[name]
+                if not _takes(parameters, *need.call):
                     yield f"{name} does not take {need.call[0]} arguments"
             elif need.attribute or need.owner not in attributes:  # a class is made, perhaps of a NamedTuple's fields
                 yield f"{name} is called and is not there"
 
 
-def _takes(taken: Sequence[Argument], positional: int, keywords: Sequence[str]) -> bool:
-    left = taken[positional:]
+def _takes(parameters: Sequence[Argument], positional: int, keywords: Sequence[str]) -> bool:
+    left = parameters[positional:]
     named = {item.name for item in left}
-    fits = positional <= len(taken) and len(set(keywords)) == len(keywords) and named >= set(keywords)
+    fits = positional <= len(parameters) and len(set(keywords)) == len(keywords) and named >= set(keywords)
     return fits and all(item.optional or item.name in keywords for item in left)
 
 
@@ -197,29 +184,29 @@ def may_be(declared: str, actual: str) -> bool:
 
 def types_within(type_: str) -> list[str]:
     """Return the types within one; none of a type that has none, or of which that is not known."""
-    found, depth, begin = [], 0, type_.find("[") + 1
+    types, depth, begin = [], 0, type_.find("[") + 1
     for index in range(begin, len(type_) - 1):
         depth += (type_[index] == "[") - (type_[index] == "]")
         if type_[index] == "," and not depth:
-            found.append(type_[begin:index])
+            types.append(type_[begin:index])
             begin = index + 1
     inside = type_[begin:-1] if "[" in type_ else ""
-    return [*found, inside] if inside and inside != "()" else found
+    return [*types, inside] if inside and inside != "()" else types
 
 
-def merged(one: str | None, other: str | None) -> str | None:
+def merged(first: str | None, other: str | None) -> str | None:
     """Return the type of a name behind an ``if``; None where a branch leaves it without one, "" where it is not known.
 
     ``unifyTypes`` keeps the type that holds the other one and makes a Union of both where neither does. A Union that is
     made so and holds None is an Optional (``UnionType::create``), which a written Union[..., NoneType] is not.
     """
-    if one is None or other is None or one == other:
-        return one if one == other else None
-    if not one or not other or not (is_union(one) or is_union(other)):
+    if first is None or other is None or first == other:
+        return first if first == other else None
+    if not first or not other or not (is_union(first) or is_union(other)):
         return ""
-    both = held_in(one) | held_in(other)
-    for type_ in (one, other):
-        if held_in(type_) == both and not any(item.startswith("Optional[Union[") for item in (one, other)):
+    both = held_in(first) | held_in(other)
+    for type_ in (first, other):
+        if held_in(type_) == both and not any(item.startswith("Optional[Union[") for item in (first, other)):
             return type_
     union = f"Union[{','.join(sorted(both - {'NoneType'}))}]"
     return f"Optional[{union}]" if "NoneType" in both else union
@@ -240,8 +227,8 @@ def held_in(type_: str) -> set[str]:
 class _Reader:
     """Goes through the statements of a file, then through the tokens of each."""
 
-    def __init__(self, found: list[Statement], qualifier: str) -> None:
-        self.found = found
+    def __init__(self, lines: list[Statement], qualifier: str) -> None:
+        self.lines = lines
         self.qualifier = qualifier
         self.shape = Shape()
         self.at = 0
@@ -261,9 +248,9 @@ class _Reader:
 
     def here(self, indent: int) -> bool:
         """Return whether another statement stands in the block of ``indent``, and take it up."""
-        if self.at == len(self.found) or self.found[self.at].indent < indent:
+        if self.at == len(self.lines) or self.lines[self.at].indent < indent:
             return False
-        statement = self.found[self.at]
+        statement = self.lines[self.at]
         self.tokens, self.place, self.line = statement.tokens, 0, statement.line
         if statement.indent != indent:
             self.wrong("indentation")
@@ -309,8 +296,8 @@ class _Reader:
                 self.function(name, STEP, interface="Interface" in base)
             elif first in LIST_MARKS and base == "Module":
                 self.expect("=")
-                found = self.strings()
-                marked += found if first == "__parameters__" else []
+                names = self.strings()
+                marked += names if first == "__parameters__" else []
             elif first == "__annotations__" and self.peek() == "=":
                 self.expect("=")
                 self.strings()
@@ -365,11 +352,11 @@ class _Reader:
     def function(self, owner: str, indent: int, *, interface: bool = False, nested: bool = False) -> None:
         name = f"{owner}.{self.name()}"
         self.expect("(")
-        taken: list[Argument] = []
+        parameters: list[Argument] = []
         for _ in self.items(")"):
             parameter = self.name()
-            if interface and not taken:  # self, without a type
-                taken.append(Argument(parameter, "", optional=False))
+            if interface and not parameters:  # self, without a type
+                parameters.append(Argument(parameter, "", optional=False))
                 continue
             self.expect(":")
             declared = self.type()
@@ -378,27 +365,26 @@ class _Reader:
                 self.expect("=")
                 if not may_be(declared, self.literal(declared)):
                     self.wrong("a default of another type")
-            elif taken and taken[-1].optional:
+            elif parameters and parameters[-1].optional:
                 self.wrong("a parameter without a default behind one with it")
-            if any(item.name == parameter for item in taken):
+            if any(item.name == parameter for item in parameters):
                 self.wrong("a parameter twice")
-            taken.append(Argument(parameter, declared, optional))
+            parameters.append(Argument(parameter, declared, optional))
         returned = ""
         if not nested or self.peek() == "->":
             self.expect("->")
             returned = self.type()
         self.expect(":")
         self.end()
-        if indent and not nested and not interface and (not taken or taken[0].type != owner):
+        if indent and not nested and not interface and (not parameters or parameters[0].type != owner):
             self.wrong("a method without its own self")
         if not nested:
             if name in self.shape.signatures or name.rpartition(".")[2] in self.shape.attributes.get(owner, ()):
                 self.wrong("a function defined twice")
-            self.shape.signatures[name] = tuple(taken)
-        if not nested:
+            self.shape.signatures[name] = tuple(parameters)
             self.names = {}
         self.before.append({})
-        for item in taken:
+        for item in parameters:
             self.set_name(item.name, item.type)
         if interface:
             if not self.here(indent + STEP) or self.take() != "pass":
@@ -416,7 +402,7 @@ class _Reader:
                 self.end()
                 if not self.fits(returned, actual):
                     self.wrong("another type is returned than declared")
-                if self.at < len(self.found) and self.found[self.at].indent >= indent:
+                if self.at < len(self.lines) and self.lines[self.at].indent >= indent:
                     self.wrong("code behind a return")
                 return
             self.statement(indent)
@@ -484,14 +470,14 @@ class _Reader:
         elif first == "if":
             self.take()
             self.condition()
-            one = self.block(indent + STEP)
+            then = self.block(indent + STEP)
             if not self.here(indent) or self.take() != "else":
                 self.wrong("if without else")
             self.expect(":")
             self.end()
             other = self.block(indent + STEP)
-            for name in one.keys() | other.keys():
-                types = [side.get(name, self.names.get(name)) for side in (one, other)]
+            for name in then.keys() | other.keys():
+                types = [side.get(name, self.names.get(name)) for side in (then, other)]
                 self.set_name(name, merged(*types))
             self.place = len(self.tokens)
         elif first == "while":
@@ -563,18 +549,13 @@ class _Reader:
             if self.peek() != "=":
                 targets.append(self.target())
         self.expect("=")
-        types = [self.expression()]
-        while self.peek() == ",":
-            self.expect(",")
-            types.append(self.expression())
+        types = self.several(self.expression)
         self.end()
         if len(types) > 1 and len(types) != len(targets):
             self.wrong("another number of values than of names")
         if several and len(types) == 1:
-            types = _within(types[0], len(targets))
-        for name, declared, actual in zip(
-            (name for name, _ in targets), (declared for _, declared in targets), types, strict=True
-        ):
+            types = [element_of(types[0])] * len(targets)
+        for (name, declared), actual in zip(targets, types, strict=True):
             if not self.fits(declared, actual):
                 self.wrong("a name given another type")
             if "." not in name:
@@ -597,19 +578,14 @@ class _Reader:
     # Expressions
 
     def tuple_or_one(self) -> str:
-        types = [self.expression()]
-        while self.peek() == ",":
-            self.expect(",")
-            types.append(self.expression())
-        return types[0] if len(types) == 1 else f"Tuple[{','.join(types)}]" if all(types) else "Tuple"
+        types = self.several(self.expression)
+        return types[0] if len(types) == 1 else _tuple_of(types)
 
     def expression(self) -> str:
         """Read an expression; return its type, empty where the file does not show it."""
-        kind, text = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
-        self.place += 1
+        kind, text = self.token()
         if text == "-":
-            kind, number = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
-            self.place += 1
+            kind, number = self.token()
             if number not in ("inf", "nan") and kind not in ("number", "complex"):
                 self.wrong("a sign before no number")
             type_ = "float" if number in ("inf", "nan") else "complex" if kind == "complex" else self.number(number)
@@ -625,11 +601,8 @@ class _Reader:
             type_ = self.parenthesis()
         elif text == "[":
             types = self.alike([self.expression() for _ in self.items("]")])
-            type_ = (
-                f"List[{types.pop()}]"
-                if len(types) == 1 and not any(item[:1] in ("", "~") for item in types)
-                else "List"
-            )
+            element = types.pop() if len(types) == 1 else ""
+            type_ = "List" if element[:1] in ("", "~") else f"List[{element}]"
         elif text == "{":
             keys, values = [], []
             for _ in self.items("}"):
@@ -682,9 +655,7 @@ class _Reader:
         for _ in self.items(")"):
             types.append(self.expression())
             comma = comma or self.peek() == ","
-        if len(types) == 1 and not comma:
-            return types[0]
-        return f"Tuple[{','.join(types)}]" if all(types) else "Tuple"
+        return types[0] if len(types) == 1 and not comma else _tuple_of(types)
 
     def number(self, text: str) -> str:
         match = NUMBER.fullmatch(text)
@@ -769,7 +740,7 @@ class _Reader:
     def is_module(self, name: str) -> bool:
         """Return whether the function has called ``forward`` of a value: a module has no ``__call__`` in an archive."""
         called = ["(", name, ")", ".", "forward"]
-        for statement in reversed(self.found[: self.at]):
+        for statement in reversed(self.lines[: self.at]):
             texts = [token.text for token in statement.tokens]
             if texts[0] == "def":
                 return False
@@ -881,10 +852,7 @@ class _Reader:
                 self.expect(")")
                 self.expect("]")
                 return "Tuple[()]"
-            inner = [self.type(within=True)]
-            while self.peek() == ",":
-                self.expect(",")
-                inner.append(self.type(within=True))
+            inner = self.several(lambda: self.type(within=True))
             self.expect("]")
             if GENERIC[name] not in (0, len(inner)):
                 self.wrong(f"{name} of {len(inner)} types")
@@ -905,19 +873,22 @@ class _Reader:
     def peek(self) -> str:
         return self.tokens[self.place].text if self.place < len(self.tokens) else ""
 
-    def take(self) -> str:
-        text = self.peek()
+    def token(self) -> Token:
+        """Take the next token up, an empty one at the end."""
+        token = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
         self.place += 1
-        return text
+        return token
+
+    def take(self) -> str:
+        return self.token().text
 
     def expect(self, text: str) -> None:
-        found = self.take()
-        if found != text:
-            self.wrong(f"{found!r} where {text!r} should be")
+        actual = self.take()
+        if actual != text:
+            self.wrong(f"{actual!r} where {text!r} should be")
 
     def name(self) -> str:
-        kind, text = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
-        self.place += 1
+        kind, text = self.token()
         if text and why_refused(text) and kind in ("name", "number"):
             self.refused(why_refused(text))
         if not NAME.fullmatch(text):
@@ -926,8 +897,7 @@ class _Reader:
 
     def string(self) -> str:
         """Read a name as torch prints names of attributes: between quotes and otherwise as it is."""
-        kind, text = self.tokens[self.place] if self.place < len(self.tokens) else Token("", "")
-        self.place += 1
+        kind, text = self.token()
         if kind != "string" or text[:1] != '"':
             self.wrong("no string")
         return text[1:-1]
@@ -935,6 +905,14 @@ class _Reader:
     def strings(self) -> list[str]:
         self.expect("[")
         return [self.string() for _ in self.items("]")]
+
+    def several(self, read: Callable[[], str]) -> list[str]:
+        """Read one thing, and others behind commas."""
+        things = [read()]
+        while self.peek() == ",":
+            self.take()
+            things.append(read())
+        return things
 
     def items(self, close: str) -> Iterator[None]:
         """Yield where each of the things that commas separate begins, and take the closing bracket."""
@@ -962,10 +940,6 @@ def _typed(reader: _Reader) -> str:
     return type_
 
 
-def _uninitialized(reader: _Reader) -> str:
-    return reader.type()
-
-
 def _isinstance(reader: _Reader) -> str:
     reader.expression()
     reader.expect(",")
@@ -988,16 +962,16 @@ def _getattr(reader: _Reader) -> str:
     return reader.of(type_, name.encode().decode("unicode_escape"))
 
 
-def _fork(reader: _Reader) -> str:
-    for _ in reader.items(")"):
-        reader.expression()
-    reader.place -= 1
-    return ""
+def _gives(type_: str) -> Callable[[_Reader], str]:
+    """Return what reads a call of any arguments, left at its bracket, that answers with ``type_``."""
 
+    def read(reader: _Reader) -> str:
+        for _ in reader.items(")"):
+            reader.expression()
+        reader.place -= 1
+        return type_
 
-def _print(reader: _Reader) -> str:
-    _fork(reader)
-    return "NoneType"
+    return read
 
 
 def _sorted(reader: _Reader) -> str:
@@ -1018,22 +992,20 @@ def _made(name: str) -> Callable[[_Reader], str]:
 SPECIAL: Mapping[str, Callable[[_Reader], str]] = {
     "annotate": _typed,
     "unchecked_cast": _typed,
-    "uninitialized": _uninitialized,
+    "uninitialized": lambda reader: reader.type(),
     "isinstance": _isinstance,
     "getattr": _getattr,
-    "fork": _fork,
-    "awaitable": _fork,
-    "print": _print,
+    "fork": _gives(""),
+    "awaitable": _gives(""),
+    "print": _gives("NoneType"),
     "sorted": _sorted,
 } | {name: _made(name) for name in sorted(MADE)}
+
+
+def _tuple_of(types: Sequence[str]) -> str:
+    return f"Tuple[{','.join(types)}]" if all(types) else "Tuple"
 
 
 def _depth_zero(tokens: Sequence[Token]) -> int:
     """Return the index of the first bracket: a sign of equality behind it belongs to an argument."""
     return next((index for index, token in enumerate(tokens) if token.kind == "open"), len(tokens))
-
-
-def _within(type_: str, count: int) -> list[str]:
-    """Return the types of the values that one of ``type_`` is unpacked into."""
-    element = type_[5:-1] if type_.startswith("List[") else ""
-    return [element] * count

@@ -104,7 +104,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
         if written and member.size:  # of what has bytes, whoever packed it
             fingerprint = _combined(fingerprint, member.crc)
         if not can_unpack(member):
-            problems.setdefault("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
+            problems.setdefault("unsupported", _packing(member))
         if key.lower() in SPELT and key not in SPELT:
             problems.setdefault("misspelt_name", f"{member.name!r}")
         folded = member.name.lower()
@@ -112,8 +112,8 @@ def read_directory(source: Source, limits: Limits) -> Directory:
             problems.setdefault("duplicate_member", f"{member.name!r} is there more than once")
         seen.add(folded)
         inside.setdefault(key, member)  # torch's reader may take either: the problem makes every prediction unknown
-    found = tuple(ArchiveProblem(kind=kind, text=_words(kind, text)) for kind, text in sorted(problems.items()))
-    return Directory(root=root, inside=inside, count=count, fingerprint=fingerprint, problems=found)
+    reported = tuple(ArchiveProblem(kind=kind, text=_words(kind, text)) for kind, text in sorted(problems.items()))
+    return Directory(root=root, inside=inside, count=count, fingerprint=fingerprint, problems=reported)
 
 
 def _combined(seed: int, value: int) -> int:
@@ -129,12 +129,8 @@ def _foreign(source: Source, member: Member, end: int) -> str:
     flags, method, crc, packed, size, name_bytes, extra_bytes = struct.unpack("<6xHH4xIIIHH", head[:LOCAL_BYTES])
     if member.flags & ~KNOWN_FLAGS or member.disk or member.attributes & 0xFFFF:  # of DOS: 0x10 is a folder
         return "has flags or attributes, or lies on a disk, that torch does not write"
-    if (flags, method, head[LOCAL_BYTES:], name_bytes) != (
-        member.flags,
-        member.method,
-        member.raw,
-        len(member.raw),
-    ):
+    listed_here = (member.flags, member.method, member.raw, len(member.raw))
+    if (flags, method, head[LOCAL_BYTES:], name_bytes) != listed_here:
         return "is described in two ways"
     facts = zip((crc, packed, size), (member.crc, member.packed, member.size), strict=True)
     if any(own not in (listed, 0xFFFFFFFF) and (own or not flags & FOLLOWED) for own, listed in facts):
@@ -151,7 +147,7 @@ def read_member(source: Source, member: Member, limit: int, limits: Limits) -> b
         CannotRead: damaged, encrypted, packed in another way than torch does, or beyond ``limit`` bytes.
     """
     if not can_unpack(member):
-        raise CannotRead("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
+        raise CannotRead("unsupported", _packing(member))
     if member.size > limit:
         raise CannotRead("too_large", f"{member.name!r} unpacks to {member.size} bytes; at most {limit} are read")
     if member.size > limits.ratio * max(member.packed, 64):
@@ -174,7 +170,7 @@ def contents(source: Source, member: Member) -> Iterator[bytes]:
         CannotRead: it cannot be unpacked, or is not as long as the directory says.
     """
     if not can_unpack(member):
-        raise CannotRead("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
+        raise CannotRead("unsupported", _packing(member))
     begin, engine, left = _begin(source, member), zlib.decompressobj(-zlib.MAX_WBITS), member.size
     for offset in range(begin, begin + member.packed, CHUNK_BYTES):
         waiting = source.read(offset, min(CHUNK_BYTES, begin + member.packed - offset))
@@ -247,6 +243,10 @@ def can_unpack(member: Member) -> bool:
     return not member.flags & ENCRYPTED and member.method in (STORED, DEFLATED)
 
 
+def _packing(member: Member) -> str:
+    return f"{member.name!r} is encrypted, or packed with method {member.method}"
+
+
 def _inflate(packed: bytes, member: Member) -> bytes:
     engine = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
@@ -272,14 +272,15 @@ def _end_of_directory(source: Source) -> tuple[int, int, int, str]:
     record = source.read(where, 56) if where < source.size else b""
     if len(record) < 56 or record[:4] != END64:
         raise CannotRead("damaged", "the archive's 64-bit directory is not where it should be")
-    found: tuple[int, int, int] = struct.unpack("<QQQ", record[32:56])  # torch's reader takes it whatever stands above
+    # Torch's reader takes these whatever stands above.
+    long_form: tuple[int, int, int] = struct.unpack("<QQQ", record[32:56])
     record_bytes, disk, first_disk, here = struct.unpack("<Q4xIIQ", record[4:32])
-    if (of_disk, disks, record_bytes, disk, first_disk, here) != (0, 1, 44, 0, 0, found[0]):
+    if (of_disk, disks, record_bytes, disk, first_disk, here) != (0, 1, 44, 0, 0, long_form[0]):
         foreign = "its 64-bit directory says that the archive has several disks, or has another size"
-    for short, long, marker in zip((count, size, offset), found, (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF), strict=True):
+    for short, long, marker in zip((count, size, offset), long_form, (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF), strict=True):
         if short not in (long, marker):
             raise CannotRead("damaged", "the archive's two directories differ")
-    return *found, foreign
+    return *long_form, foreign
 
 
 def _entries(data: bytes, count: int) -> Iterator[tuple[Member, str]]:

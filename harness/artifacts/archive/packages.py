@@ -39,7 +39,7 @@ def read_package(
                 problems.append(ArchiveProblem(kind="no_library", text=f"{name} is no library of Linux"))
                 continue
             machines.append(library.machine)
-            functions |= {one for one in library.takes if one.startswith(TORCHS_FUNCTIONS)}
+            functions |= {name for name in library.takes if name.startswith(TORCHS_FUNCTIONS)}
         elif name.endswith(".json"):
             content = read_json(name, read_member(source, member, limits.program_bytes, limits))
             if name.endswith(METADATA):
@@ -69,10 +69,10 @@ def _text(written: dict[str, Any], key: str) -> str:
 def _operators(content: Any) -> set[str]:
     """Return the operators that are called by name: of ``{"nodes": [{"node": {"target": ...}}]}``."""
     nodes = content.get("nodes") if isinstance(content, dict) else None
-    found = set()
+    operators = set()
     for entry in nodes if isinstance(nodes, list) else ():
         node = entry.get("node") if isinstance(entry, dict) else None
         target = node.get("target") if isinstance(node, dict) else None
         if isinstance(target, str):
-            found.add(target.removeprefix("torch.ops.").replace("::", "."))
-    return found
+            operators.add(target.removeprefix("torch.ops.").replace("::", "."))
+    return operators

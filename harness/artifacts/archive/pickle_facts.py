@@ -36,6 +36,11 @@ class Built:
     entries: list[tuple[Any, Any]] = field(default_factory=list)
 
 
+def name_of(value: object) -> str:
+    """Return the name of what a value was built by; empty where it is not built, or by no name."""
+    return value.what.name if isinstance(value, Built) and isinstance(value.what, Global) else ""
+
+
 @dataclass(slots=True, eq=False)
 class PickledMapping:
     """A dict: its entries in order, keys and values as they came (keys need not be hashable here)."""
@@ -87,18 +92,18 @@ class _Machine:
         self.at = 0
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
-        self.found = Pickled()
+        self.pickled = Pickled()
 
     def run(self, steps: int) -> Pickled:
-        data, opcodes = self.data, self.found.opcodes
+        data, opcodes = self.data, self.pickled.opcodes
         for _ in range(steps):
             code = data[self.at]
             opcodes.add(code)
             self.at += 1
             if code == 0x2E:  # STOP
-                self.found.root = self.stack.pop()
-                self.found.used, self.found.left = self.at, len(self.stack)
-                return self.found
+                self.pickled.root = self.stack.pop()
+                self.pickled.used, self.pickled.left = self.at, len(self.stack)
+                return self.pickled
             step = STEPS.get(code)
             if step is None:
                 raise CannotRead("damaged", f"a pickle with the unknown opcode {code:#04x}")
@@ -136,15 +141,13 @@ class _Machine:
         return items
 
     def global_(self, module: str, name: str) -> None:
-        found = Global(f"{module}.{name}")
-        self.found.classes.setdefault(found.name)
-        self.stack.append(found)
+        named = Global(f"{module}.{name}")
+        self.pickled.classes.setdefault(named.name)
+        self.stack.append(named)
 
     def set_items(self, items: list[Any]) -> None:
         target = self.stack[-1]
-        if len(items) % 2:
-            raise IndexError
-        pairs = [(items[index], items[index + 1]) for index in range(0, len(items), 2)]
+        pairs = _pairs(items)
         if isinstance(target, PickledMapping):
             target.items.extend(pairs)
         elif isinstance(target, Built):  # an OrderedDict is called first and filled then
@@ -171,7 +174,7 @@ class _Machine:
         self.stack[-1] = Built(self.stack[-1], arguments)
 
     def persistent(self) -> None:
-        self.found.persistent.append(self.stack[-1])
+        self.pickled.persistent.append(self.stack[-1])
         self.stack[-1] = Stored(self.stack[-1])
 
     def memoize(self) -> None:
@@ -265,7 +268,7 @@ STEPS: dict[int, Callable[[_Machine], object]] = {
     ord("a"): lambda m: m.append([m.stack.pop()]),
     ord("b"): lambda m: m.build(),
     ord("c"): lambda m: m.global_(m.line(), m.line()),
-    ord("d"): _push(lambda m: _mapping(m.until_mark())),
+    ord("d"): _push(lambda m: PickledMapping(_pairs(m.until_mark()))),
     ord("}"): _push(lambda _: PickledMapping()),
     ord("e"): lambda m: m.append(m.until_mark()),
     ord("g"): _push(lambda m: m.memo[int(m.line()[:32])]),
@@ -305,7 +308,7 @@ STEPS: dict[int, Callable[[_Machine], object]] = {
 }
 
 
-def _mapping(items: list[Any]) -> PickledMapping:
+def _pairs(items: list[Any]) -> list[tuple[Any, Any]]:
     if len(items) % 2:
         raise IndexError
-    return PickledMapping([(items[index], items[index + 1]) for index in range(0, len(items), 2)])
+    return [(items[index], items[index + 1]) for index in range(0, len(items), 2)]

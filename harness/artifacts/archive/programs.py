@@ -107,7 +107,7 @@ def _facts(
             operators=tuple(sorted(operators)),
             callables=tuple(sorted(callables)),
             dtypes=tuple(sorted(dtypes)),
-            uses=used.found(),
+            uses=used.in_order(),
             lists_of_one=tuple(sorted(of_one)),
             weights_listed=weights_listed,
         ),
@@ -122,10 +122,10 @@ def _answers_one_list(node: dict[str, Any]) -> bool:
 
 
 def _schema(program: Any) -> tuple[int, ...]:
-    found = program.get("schema_version") if isinstance(program, dict) else None
-    if type(found) is int:  # of 2.1
-        return (found,)
-    numbers = [found.get(part) for part in ("major", "minor")] if isinstance(found, dict) else []
+    version = program.get("schema_version") if isinstance(program, dict) else None
+    if type(version) is int:  # of 2.1
+        return (version,)
+    numbers = [version.get(part) for part in ("major", "minor")] if isinstance(version, dict) else []
     return tuple(number for number in numbers if type(number) is int) if all(type(n) is int for n in numbers) else ()
 
 
@@ -166,7 +166,7 @@ class _Used:
         if len(self._alternatives) + len(self._fields) + len(self._numbers) > MOST_USES:
             raise CannotRead("too_large", f"the program uses its schema in more than {MOST_USES} ways")
 
-    def found(self) -> SchemaUse:
+    def in_order(self) -> SchemaUse:
         """Return what was kept, in order."""
         return SchemaUse(
             fields=tuple(sorted(self._fields)),

@@ -1,6 +1,7 @@
 """Reads one archive into facts: its directory, its code, and the names in its pickles. Weights are not read."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from harness.artifacts.archive.members import (
     contents,
     read_member,
 )
-from harness.artifacts.archive.pickle_facts import Built, Global, Pickled, read_pickle
+from harness.artifacts.archive.pickle_facts import Built, Global, Pickled, name_of, read_pickle
 from harness.artifacts.archive.programs import read_program
 from harness.artifacts.archive.values import Declared, constant_misfits, declared_by, module_misfits
 from harness.core.archive import (
@@ -77,7 +78,6 @@ STORAGES: Mapping[str, tuple[str, int]] = {
 OPCODES = frozenset(b"\x80\x81\x85\x86\x87\x88\x89\x8a(.GJKMNQRXbcehjqrtu)]}")
 BUILT_IN = frozenset(("tolist",))
 """Methods of torch's own types that it prints as such."""
-NO_MEMBERS = Directory(root="", inside={}, count=0, fingerprint=0, problems=())
 META = "meta"
 """The device of tensors without values."""
 TINY = 1024
@@ -93,102 +93,82 @@ def read_artifact(source: Source, path: str, limits: Limits = LIMITS, memory: Co
     Raises:
         CannotRead: it begins as an archive and is damaged, hostile or beyond a limit.
     """
-    found, directory = recognise(source, limits)
-    facts = ArchiveFacts(path=path, size_bytes=source.size, format=found)
-    if found is ArchiveFormat.FLATBUFFER:
-        mobile = _Flatbuffer(read_flatbuffer(source, limits), source, limits, memory or CodeMemory())
+    kind, directory = recognise(source, limits)
+    facts = ArchiveFacts(path=path, size_bytes=source.size, format=kind)
+    if kind is ArchiveFormat.FLATBUFFER:
+        mobile = _Flatbuffer(read_flatbuffer(source, limits), limits, memory or CodeMemory())
         return _with_code(replace(facts, container="flatbuffer"), mobile)
     if directory is None:
         return facts
     facts = replace(facts, container="zip", members=directory.count, problems=directory.problems)
-    if found is ArchiveFormat.EXPORTED_PROGRAM:
+    if kind is ArchiveFormat.EXPORTED_PROGRAM:
         program, problems = read_program(source, directory, limits)
         return replace(facts, program=program, problems=(*facts.problems, *problems))
-    if found not in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE):
+    if kind not in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE):
         return facts
-    never = _why_not_opened(found, directory)
+    never = _why_not_opened(kind, directory)
     if never is not None:
         return replace(facts, problems=(never, *(item for item in facts.problems if item.kind != "unsupported")))
     return _with_code(facts, _Archive(source, directory, limits, memory or CodeMemory()))
 
 
-def _why_not_opened(found: ArchiveFormat, directory: Directory) -> ArchiveProblem | None:
+def _why_not_opened(kind: ArchiveFormat, directory: Directory) -> ArchiveProblem | None:
     """Return why no release finds or unpacks what it reads of an archive; None if they do."""
-    if found is ArchiveFormat.TORCHSCRIPT and (not directory.root or "data.pkl" not in directory.inside):
+    if kind is ArchiveFormat.TORCHSCRIPT and (not directory.root or "data.pkl" not in directory.inside):
         first = next(iter(directory.inside))
         name = f"{directory.root}/{first}" if directory.root else first
         text = f"its first member is {name!r}, and torch looks for the model in the folder of the first member"
         return ArchiveProblem(kind="stray_first_member", text=text)
     for name, member in directory.inside.items():
         if (name in OPENED or name.startswith(BELOW)) and not can_unpack(member):
-            text = (
-                f"{member.name!r} is encrypted, or packed with {METHODS.get(member.method, f'method {member.method}')}"
-            )
+            method = METHODS.get(member.method, f"method {member.method}")
+            text = f"{member.name!r} is encrypted, or packed with {method}"
             return ArchiveProblem(kind="packing_refused", text=text)
     return None
 
 
-class _Archive:
-    """Reads members; what cannot be read is kept as a problem where the rest can go on."""
+class _Contents(ABC):
+    """What an archive or a mobile flatbuffer holds; what cannot be read is a problem where the rest can go on.
 
-    def __init__(self, source: Source, directory: Directory, limits: Limits, memory: CodeMemory) -> None:
-        self.memory = memory
-        self.source = source
-        self.members = directory.inside
-        self.fingerprint = directory.fingerprint
+    Attributes:
+        refused: code file -> kind and words of what no release reads in it.
+    """
+
+    def __init__(self, limits: Limits, memory: CodeMemory, problems: Sequence[ArchiveProblem] = ()) -> None:
         self.limits = limits
-        self.problems: list[ArchiveProblem] = list(directory.problems)
-        self.refused: dict[str, tuple[str, str]] = {}  # code file -> kind and words of what no release reads in it
+        self.memory = memory
+        self.problems = list(problems)
+        self.refused: dict[str, tuple[str, str]] = {}
 
-    def problem(self, kind: str, found: Sequence[str]) -> None:
-        """Keep one problem for all that is ``found``: hostile files have many."""
-        if found:
-            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-            self.problems.append(ArchiveProblem(kind=kind, text=found[0] + more))
-
-    def text(self, name: str) -> str | None:
-        member = self.members.get(name)
-        if member is None:
-            return None
-        return read_member(self.source, member, TINY, self.limits).decode("ascii", "replace").strip()
-
+    @abstractmethod
     def check_as_written(self) -> None:
-        """Keep a problem where the archive is not what torch has written, as far as the archive itself says."""
-        found, order = self.text(SERIALIZATION_ID), self.text("byteorder")
-        # The second half: PyTorchStreamWriter::writeSerializationId in caffe2/serialize/inline_container.cc. The first
-        # is of the names by std::hash, which is another one on other systems. Both members exist since torch 2.1.
-        if found is not None and found[20:] != f"{self.fingerprint:020d}":
-            self.problem(
-                "changed_after_save", [f"its members, or their order, are not those that {SERIALIZATION_ID} is about"]
-            )
-        elif found is None and order is not None:
-            self.problem("changed_after_save", [f"{SERIALIZATION_ID} is not there, which torch writes with byteorder"])
-        if order not in (None, "little"):
-            self.problem("foreign_zip", ["byteorder is not little, as it is on every machine that torch supports"])
-        left = self.limits.debug_bytes
-        for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".debug_pkl")):
-            left -= len(read_member(self.source, self.members[name], left, self.limits))  # torch reads it with the code
+        """Keep a problem where it is not what torch has written, or no release loads it, as far as it says itself."""
 
+    @abstractmethod
     def pickles(self) -> Iterator[tuple[str, Pickled]]:
         """Yield the name of each pickle, without its suffix, and what it holds."""
-        for name in ("data", "constants"):
-            member = self.members.get(f"{name}.pkl")
-            if member is None:  # of an archive for the lite interpreter alone
-                self.problem("member_missing", [f"{name}.pkl is not there"])
-                continue
-            content = read_member(self.source, member, self.limits.pickle_bytes, self.limits)
-            found = read_pickle(content, self.limits)
-            if content[:2] != b"\x80\x02" or not found.opcodes <= OPCODES:
-                self.problem("foreign_pickle", [f"{name}.pkl is written as torch does not write it"])
-            yield name, found
 
+    @abstractmethod
     def code_files(self) -> Iterator[tuple[str, str, bytes]]:
         """Yield member, qualifier and text of each code file, in order of name."""
-        left = self.limits.total_code_bytes
-        for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".py")):
-            content = read_member(self.source, self.members[name], min(left, self.limits.code_bytes), self.limits)
-            left -= len(content)
-            yield name, name[5:-3].replace("/", "."), content
+
+    @abstractmethod
+    def storages(self, pickles: Sequence[tuple[str, Pickled]]) -> tuple[StorageGroup, ...]:
+        """Return the storages that tensors refer to; one that several share counts once."""
+
+    @abstractmethod
+    def check_values(self, declared: Declared, pickles: Sequence[tuple[str, Pickled]]) -> None:
+        """Keep a problem where values do not fit what the code declares."""
+
+    @abstractmethod
+    def text(self, name: str) -> str | None:
+        """Return the text of a small member; None where it is not there."""
+
+    def problem(self, kind: str, texts: Sequence[str]) -> None:
+        """Keep one problem for all that ``texts`` are about: hostile files have many."""
+        if texts:
+            more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""
+            self.problems.append(ArchiveProblem(kind=kind, text=texts[0] + more))
 
     def code(self) -> Iterator[tuple[str, int, CodeFacts]]:
         """Yield member, bytes and facts of each code file, in order of name."""
@@ -216,17 +196,65 @@ class _Archive:
                     text = f"{name}, line {odd}: not as torch prints" + (f" ({why})" if why else "")
                     bad.setdefault("foreign_code", []).append(text)
                 yield name, len(content), facts
-        for kind, found in sorted(bad.items()):
-            self.problem(kind, found)
+        for kind, texts in sorted(bad.items()):
+            self.problem(kind, texts)
+
+
+class _Archive(_Contents):
+    """The members of a zip."""
+
+    def __init__(self, source: Source, directory: Directory, limits: Limits, memory: CodeMemory) -> None:
+        super().__init__(limits, memory, directory.problems)
+        self.source = source
+        self.members = directory.inside
+        self.fingerprint = directory.fingerprint
+
+    def read(self, name: str, limit: int) -> bytes:
+        return read_member(self.source, self.members[name], limit, self.limits)
+
+    def text(self, name: str) -> str | None:
+        return self.read(name, TINY).decode("ascii", "replace").strip() if name in self.members else None
+
+    def check_as_written(self) -> None:
+        written_id, order = self.text(SERIALIZATION_ID), self.text("byteorder")
+        # The second half: PyTorchStreamWriter::writeSerializationId in caffe2/serialize/inline_container.cc. The first
+        # is of the names by std::hash, which is another one on other systems. Both members exist since torch 2.1.
+        if written_id is not None and written_id[20:] != f"{self.fingerprint:020d}":
+            self.problem(
+                "changed_after_save", [f"its members, or their order, are not those that {SERIALIZATION_ID} is about"]
+            )
+        elif written_id is None and order is not None:
+            self.problem("changed_after_save", [f"{SERIALIZATION_ID} is not there, which torch writes with byteorder"])
+        if order not in (None, "little"):
+            self.problem("foreign_zip", ["byteorder is not little, as it is on every machine that torch supports"])
+        left = self.limits.debug_bytes
+        for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".debug_pkl")):
+            left -= len(self.read(name, left))  # torch reads it with the code
+
+    def pickles(self) -> Iterator[tuple[str, Pickled]]:
+        for name in ("data", "constants"):
+            if f"{name}.pkl" not in self.members:  # of an archive for the lite interpreter alone
+                self.problem("member_missing", [f"{name}.pkl is not there"])
+                continue
+            content = self.read(f"{name}.pkl", self.limits.pickle_bytes)
+            pickled = read_pickle(content, self.limits)
+            if content[:2] != b"\x80\x02" or not pickled.opcodes <= OPCODES:
+                self.problem("foreign_pickle", [f"{name}.pkl is written as torch does not write it"])
+            yield name, pickled
+
+    def code_files(self) -> Iterator[tuple[str, str, bytes]]:
+        left = self.limits.total_code_bytes
+        for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".py")):
+            content = self.read(name, min(left, self.limits.code_bytes))
+            left -= len(content)
+            yield name, name[5:-3].replace("/", "."), content
 
     def check_values(self, declared: Declared, pickles: Sequence[tuple[str, Pickled]]) -> None:
-        """Keep a problem where values do not fit what the code declares."""
         checks = {"data": module_misfits, "constants": constant_misfits}
         for name, pickled in pickles:
             self.problem("foreign_pickle", [f"{name}.pkl: {text}" for text in checks[name](pickled, declared)])
 
     def storages(self, pickles: Sequence[tuple[str, Pickled]]) -> tuple[StorageGroup, ...]:
-        """Return the storages that the pickles refer to; one that several tensors share counts once."""
         groups: dict[tuple[str, str], tuple[int, int | None]] = {}
         missing, short, bad, left = [], [], [], self.limits.packed_bytes
         for folder, pickled in pickles:
@@ -267,15 +295,14 @@ class _Archive:
 ESCAPE = re.compile(rb"""\\(?:[\\'abfnrtv]|[0-7]{3}|"(?=\w))""")
 
 
-class _Flatbuffer(_Archive):
-    """Reads a mobile flatbuffer in the place of members: ``torch.jit.load`` compiles the code that it holds."""
+class _Flatbuffer(_Contents):
+    """A mobile flatbuffer: ``torch.jit.load`` compiles the code that it holds."""
 
-    def __init__(self, module: MobileModule, source: Source, limits: Limits, memory: CodeMemory) -> None:
-        super().__init__(source, NO_MEMBERS, limits, memory)
+    def __init__(self, module: MobileModule, limits: Limits, memory: CodeMemory) -> None:
+        super().__init__(limits, memory)
         self.module = module
 
     def check_as_written(self) -> None:
-        """Keep a problem where no release loads what it holds."""
         if not self.module.sources:
             self.problem("member_missing", ["it holds no code, which torch.jit.load compiles"])
         if self.module.has_enums:
@@ -284,7 +311,6 @@ class _Flatbuffer(_Archive):
             )
 
     def pickles(self) -> Iterator[tuple[str, Pickled]]:
-        """Yield what a pickle would say of the module's class and of all classes."""
         yield "data", Pickled(root=Built(Global(self.module.root), ()), classes=dict.fromkeys(self.module.classes))
 
     def code_files(self) -> Iterator[tuple[str, str, bytes]]:
@@ -297,7 +323,6 @@ class _Flatbuffer(_Archive):
             yield qualifier, qualifier, ESCAPE.sub(b"_", content)
 
     def storages(self, _pickles: Sequence[tuple[str, Pickled]]) -> tuple[StorageGroup, ...]:
-        """Return the storages that tensors refer to."""
         groups: dict[str, list[int]] = {}
         for dtype, size in self.module.storages:
             groups.setdefault(dtype, []).append(size)
@@ -307,10 +332,9 @@ class _Flatbuffer(_Archive):
         )
 
     def text(self, name: str) -> str | None:
-        """Return the version of the operators, the only one that it has."""
         return str(self.module.operator_version) if name == ".data/version" else None
 
-    def check_values(self, _declared: Declared, _pickles: Sequence[tuple[str, Pickled]]) -> None:
+    def check_values(self, declared: Declared, pickles: Sequence[tuple[str, Pickled]]) -> None:
         """Keep nothing: how values fit their classes is not read."""
 
 
@@ -323,13 +347,13 @@ def _why_not_unpacked(source: Source, member: Member) -> str:
     return ""
 
 
-def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
+def _with_code(facts: ArchiveFacts, archive: _Contents) -> ArchiveFacts:
     archive.check_as_written()
     pickles = list(archive.pickles())
     code = list(archive.code())
     parts = [part for _, _, part in code]
     named = {name for _, pickled in pickles for name in pickled.classes}
-    root = next((_root_class(pickled) for name, pickled in pickles if name == "data"), "")
+    root = next((name_of(pickled.root) for name, pickled in pickles if name == "data"), "")
     functions = [function for part in parts for function in part.functions]
     setters = [item.name for item in functions if item.method == "__setstate__" and _class_of(item.name) in named]
     looping = may_loop(functions)
@@ -370,9 +394,8 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
     operators = tuple(_uses(code, reachable(functions, root), archive))
     storages = archive.storages(pickles)
     shapes = [part.shape for part in parts]
-    if all(
-        item.kind == OPERATORS_HIDDEN for item in archive.problems
-    ):  # else shapes may be incomplete, and nothing is promised anyway
+    # Else shapes may be incomplete, and nothing is promised anyway.
+    if all(item.kind == OPERATORS_HIDDEN for item in archive.problems):
         archive.problem("class_missing", list(unmet(shapes)))
         archive.check_values(declared_by(shapes), pickles)
     return replace(
@@ -409,12 +432,7 @@ def _class_of(name: str) -> str:
     return name.rpartition(".")[0]
 
 
-def _root_class(pickled: Pickled) -> str:
-    what = getattr(pickled.root, "what", None)
-    return what.name if isinstance(what, Global) else ""
-
-
-def _uses(code: Sequence[tuple[str, int, CodeFacts]], reached: Container[str], archive: _Archive) -> list[OperatorUse]:
+def _uses(code: Sequence[tuple[str, int, CodeFacts]], reached: Container[str], archive: _Contents) -> list[OperatorUse]:
     """Return the ways in which operators are called, in order of name; equal ones counted together."""
     ease, left = list(Reach), archive.limits.uses_characters
     uses: dict[tuple[str, tuple[str, ...], tuple[str, ...], int], OperatorUse] = {}

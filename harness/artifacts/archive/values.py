@@ -5,12 +5,12 @@ class declares, each of the declared type. Where a class has a ``__setstate__``,
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.artifacts.archive.grammar import CUSTOM, Shape, types_within
-from harness.artifacts.archive.pickle_facts import Built, Global, Pickled, PickledMapping, Stored
+from harness.artifacts.archive.pickle_facts import Built, Global, Pickled, PickledMapping, Stored, name_of
 
 LISTS = {"int": "intlist", "float": "doublelist", "bool": "boollist", "Tensor": "tensorlist"}
 TAGGED = "torch.jit._pickle.restore_type_tag"
@@ -40,23 +40,22 @@ class Declared:
 
 def declared_by(shapes: Sequence[Shape]) -> Declared:
     """Return what the code files declare; constants are no part of a state."""
-    found = Declared()
+    declared = Declared()
     for shape in shapes:
         for name, attributes in shape.attributes.items():
             kept = attributes.keys() - shape.constants[name]
-            found.attributes[name] = {attribute: attributes[attribute] for attribute in kept}
-        found.bases |= shape.bases
-        found.with_state |= {
-            name[: -len(".__setstate__")] for name in shape.signatures if name.endswith(".__setstate__")
-        }
-        found.highest_constant = max(found.highest_constant, shape.highest_constant)
-        found.constant_types |= shape.constant_types
-    return found
+            declared.attributes[name] = {attribute: attributes[attribute] for attribute in kept}
+        declared.bases |= shape.bases
+        methods = (name.rpartition(".") for name in shape.signatures)
+        declared.with_state |= {owner for owner, _, method in methods if method == "__setstate__"}
+        declared.highest_constant = max(declared.highest_constant, shape.highest_constant)
+        declared.constant_types |= shape.constant_types
+    return declared
 
 
 def module_misfits(data: Pickled, declared: Declared) -> Iterator[str]:
     """Yield what in ``data.pkl`` torch would not have written for a module of these classes."""
-    name = data.root.what.name if isinstance(data.root, Built) and isinstance(data.root.what, Global) else ""
+    name = name_of(data.root)
     if declared.bases.get(name) != "Module":
         yield f"{name or 'its value'} is no module"
     else:
@@ -108,16 +107,13 @@ def _parts(value: Any, type_: str, declared: Declared) -> list[tuple[Any, str]] 
             return list(zip(value, inside, strict=True)) if len(inside) == len(value) else "a tuple of another length"
         vague = kind in ("", "Any", "Union", "number") or declared.bases.get(type_) == "NamedTuple"
         return [(item, "") for item in value] if vague else f"a tuple where {type_} is declared"
-    known = value is None or type(value) in (int, float, bool, str)
-    return (
-        []
-        if known and kind in ("", "Any", "Union", "number")
-        else f"{_word(value)} where {type_ or 'a value'} is declared"
-    )
+    if (value is None or type(value) in (int, float, bool, str)) and kind in ("", "Any", "Union", "number"):
+        return []
+    return f"{_word(value)} where {type_ or 'a value'} is declared"
 
 
 def _built(value: Built, type_: str, declared: Declared) -> list[tuple[Any, str]] | str:
-    name = value.what.name if isinstance(value.what, Global) else ""
+    name = name_of(value)
     arguments, kind = value.arguments, type_.partition("[")[0]
     if value.entries:
         return f"entries in a {name}"
@@ -216,9 +212,9 @@ def _tensors_in(value: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
     if isinstance(value, (tuple, list)):
         for item in value:
             yield from _tensors_in(item)
-    elif isinstance(value, Built) and isinstance(value.what, Global) and isinstance(value.arguments, tuple):
+    elif isinstance(value, Built) and name_of(value) and isinstance(value.arguments, tuple):
         arguments = value.arguments
-        if not value.what.name.startswith("torch._utils._rebuild_"):
+        if not name_of(value).startswith("torch._utils._rebuild_"):
             yield from _tensors_in(arguments)
         elif len(arguments) > 2 and isinstance(arguments[0], Stored) and _numbers(arguments[2]):
             described = arguments[0].what
@@ -308,10 +304,5 @@ def _numbers(value: Any) -> bool:
 def _word(value: Any) -> str:
     if isinstance(value, Global):
         return f"the name {value.name}"
-    words: Mapping[type, str] = {
-        type(None): "nothing",
-        PickledMapping: "a dict",
-        Stored: "a storage",
-        Built: "an object",
-    }
+    words = {type(None): "nothing", PickledMapping: "a dict", Stored: "a storage", Built: "an object"}
     return words.get(type(value), f"a {type(value).__name__}")

@@ -4,11 +4,9 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from harness.artifacts.tensors.decode import Buffer, DecodeError, plain_number, verify
-from harness.artifacts.tensors.trees import PLAIN_KINDS, Tree, walk_trees
+from harness.artifacts.tensors.decode import Buffer, DecodeError, verify
+from harness.artifacts.tensors.trees import Tree, mapped, walk_trees
 
-# How deep values may nest; real outputs have a handful of levels.
-DEEPEST = 100
 # How many runs and calls may point to the same bytes, which are stored once.
 MOST_TIMES = 512
 
@@ -22,11 +20,11 @@ def checked_tree(tree: Tree, check: Callable[[Spec], None]) -> Tree:
         DecodeError: it is no tree, or deeper than any real one; also what ``check`` and comparing raise (``DAMAGE``).
     """
 
-    def checked(spec: Spec) -> Spec:
+    def checked(spec: Spec, _path: str) -> Spec:
         check(spec)
         return spec
 
-    tree = mapped(tree, checked)
+    tree = mapped(tree, checked, with_keys=True)
     walk_trees(tree, tree)  # whatever a comparison may raise is raised here
     return tree
 
@@ -51,38 +49,6 @@ def check_spec(spec: Spec, buffer: Buffer) -> None:
     if not all(isinstance(spec.get(name, ""), str) for name in ("device", "layout", "sha256")):
         raise DecodeError("a tensor's device, layout and digest are texts")
     verify(spec, buffer)
-
-
-def mapped(tree: Tree, function: Callable[[Spec], Spec], depth: int = 0) -> Tree:
-    """Return ``tree`` with ``function`` of every tensor's spec in its place.
-
-    Raises:
-        DecodeError: it is no tree, or deeper than any real one.
-    """
-    if depth > DEEPEST:
-        raise DecodeError(f"values within values, more than {DEEPEST} of them")
-    if not isinstance(tree, list) or len(tree) != 2:
-        raise DecodeError("not a tree of values")
-    kind, content = tree
-
-    def each(items: Any) -> list[Any]:
-        return [mapped(item, function, depth + 1) for item in items]
-
-    if kind == "tensor" and isinstance(content, dict):
-        return [kind, function(content)]
-    if kind in ("tuple", "list") and isinstance(content, list):
-        return [kind, each(content)]
-    if kind == "dict" and isinstance(content, list):
-        return [kind, [each((key, item)) for key, item in content]]
-    if kind == "namedtuple" and isinstance(content, list):
-        name, fields = content
-        return [kind, [str(name), [[str(field), *each((item,))] for field, item in fields]]]
-    if kind in ("float", "complex"):
-        plain_number(kind, content)
-        return tree
-    if kind in PLAIN_KINDS and (content is None or isinstance(content, bool | int | str)):
-        return tree
-    raise DecodeError(f"{kind!a:.50} is no kind of value")
 
 
 class Digests:

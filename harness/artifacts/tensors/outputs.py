@@ -43,8 +43,8 @@ def joined(first: Outputs, rest: Outputs) -> Outputs:
     """Return the answers of two processes as those of one; their bytes follow each other."""
     moved = len(first.buffer)
     effects = {
-        key: replace(found, changed={path: _moved(tree, moved) for path, tree in found.changed.items()})
-        for key, found in (rest.effects or {}).items()
+        key: replace(effect, changed={path: _moved(tree, moved) for path, tree in effect.changed.items()})
+        for key, effect in (rest.effects or {}).items()
     }
     return Outputs(
         calls={**first.calls, **{key: _moved(tree, moved) for key, tree in rest.calls.items()}},
@@ -71,9 +71,11 @@ def side_effects(line: Mapping[str, Any]) -> SideEffects:
         raise DecodeError(f"damaged side effects of {line.get('set')} call {line.get('call')}: {error}") from None
 
 
-def same_answers(one: Outputs, other: Outputs) -> bool:
+def same_answers(first: Outputs, other: Outputs) -> bool:
     """Whether two processes of one environment answered the same bits everywhere; where the bytes lie is no matter."""
-    return one.calls.keys() == other.calls.keys() and all(_answer(one, key) == _answer(other, key) for key in one.calls)
+    return first.calls.keys() == other.calls.keys() and all(
+        _answer(first, key) == _answer(other, key) for key in first.calls
+    )
 
 
 def changes_between_calls(outputs: Outputs) -> bool:
@@ -102,9 +104,9 @@ def _without_offsets(tree: Tree) -> object:
     return [_without_offsets(item) for item in tree] if isinstance(tree, list) else tree
 
 
-def only_in(one: SideEffects, other: SideEffects) -> tuple[str, ...]:
+def only_in(first: SideEffects, other: SideEffects) -> tuple[str, ...]:
     """Return the groups of shared storage that ``one`` has and ``other`` has not, in words."""
-    return tuple(" = ".join(group) for group in _missing(one.shared, other.shared))
+    return tuple(" = ".join(group) for group in _missing(first.shared, other.shared))
 
 
 def _missing(groups: Sequence[tuple[str, ...]], others: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

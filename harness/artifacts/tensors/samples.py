@@ -5,14 +5,14 @@ not, the sample can prove a difference and cannot prove agreement, so ``TensorMe
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from harness.artifacts.tensors.outputs import Outputs
-from harness.artifacts.tensors.trees import Tree, leaves
+from harness.artifacts.tensors.trees import leaves, mapped
 from harness.core.comparison import OutputComparison
 from harness.worker import wire
 
@@ -124,26 +124,3 @@ def _sample(spec: Spec, data: bytes, full: Spec, store: _Bytes) -> Spec:
 
 def _bytes_of(spec: Spec, outputs: Outputs) -> bytes:
     return bytes(memoryview(outputs.buffer)[spec["offset"] : spec["offset"] + spec["nbytes"]])
-
-
-def mapped(tree: Tree, function: Any, path: str = "output") -> Tree:
-    """Return ``tree`` with ``function(spec, path)`` in place of every tensor spec."""
-    specs = _paths(tree, path)
-
-    def rebuild(node: Any) -> Any:
-        kind, content = node
-        if kind == "tensor":
-            return [kind, function(content, next(specs))]
-        if kind in ("tuple", "list"):
-            return [kind, [rebuild(item) for item in content]]
-        if kind == "dict":
-            return [kind, [[key, rebuild(item)] for key, item in content]]
-        if kind == "namedtuple":
-            return [kind, [content[0], [[name, rebuild(item)] for name, item in content[1]]]]
-        return node
-
-    return rebuild(tree)
-
-
-def _paths(tree: Tree, path: str) -> Iterator[str]:
-    return (leaf for leaf, spec in leaves(tree, path) if "plain" not in spec)

@@ -1,7 +1,7 @@
 """Walks two wire trees in step: finds what differs in shape, and which leaves can be compared as numbers."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -12,6 +12,8 @@ Tree: TypeAlias = Any  # [kind, value], see docs/formats/wire.md
 
 PLAIN_KINDS = ("none", "bool", "int", "str", "device", "object")
 LONGEST_TEXT = 200
+# How deep values may nest; real outputs have a handful of levels.
+DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,43 @@ def every_path(tree: Tree, path: str = "output") -> Iterator[str]:
     if kind not in (*PLAIN_KINDS, "tensor", "float", "complex"):
         for step, child in children(kind, value, path):
             yield from every_path(child, path + step)
+
+
+def mapped(
+    tree: Tree, function: Callable[[Any, str], Any], path: str = "output", *, with_keys: bool = False, depth: int = 0
+) -> Tree:
+    """Return ``tree`` with ``function`` of the spec and the path of every tensor in its place.
+
+    Args:
+        with_keys: whether also of tensors that are keys of dicts, with the path of the dict.
+
+    Raises:
+        DecodeError: it is no tree, or deeper than any real one.
+    """
+    if depth > DEEPEST:
+        raise DecodeError(f"values within values, more than {DEEPEST} of them")
+    kind, content = _split(tree, path)
+    if kind == "tensor" and isinstance(content, dict):
+        return [kind, function(content, path)]
+    if kind in ("float", "complex"):
+        plain_number(kind, content)
+        return tree
+    if kind in PLAIN_KINDS:
+        if not (content is None or isinstance(content, bool | int | str)):
+            raise DecodeError(f"{path}: not a value of kind {kind!r}: {_shorten(repr(content))}")
+        return tree
+
+    def below(item: Tree, place: str) -> Tree:
+        return mapped(item, function, place, with_keys=with_keys, depth=depth + 1)
+
+    items = [below(item, path + step) for step, item in children(kind, content, path)]
+    if kind in ("tuple", "list"):
+        return [kind, items]
+    keys = [key for key, _ in (content if kind == "dict" else content[1])]
+    if kind == "dict" and with_keys:
+        keys = [below(key, path) for key in keys]
+    named = [list(entry) for entry in zip(keys, items, strict=True)]
+    return [kind, named if kind == "dict" else [content[0], named]]
 
 
 def path_text(path: Sequence[Any]) -> str:

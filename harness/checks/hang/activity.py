@@ -181,8 +181,8 @@ class Sampler:
 
     def _pressure_ns(self) -> int | None:
         """Read ``some avg10=... total=MICROSECONDS``; many kernels do not have it."""
-        found = re.match(rb"some .*total=(\d+)", _read(f"{self._proc}/pressure/cpu") or b"")
-        return 1000 * int(found[1]) if found is not None else None
+        total = re.match(rb"some .*total=(\d+)", _read(f"{self._proc}/pressure/cpu") or b"")
+        return 1000 * int(total[1]) if total is not None else None
 
     def _cpus(self) -> int:
         with contextlib.suppress(OSError):

@@ -20,7 +20,7 @@ from typing import Any, Final
 from harness.artifacts.tensors.recorded import DAMAGE
 from harness.checks.hang import debuggers, stack_formats, symbols
 from harness.checks.hang.debuggers import EU_STACK, GDB, PY_SPY, PYSTACK, Debugger
-from harness.checks.hang.stack_formats import Dump, PythonThread, RawThread, by_thread, merged
+from harness.checks.hang.stack_formats import Dump, PythonThread, RawThread, merged
 from harness.core.hang import Evidence, HangProof, ThreadStack
 from harness.probing import processes
 from harness.store.json import from_json
@@ -54,6 +54,7 @@ class _Views:
     debugger: str = ""
     files: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    forbidden: bool = False
 
     def native(self) -> bool:
         return bool(self.raw or self.whole or any(thread.answered for sample in self.own for thread in sample))
@@ -70,18 +71,19 @@ def investigate(pid: int, run_dir: Path, proof: HangProof | None, *, runtime: st
     views = _Views()
     begin = time.monotonic()
     _ask_the_worker(pid, run_dir, views, runtime)
-    chosen = None if _complete(views) else _first_that_works(pid, run_dir, views, runtime)
+    is_complete = bool(views.own) and all(thread.answered for thread in views.own[0])
+    chosen = None if is_complete else _first_that_works(pid, run_dir, views, runtime)
     time.sleep(max(0.0, begin + GAP_S - time.monotonic()))
     if views.own or views.python:
         _ask_the_worker(pid, run_dir, views, runtime)
     if chosen is not None and chosen[0].again:
         _look(pid, run_dir, views, *chosen, number=2)
-    if not views.native():
-        _last_resort(pid, run_dir, views)
-    stacks = _stacks(views, run_dir, pid)
+    gdb = debuggers.find(GDB.name)
+    if not views.native() and gdb is not None and not views.forbidden:
+        _look(pid, run_dir, views, GDB, gdb, number=1)
     return Evidence(
         tool=_tool(views),
-        stacks=stacks,
+        stacks=_stacks(views, run_dir, pid),
         remarks=tuple(dict.fromkeys(views.problems)),
         proof=proof,
         files=tuple(views.files),
@@ -103,11 +105,12 @@ def crash_evidence(run_dir: Path, signal_name: str) -> Evidence:
         stacks = merged((), python, idents=_idents(run_dir), main=0, moved={}, python_moved={})
         first = [thread.ident for thread in python if thread.current]
         tid = _idents(run_dir).get(first[0]) if first else None
-        remarks = () if stacks else (_why_no_stack(signal_name),)
+        killed = "SIGKILL leaves no stack; the kernel sends it when memory runs out (dmesg)"
+        why = killed if signal_name == "SIGKILL" else "the process ended before it could write a stack"
         return Evidence(
             tool=OWN if stacks else "",
             stacks=stacks,
-            remarks=remarks,
+            remarks=() if stacks else (why,),
             signal=signal_name,
             faulting_tid=tid,
             files=files,
@@ -150,12 +153,6 @@ def _crash_in_words(dump: Dump) -> Iterator[str]:
         yield f"the stack is {deepest} frames deep: it has probably overflowed"
 
 
-def _why_no_stack(signal_name: str) -> str:
-    if signal_name == "SIGKILL":
-        return "SIGKILL leaves no stack; the kernel sends it when memory runs out (dmesg)"
-    return "the process ended before it could write a stack"
-
-
 def _ask_the_worker(pid: int, run_dir: Path, views: _Views, runtime: str) -> None:
     """Add the process's own dump and faulthandler's, if it still takes these signals."""
     stacks = processes.stacks_of(pid, run_dir)
@@ -190,10 +187,6 @@ def _own_dump(pid: int, stacks: Path, number: signal.Signals) -> tuple[RawThread
     return None
 
 
-def _complete(views: _Views) -> bool:
-    return bool(views.own) and all(thread.answered for thread in views.own[0])
-
-
 def _first_that_works(pid: int, run_dir: Path, views: _Views, runtime: str) -> tuple[Debugger, str] | None:
     missing = []
     for debugger in CHOICES[runtime]:
@@ -202,17 +195,12 @@ def _first_that_works(pid: int, run_dir: Path, views: _Views, runtime: str) -> t
             missing.append(debugger)
         elif _look(pid, run_dir, views, debugger, program, number=1):
             views.problems.clear()
+            views.forbidden = False
             return debugger, program
     views.problems.extend(f"{debugger.name} is not installed: {debugger.install}" for debugger in missing)
     if views.native():
         views.problems.insert(0, "some threads did not answer the worker's own request for stacks")
     return None
-
-
-def _last_resort(pid: int, run_dir: Path, views: _Views) -> None:
-    program = debuggers.find(GDB.name)
-    if program is not None and not any("ptrace" in problem for problem in views.problems):
-        _look(pid, run_dir, views, GDB, program, number=1)
 
 
 def _look(pid: int, run_dir: Path, views: _Views, debugger: Debugger, program: str, *, number: int) -> bool:
@@ -233,6 +221,7 @@ def _look(pid: int, run_dir: Path, views: _Views, debugger: Debugger, program: s
         views.debugger = debugger.name
         return True
     if sample.forbidden:
+        views.forbidden = True
         views.problems.append(debuggers.why_forbidden())
     elif sample.problem and Path(f"/proc/{pid}").exists():
         views.problems.append(sample.problem)
@@ -241,7 +230,7 @@ def _look(pid: int, run_dir: Path, views: _Views, debugger: Debugger, program: s
 
 def _stacks(views: _Views, run_dir: Path, pid: int) -> tuple[ThreadStack, ...]:
     answered = tuple(thread for thread in (views.own[0] if views.own else ()) if thread.answered)
-    raw = by_thread((*(views.raw[0] if views.raw else ()), *answered))
+    raw = {thread.tid: thread for thread in (*(views.raw[0] if views.raw else ()), *answered)}
     moved: dict[int, bool] = {}
     for samples in (views.raw, views.own):
         moved |= _movement([{t.tid: [f.address for f in t.frames] for t in s if t.answered} for s in samples])

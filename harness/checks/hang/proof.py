@@ -163,12 +163,12 @@ def blocked_phases(
     if not is_still(window, serving):
         return None
     span_ns = window.span_ns
-    found = [window.threads[tid] for tid in counted if tid in window.threads]  # one that has ended stands as well
-    all_wait = all(_waits_for_good(one, span_ns, alone=not serving, retries=retries) for one in found)
-    others = [one for tid, one in window.threads.items() if tid not in counted and tid not in serving]
-    if not all_wait or sum(one.on_cpu_ns for one in others) > OTHERS_CPU_SHARE * span_ns:
+    waiting = [window.threads[tid] for tid in counted if tid in window.threads]  # one that has ended stands as well
+    all_wait = all(_waits_for_good(use, span_ns, alone=not serving, retries=retries) for use in waiting)
+    others = [use for tid, use in window.threads.items() if tid not in counted and tid not in serving]
+    if not all_wait or sum(use.on_cpu_ns for use in others) > OTHERS_CPU_SHARE * span_ns:
         return None
-    if any(child.states - set("ZX") for child in window.children) and any(_retries(one, span_ns) for one in found):
+    if any(child.states - set("ZX") for child in window.children) and any(_retries(use, span_ns) for use in waiting):
         return None  # it may look each time whether the child has done its work, which may be waiting, too
     apart = {*serving, *at_barriers}
     return None if at_work and helper_may_end_it(window, at_work, apart, rhythms) else tuple(at_work)
@@ -182,30 +182,30 @@ def helper_may_end_it(window: Window, at_work: Sequence[OpenPhase], apart: Colle
     begin_ns = min(phase.begin_ns for phase in at_work)
     tids = {phase.tid for phase in at_work}.union(apart)
     return any(
-        _waits_outside(one, window.span_ns)
+        _waits_outside(use, window.span_ns)
         and rhythms.idle_since_ns(tid) > begin_ns
-        and not _ticks_idly(one, rhythms.ticks_since_ns(tid), begin_ns)
-        for tid, one in window.threads.items()
+        and not _ticks_idly(use, rhythms.ticks_since_ns(tid), begin_ns)
+        for tid, use in window.threads.items()
         if tid not in tids
     )
 
 
-def _waits_outside(one: ThreadUse, span_ns: int) -> bool:
+def _waits_outside(use: ThreadUse, span_ns: int) -> bool:
     """Whether something other than another thread may end this wait: also a timeout, and anything unknown."""
-    return not one.waits_for or not one.waits_for <= waits.INSIDE or _retries(one, span_ns)
+    return not use.waits_for or not use.waits_for <= waits.INSIDE or _retries(use, span_ns)
 
 
-def _ticks_idly(one: ThreadUse, since_ns: float, begin_ns: int) -> bool:
+def _ticks_idly(use: ThreadUse, since_ns: float, begin_ns: int) -> bool:
     """Whether it wakes at even intervals: since before the phases, or, begun in one, as the driver's threads do."""
-    if _CUDA.match(one.name):
+    if _CUDA.match(use.name):
         return True
-    polls_driver = bool(one.waits_for) and one.waits_for <= {waits.DEVICE, waits.EVENT}
+    polls_driver = bool(use.waits_for) and use.waits_for <= {waits.DEVICE, waits.EVENT}
     return since_ns <= begin_ns or (polls_driver and since_ns < float("inf"))
 
 
-def _retries(one: ThreadUse, span_ns: int) -> bool:
+def _retries(use: ThreadUse, span_ns: int) -> bool:
     """Whether it waits with a limit, and hardly ever enough to be waiting for the global lock."""
-    return one.polls and (one.runs is None or one.runs < TIGHT_POLLS_PER_S * 1e-9 * span_ns)
+    return use.polls and (use.runs is None or use.runs < TIGHT_POLLS_PER_S * 1e-9 * span_ns)
 
 
 def ran(seen: Sequence[Snapshot], at_work: Sequence[OpenPhase]) -> bool:
@@ -221,8 +221,8 @@ def is_still(window: Window, serving: Collection[int] = ()) -> bool:
     """Whether no thread and no child process worked, moved data, or waits for a disk; ``serving`` is left out."""
     if window.span_ns == 0 or (window.io_bytes or 0) > IDLE_IO_BYTES:
         return False
-    threads = (one for tid, one in window.threads.items() if tid not in serving)
-    return all(_is_idle(one, window.span_ns) for one in threads) and all(
+    threads = (use for tid, use in window.threads.items() if tid not in serving)
+    return all(_is_idle(use, window.span_ns) for use in threads) and all(
         child.constant
         and child.cpu_ns <= CPU_SHARE * window.span_ns
         and child.awake_share <= AWAKE_SHARE
@@ -232,19 +232,19 @@ def is_still(window: Window, serving: Collection[int] = ()) -> bool:
     )
 
 
-def _is_idle(one: ThreadUse, span_ns: int) -> bool:
-    in_turns = one.polls or (one.runs is not None and one.queued_ns <= TURN_NS * one.runs)
+def _is_idle(use: ThreadUse, span_ns: int) -> bool:
+    in_turns = use.polls or (use.runs is not None and use.queued_ns <= TURN_NS * use.runs)
     woken = max(RECEIVING_RUNS, RECEIVING_PER_S * 1e-9 * span_ns)
-    receives = waits.NETWORK in one.waits_for and (one.runs or 0) >= woken
+    receives = waits.NETWORK in use.waits_for and (use.runs or 0) >= woken
     return (
-        one.on_cpu_ns <= CPU_SHARE * span_ns
-        and one.queued_ns <= (POLLING_QUEUED_SHARE if in_turns else QUEUED_SHARE) * span_ns
-        and "D" not in one.states
+        use.on_cpu_ns <= CPU_SHARE * span_ns
+        and use.queued_ns <= (POLLING_QUEUED_SHARE if in_turns else QUEUED_SHARE) * span_ns
+        and "D" not in use.states
         and not receives
     )
 
 
-def _waits_for_good(one: ThreadUse, span_ns: int, *, alone: bool, retries: bool) -> bool:
+def _waits_for_good(use: ThreadUse, span_ns: int, *, alone: bool, retries: bool) -> bool:
     """Whether this thread waits for good.
 
     Args:
@@ -252,15 +252,15 @@ def _waits_for_good(one: ThreadUse, span_ns: int, *, alone: bool, retries: bool)
             have been woken at all.
         retries: whether a thread that polls now and then counts as blocked too.
     """
-    if not one.waits_for or not one.waits_for <= waits.INSIDE:
+    if not use.waits_for or not use.waits_for <= waits.INSIDE:
         return False
-    if one.state == "R" and not one.polls:
+    if use.state == "R" and not use.polls:
         return False  # it has been freed, and waits for its turn: the next look will find it elsewhere
     if not alone:
-        return one.runs == 0 and not one.polls
-    if _retries(one, span_ns) and (not retries or one.runs is None or one.runs < LEAST_RETRIES):
+        return use.runs == 0 and not use.polls
+    if _retries(use, span_ns) and (not retries or use.runs is None or use.runs < LEAST_RETRIES):
         return False
-    return one.awake <= (POLLING_AWAKE_SHARE if one.polls else AWAKE_SHARE) * one.looks and one.on_cpu_ns <= (
+    return use.awake <= (POLLING_AWAKE_SHARE if use.polls else AWAKE_SHARE) * use.looks and use.on_cpu_ns <= (
         CPU_SHARE * span_ns
     )
 
@@ -567,13 +567,13 @@ def kind_of(window: Window, lately: Window, late: Sequence[OpenPhase]) -> HangKi
     if window.span_ns == 0:
         return HangKind.OVERDUE
     at_work = {phase.tid for phase in late}
-    helpers = (one.on_cpu_ns if one.polls else one.wanted_ns for one in window.threads.values())
-    workers = (one.wanted_ns for tid, one in window.threads.items() if tid in at_work)
+    helpers = (use.on_cpu_ns if use.polls else use.wanted_ns for use in window.threads.values())
+    workers = (use.wanted_ns for tid, use in window.threads.items() if tid in at_work)
     children = (max(child.cpu_ns, int(child.awake_share * window.span_ns)) for child in window.children)
     if max((*helpers, *workers, *children), default=0) >= BUSY_SHARE * window.span_ns:
         return HangKind.BUSY
-    found = [lately.threads[phase.tid] for phase in late if phase.tid in lately.threads]
-    if 0 in at_work or not is_still(lately) or any(one.waits_for & waits.OUTSIDE for one in found):
+    waiting = [lately.threads[phase.tid] for phase in late if phase.tid in lately.threads]
+    if 0 in at_work or not is_still(lately) or any(use.waits_for & waits.OUTSIDE for use in waiting):
         return HangKind.OVERDUE
     return HangKind.BLOCKED
 
@@ -583,11 +583,11 @@ def threads_of(window: Window, phases: Sequence[OpenPhase]) -> tuple[ThreadActiv
 
     Those are the main thread, whoever ran or waited for a CPU, and child processes that are not idle.
     """
-    found = []
+    threads = []
     for phase in sorted(phases, key=lambda phase: (phase.thread, phase.begin_ns)):
-        one = window.threads.get(phase.tid)
-        shown = activity_of(one) if one is not None else ThreadActivity(tid=phase.tid, state="Z")
-        found.append(
+        use = window.threads.get(phase.tid)
+        shown = activity_of(use) if use is not None else ThreadActivity(tid=phase.tid, state="Z")
+        threads.append(
             replace(
                 shown,
                 thread=phase.thread,
@@ -598,15 +598,15 @@ def threads_of(window: Window, phases: Sequence[OpenPhase]) -> tuple[ThreadActiv
             )
         )
     at_work = {phase.tid for phase in phases}
-    for tid, one in sorted(window.threads.items()):
-        moved = one.on_cpu_ns + one.queued_ns > 0.01 * window.span_ns or one.states & {"R", "D", "T", "t"}
+    for tid, use in sorted(window.threads.items()):
+        moved = use.on_cpu_ns + use.queued_ns > 0.01 * window.span_ns or use.states & {"R", "D", "T", "t"}
         if tid not in at_work and (tid == window.pid or moved):
-            found.append(activity_of(one))
+            threads.append(activity_of(use))
     for child in window.children:
         if child.cpu_ns > 0.01 * window.span_ns or child.states & {"R", "D"}:
             name = f"{child.name} (child process)"
-            found.append(ThreadActivity(tid=child.pid, name=name, state=child.state, on_cpu_s=child.cpu_ns * 1e-9))
-    return tuple(found)
+            threads.append(ThreadActivity(tid=child.pid, name=name, state=child.state, on_cpu_s=child.cpu_ns * 1e-9))
+    return tuple(threads)
 
 
 def _key(progress: Progress, phase: OpenPhase) -> PhaseKey:

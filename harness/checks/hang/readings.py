@@ -6,21 +6,14 @@ Each signature needs its frames and the states of the threads around them; a sta
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Final
 
 from harness.checks.hang.stack_formats import PYTHON
-from harness.checks.hang.stack_words import (
-    INNERMOST,
-    in_words,
-    short,
-    waits_for,
-    waits_for_gil,
-    who,
-)
+from harness.checks.hang.stack_words import INNERMOST, Wait, in_words, short, waits_for, who
 from harness.core.hang import Frame, HangKind, HangProof, ThreadStack
 
-LOCKS: Final = ("a mutex", "a read-write lock", "a static variable that another thread initializes")
+LOCKS: Final = (Wait.MUTEX, Wait.READ_WRITE_LOCK, Wait.STATIC_VARIABLE)
 WIDER_POOL: Final = "wide inter-op pool"
 _RUNNING_SHARE: Final = 0.05
 
@@ -98,7 +91,7 @@ _SIGNAL = "<signal handler called>"
 
 def _allocator_lock(process: HungProcess) -> Reading | None:
     for stack in process.stacks:
-        if process.runs(stack) or waits_for(stack) not in ("the allocator's lock", "a mutex"):
+        if process.runs(stack) or waits_for(stack) not in (Wait.ALLOCATOR, Wait.MUTEX):
             continue
         inner = next(
             (index for index, frame in enumerate(stack.frames) if _ALLOCATOR.search(short(frame.function))), None
@@ -143,9 +136,8 @@ def _loader_lock(process: HungProcess) -> Reading | None:
         title="waits for the dynamic loader's lock",
         words=(
             f"{process.named(holding[:1])} is inside the dynamic loader (dlopen, a library's constructors, or "
-            f"dl_iterate_phdr), holds its lock, and waits for {waits_for(holding[0])}; {process.do(waiting, 'wait')} "
-            "for "
-            "the loader's lock"
+            f"dl_iterate_phdr), holds its lock, and waits for {waits_for(holding[0])}; "
+            f"{process.do(waiting, 'wait')} for the loader's lock"
         ),
         source="https://github.com/joblib/threadpoolctl/issues/239",
     )
@@ -153,7 +145,7 @@ def _loader_lock(process: HungProcess) -> Reading | None:
 
 def _waits_for_loader(stack: ThreadStack) -> bool:
     """Return whether the code that waits for a mutex is the loader's own."""
-    if waits_for(stack) != "a mutex":
+    if waits_for(stack) is not Wait.MUTEX:
         return False
     for frame in stack.frames[:INNERMOST]:
         name = short(frame.function)
@@ -176,20 +168,18 @@ def _inside_loader(stack: ThreadStack) -> bool:
 
 
 def _static_initializers(process: HungProcess) -> Reading | None:
-    waits = LOCKS[2]
-    stuck = [stack for stack in process.stacks if waits_for(stack) == waits and not process.runs(stack)]
-    for one in stuck:
-        for other in stuck:
-            if one is not other and _guarded(one) in _callers(other) and _guarded(other) in _callers(one):
-                return Reading(
-                    name="static-initializers",
-                    title="static variables that need each other",
-                    words=(
-                        f"{process.named((one, other))} each initialize a static variable that needs the other's: "
-                        f"{_guarded(one)} waits for {_guarded(other)} and the reverse"
-                    ),
-                    source="https://iamroman.org/blog/2017/04/cpp11-static-init/",
-                )
+    stuck = [stack for stack in process.stacks if waits_for(stack) is Wait.STATIC_VARIABLE and not process.runs(stack)]
+    for first, second in combinations(stuck, 2):
+        if _guarded(first) in _callers(second) and _guarded(second) in _callers(first):
+            return Reading(
+                name="static-initializers",
+                title="static variables that need each other",
+                words=(
+                    f"{process.named((first, second))} each initialize a static variable that needs the other's: "
+                    f"{_guarded(first)} waits for {_guarded(second)} and the reverse"
+                ),
+                source="https://iamroman.org/blog/2017/04/cpp11-static-init/",
+            )
     return None
 
 
@@ -243,7 +233,7 @@ def _waiting_for_a_plan(process: HungProcess) -> list[ThreadStack]:
     return [
         stack
         for stack in process.stacks
-        if waits_for(stack) == "a mutex" and has(stack, _PLAN, first=INNERMOST) and not process.runs(stack)
+        if waits_for(stack) is Wait.MUTEX and has(stack, _PLAN, first=INNERMOST) and not process.runs(stack)
     ]
 
 
@@ -266,8 +256,7 @@ def _fuser_runs_away(process: HungProcess) -> Reading | None:
             title="inside the tensor-expression fuser",
             words=(
                 f"{who(stack, process.proof)} is inside the tensor-expression fuser, which copies the fused expression "
-                "once for each use of each value: the work grows exponentially with the length of the chain"
-                f"{others}. "
+                f"once for each use of each value: the work grows exponentially with the length of the chain{others}. "
                 "It is busy, not deadlocked, and does not end. Profiling off, the legacy executor, the fuser off or "
                 "fusion depth 0 each avoid it"
             ),
@@ -306,8 +295,7 @@ def _compile_blocks_others(process: HungProcess) -> Reading | None:
         title="compiles the graph, holding the executor's compile_mutex",
         words=(
             f"{who(compiling[0], process.proof)} compiles the graph, holding the executor's compile_mutex, {doing}; "
-            f"{process.do(waiting, 'wait')} for that mutex in getPlanFor, without which nobody "
-            "can call this function"
+            f"{process.do(waiting, 'wait')} for that mutex in getPlanFor, without which nobody can call this function"
         ),
         source="https://github.com/pytorch/pytorch/blob/main/torch/csrc/jit/runtime/profiling_graph_executor_impl.cpp",
     )
@@ -326,7 +314,7 @@ def _inter_op_pool_after_fork(process: HungProcess) -> Reading | None:
     if len(process.stacks) != 1:
         return None
     (stack,) = process.stacks
-    waits = has(stack, _WAITS_FOR_TASK) and waits_for(stack) == "a condition variable"
+    waits = has(stack, _WAITS_FOR_TASK) and waits_for(stack) is Wait.CONDITION
     if process.runs(stack) or not (waits or has(stack, r"^c10::ThreadPool::run$")):
         return None
     return Reading(
@@ -344,7 +332,7 @@ def _inter_op_pool_exhausted(process: HungProcess) -> Reading | None:
     pool = [stack for stack in process.stacks if has(stack, _POOL_LOOP)]
     if not pool or any(process.runs(stack) for stack in pool):
         return None
-    if not all(has(stack, _WAITS_FOR_TASK) and waits_for(stack) == "a condition variable" for stack in pool):
+    if not all(has(stack, _WAITS_FOR_TASK) and waits_for(stack) is Wait.CONDITION for stack in pool):
         return None
     size = "the only thread" if len(pool) == 1 else f"each of the {len(pool)} threads"
     return Reading(
@@ -367,9 +355,9 @@ def _load_waits_with_gil(process: HungProcess) -> Reading | None:
     loading = [
         stack
         for stack in process.stacks
-        if has(stack, _LOADING) and has_python(stack) and waits_for(stack) in (*LOCKS, "a condition variable")
+        if has(stack, _LOADING) and has_python(stack) and waits_for(stack) in (*LOCKS, Wait.CONDITION)
     ]
-    takers = [stack for stack in process.stacks if waits_for_gil(stack) and has(stack, _POOL_LOOP)]
+    takers = [stack for stack in process.stacks if waits_for(stack) is Wait.GIL and has(stack, _POOL_LOOP)]
     if len(loading) != 1 or not takers or any(process.runs(stack) for stack in process.stacks):
         return None
     tensor = any(has(stack, r"decref|TensorImpl") for stack in takers)
@@ -438,8 +426,7 @@ def _openmp_after_fork(process: HungProcess) -> Reading | None:
         title="waits in OpenMP after a fork",
         words=(
             f"{who(stack, process.proof)} waits in OpenMP for the other threads of its team, and this process has "
-            "none, "
-            "as after a fork from a process in which OpenMP had run, whose threads a child does not inherit"
+            "none, as after a fork from a process in which OpenMP had run, whose threads a child does not inherit"
         ),
         source="https://github.com/pytorch/pytorch/issues/41197",
         cures=("one thread after the fork",),
@@ -452,7 +439,7 @@ def _whole(stack: ThreadStack) -> bool:
 
 
 def _gil_inversion(process: HungProcess) -> Reading | None:
-    takers = [stack for stack in process.stacks if waits_for_gil(stack) and _takes_gil_in_foreign_code(stack)]
+    takers = [stack for stack in process.stacks if waits_for(stack) is Wait.GIL and _takes_gil_in_foreign_code(stack)]
     holders = [
         stack
         for stack in process.stacks
@@ -467,10 +454,8 @@ def _gil_inversion(process: HungProcess) -> Reading | None:
         title="the GIL and a lock of C++ are taken in opposite orders",
         words=(
             f"{process.do(takers, 'wait')} for Python's global lock (GIL) inside of C++ code that may hold a lock of "
-            "its "
-            f"own; {process.do(holders, 'wait')} for {waits_for(holders[0])} of C++ with the GIL held, and nothing "
-            "else "
-            "runs: the two locks are taken in opposite orders"
+            f"its own; {process.do(holders, 'wait')} for {waits_for(holders[0])} of C++ with the GIL held, and nothing "
+            "else runs: the two locks are taken in opposite orders"
         ),
         source="https://github.com/pytorch/pytorch/pull/58382",
     )
@@ -493,22 +478,23 @@ def _takes_gil_in_foreign_code(stack: ThreadStack) -> bool:
 
 def only_want_the_gil(stacks: Iterable[ThreadStack]) -> frozenset[int]:
     """Return the threads that want to go on in Python and can hold nobody up: whoever has the GIL holds them up."""
-    return frozenset(stack.tid for stack in stacks if waits_for_gil(stack) and not _takes_gil_in_foreign_code(stack))
-
-
-def _package_called(stack: ThreadStack) -> str | None:
-    """Return the library of the package that a thread calls, None where it calls none."""
-    frames = (frame for frame in stack.frames if short(frame.function).endswith("AOTInductorModelContainer::run"))
-    return next((frame.file for frame in frames), None)
+    return frozenset(
+        stack.tid for stack in stacks if waits_for(stack) is Wait.GIL and not _takes_gil_in_foreign_code(stack)
+    )
 
 
 def _first_calls_of_a_package(process: HungProcess) -> Reading | None:
-    called = {stack: package for stack in process.stacks if (package := _package_called(stack)) is not None}
-    writers = [stack for stack in called if waits_for(stack) == "a read-write lock"]
+    called = {  # thread -> the library of the package that it calls
+        stack: frame.file
+        for stack in process.stacks
+        for frame in reversed(stack.frames)
+        if short(frame.function).endswith("AOTInductorModelContainer::run")
+    }
+    writers = [stack for stack in called if waits_for(stack) is Wait.READ_WRITE_LOCK]
     readers = [
         stack
         for stack in called
-        if waits_for(stack) == "a condition variable" and called[stack] in {called[writer] for writer in writers}
+        if waits_for(stack) is Wait.CONDITION and called[stack] in {called[writer] for writer in writers}
     ]
     if not readers or any(process.runs(stack) for stack in called):
         return None

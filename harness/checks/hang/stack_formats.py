@@ -42,13 +42,13 @@ class PythonThread:
 
 def _sections(text: str, head: re.Pattern[str]) -> Iterator[tuple[re.Match[str], list[str]]]:
     """Yield each line that begins a thread, as matched, and the lines that follow it."""
-    found: list[tuple[re.Match[str], list[str]]] = []
+    sections: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
         if match := head.match(line):
-            found.append((match, []))
-        elif found:
-            found[-1][1].append(line)
-    yield from found
+            sections.append((match, []))
+        elif sections:
+            sections[-1][1].append(line)
+    yield from sections
 
 
 def _frames(lines: Iterable[str], pattern: re.Pattern[str]) -> Iterator[tuple[str, ...]]:
@@ -103,7 +103,9 @@ def gdb(text: str) -> tuple[ThreadStack, ...]:
     """Return the threads of ``gdb -batch -ex "thread apply all bt"``."""
     return tuple(
         ThreadStack(
-            tid=int(head[2]), name=head[3] or "", frames=tuple(_gdb_frame(*one) for one in _frames(lines, _GDB_FRAME))
+            tid=int(head[2]),
+            name=head[3] or "",
+            frames=tuple(_gdb_frame(*fields) for fields in _frames(lines, _GDB_FRAME)),
         )
         for head, lines in _sections(text, _GDB_THREAD)
     )
@@ -302,11 +304,6 @@ def depth(thread: RawThread) -> int:
 
 
 INTERPRETER_LOOP = ("_PyEval_EvalFrameDefault", "_PyEval_EvalFrame", "PyEval_EvalFrameEx")
-
-
-def by_thread(threads: Iterable[RawThread]) -> dict[int, RawThread]:
-    """Return the threads by number; of two views of one thread the later counts."""
-    return {thread.tid: thread for thread in threads}
 
 
 def merged(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from itertools import takewhile
 from typing import Final
@@ -26,24 +27,40 @@ _PLUMBING_NAMES = re.compile(
 )
 _PLUMBING_PYTHON = re.compile(r"(threading\.py$|concurrent/futures/|torch/nn/modules/module\.py$|<frozen importlib)")
 
-# What the innermost frames wait for; the first that fits counts, so that what is built on a mutex precedes the mutex.
-_WAITS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
-    (
-        "Python's global lock (GIL)",
-        re.compile(r"^(take_gil|PyEval_RestoreThread|PyEval_AcquireThread|PyGILState_Ensure)\b"),
-    ),
-    ("a Python lock", re.compile(r"^PyThread_acquire_lock_timed$")),
-    ("a static variable that another thread initializes", re.compile(r"^__cxa_guard_acquire$")),
-    ("the allocator's lock", re.compile(r"^__lll_lock_wait_private$")),
-    ("the end of another thread", re.compile(r"^(std::thread::join|__?pthread_(timed|clock)?join\w*)\b")),
-    ("a mutex", re.compile(r"(pthread_mutex_(timed)?lock|lll_lock_wait|^std::mutex::lock)\b")),
-    ("a read-write lock", re.compile(r"pthread_rwlock_\w*lock\b")),
-    ("a semaphore", re.compile(r"^(sem_(timed|clock)?wait|__new_sem_wait)")),
-    ("a condition variable", re.compile(r"(pthread_cond_(timed|clock)?wait|^std::condition_variable::wait)\b")),
-    ("the GPU", re.compile(r"^cu(da)?(Stream|Ctx|Device|Event)Synchronize")),
-    ("a pipe or the network", re.compile(r"^(__?)?(poll|ppoll|select|epoll_wait|recv\w*|accept4?|read)$")),
-    ("a timer", re.compile(r"^(__?)?(clock_)?nanosleep")),
-)
+
+class Wait(StrEnum):
+    """What a thread waits for by its innermost frames, as reports write it; ``UNKNOWN`` where these do not say."""
+
+    UNKNOWN = ""
+    GIL = "Python's global lock (GIL)"
+    PYTHON_LOCK = "a Python lock"
+    STATIC_VARIABLE = "a static variable that another thread initializes"
+    ALLOCATOR = "the allocator's lock"
+    THREAD = "the end of another thread"
+    MUTEX = "a mutex"
+    READ_WRITE_LOCK = "a read-write lock"
+    SEMAPHORE = "a semaphore"
+    CONDITION = "a condition variable"
+    GPU = "the GPU"
+    PIPE = "a pipe or the network"
+    TIMER = "a timer"
+
+
+# The first that fits counts, so that what is built on a mutex precedes the mutex.
+_WAITS: Final = {
+    Wait.GIL: re.compile(r"^(take_gil|PyEval_RestoreThread|PyEval_AcquireThread|PyGILState_Ensure)\b"),
+    Wait.PYTHON_LOCK: re.compile(r"^PyThread_acquire_lock_timed$"),
+    Wait.STATIC_VARIABLE: re.compile(r"^__cxa_guard_acquire$"),
+    Wait.ALLOCATOR: re.compile(r"^__lll_lock_wait_private$"),
+    Wait.THREAD: re.compile(r"^(std::thread::join|__?pthread_(timed|clock)?join\w*)\b"),
+    Wait.MUTEX: re.compile(r"(pthread_mutex_(timed)?lock|lll_lock_wait|^std::mutex::lock)\b"),
+    Wait.READ_WRITE_LOCK: re.compile(r"pthread_rwlock_\w*lock\b"),
+    Wait.SEMAPHORE: re.compile(r"^(sem_(timed|clock)?wait|__new_sem_wait)"),
+    Wait.CONDITION: re.compile(r"(pthread_cond_(timed|clock)?wait|^std::condition_variable::wait)\b"),
+    Wait.GPU: re.compile(r"^cu(da)?(Stream|Ctx|Device|Event)Synchronize"),
+    Wait.PIPE: re.compile(r"^(__?)?(poll|ppoll|select|epoll_wait|recv\w*|accept4?|read)$"),
+    Wait.TIMER: re.compile(r"^(__?)?(clock_)?nanosleep"),
+}
 INNERMOST: Final = 8
 INTERPRETER: Final = re.compile(r"jit::InterpreterState(Impl)?::run\w*")
 """What runs the code of a TorchScript model; what it called is on the stack above it."""
@@ -93,21 +110,14 @@ def crashed(stack: ThreadStack) -> bool:
     return any(CRASHING in frame.function for frame in stack.frames)
 
 
-def waits_for(stack: ThreadStack) -> str:
-    """Return what the innermost frames wait for, in words; empty where they do not say."""
+def waits_for(stack: ThreadStack) -> Wait:
+    """Return what the innermost frames wait for."""
     if crashed(stack):
-        return ""
-    names = [short(frame.function) for frame in _innermost_native(stack)]
-    return next((words for words, pattern in _WAITS if any(pattern.search(name) for name in names)), "")
-
-
-def _innermost_native(stack: ThreadStack) -> list[Frame]:
-    return list(takewhile(lambda frame: frame.language != PYTHON, stack.frames[:INNERMOST]))
-
-
-def waits_for_gil(stack: ThreadStack) -> bool:
-    """Return whether the thread waits for Python's global lock."""
-    return waits_for(stack) == _WAITS[0][0]
+        return Wait.UNKNOWN
+    innermost = takewhile(lambda frame: frame.language != PYTHON, stack.frames[:INNERMOST])
+    names = [short(frame.function) for frame in innermost]
+    matching = (wait for wait, pattern in _WAITS.items() if any(pattern.search(name) for name in names))
+    return next(matching, Wait.UNKNOWN)
 
 
 def relevant_frames(stack: ThreadStack) -> tuple[str, ...]:

@@ -43,10 +43,16 @@ def hang_story(seen: Evidence, before_s: float | None = None) -> tuple[tuple[str
         lines.append((MEANING, f"{known.words} ({known.source})"))
     if proof is not None:
         words = KIND_WORDS[proof.kind].format(window=proof.window_s, silent=proof.silent_s)
-        said = (words, _stalled_words(proof), _not_done_words(proof, before_s), proof.note)
-        lines.append(("proof", f"{proof.kind.value}: {'; '.join(filter(None, said))}"))
+        stalled = (  # why a process that stands was found late
+            f"of these {proof.stalled_s:.1f} s did not count, because this machine had too few CPUs to give"
+            if proof.stalled_s >= WORTH_SAYING_S
+            else ""
+        )
+        parts = (words, stalled, _not_done_words(proof, before_s), proof.note)
+        lines.append(("proof", f"{proof.kind.value}: {'; '.join(filter(None, parts))}"))
     if seen.signal:
-        lines.append(("proof", _crash_words(seen)))
+        stack = next((stack for stack in seen.stacks if stack.tid == seen.faulting_tid), None)
+        lines.append(("proof", seen.signal if stack is None else f"{seen.signal} in {who(stack, _at_work(seen))}"))
     lines.extend(("threads", line) for line in threads_in_words(proof or _at_work(seen), seen.stacks))
     shown = _most_telling(seen, known)
     lines.extend(("frames", f"{item.title}: {' < '.join(_shown(item.lines))}") for item in shown)
@@ -80,13 +86,6 @@ def _shown(frames: Sequence[str]) -> Sequence[str]:
     return (*frames[: MOST_FRAMES - 2], "...", *frames[inside - 1 : inside + 1])
 
 
-def _stalled_words(proof: HangProof) -> str:
-    """Return why a process that stands was found late."""
-    if proof.stalled_s < WORTH_SAYING_S:
-        return ""
-    return f"of these {proof.stalled_s:.1f} s did not count, because this machine had too few CPUs to give"
-
-
 def _not_done_words(proof: HangProof, before_s: float | None) -> str:
     """Return what a deadline alone has shown: inside one call nobody can tell an endless loop from a slow one."""
     if not proof.own_s or proof.kind is not HangKind.BUSY:
@@ -99,22 +98,15 @@ def _not_done_words(proof: HangProof, before_s: float | None) -> str:
     return f"{known}. --deadline {math.ceil(MORE_PATIENCE * proof.own_s)} waits longer"
 
 
-def _before_s(phase: str, old: Sequence[ModelResult]) -> float | None:
+def _before_s(result: ModelResult, old: Sequence[ModelResult]) -> float | None:
     """Return what a load or a call took in the old release at most, in seconds; None where it is not known."""
-    if any(result.failed for result in old):
+    if any(before.failed for before in old):
         return None
-    kind = phase.split(" ", maxsplit=1)[0]
-    loads = [result.load_ns for result in old if result.load_ns is not None]
-    calls = [call.duration_ns for result in old for call in result.calls]
-    known = {wire.LOAD: loads, wire.CALL: calls}.get(kind)
+    _, phase = result.way
+    loads = [before.load_ns for before in old if before.load_ns is not None]
+    calls = [call.duration_ns for before in old for call in before.calls]
+    known = {wire.LOAD: loads, wire.CALL: calls}.get(phase)
     return 1e-9 * max(known) if known else None
-
-
-def _crash_words(seen: Evidence) -> str:
-    stack = next((stack for stack in seen.stacks if stack.tid == seen.faulting_tid), None)
-    if stack is None:
-        return seen.signal
-    return f"{seen.signal} in {who(stack, _at_work(seen))}"
 
 
 def _at_work(seen: Evidence) -> HangProof:
@@ -180,7 +172,7 @@ def failure_finding(
         message=f"{what} in {release}, {stage}{why}",
         where=phase,
         evidence=evidence,
-        story=hang_story(telling, _before_s(phase, old)) if telling is not None else (),
+        story=hang_story(telling, _before_s(result, old)) if telling is not None else (),
         error=error,
         subject=subject,
         standstill=standstill(telling) if telling is not None else None,

@@ -33,10 +33,10 @@ def look_up(wanted: Mapping[str, Iterable[int]]) -> Names:
     names: dict[tuple[str, int], str] = {}
     for path, offsets in wanted.items():
         try:
-            found = function_names(Path(path), offsets)
+            functions = function_names(Path(path), offsets)
         except (OSError, ValueError, IndexError, OverflowError, struct.error):
             continue
-        names.update({(path, offset): name for offset, name in found.items()})
+        names.update({(path, offset): name for offset, name in functions.items()})
     return names
 
 

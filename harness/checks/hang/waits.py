@@ -165,11 +165,11 @@ def _select(arguments: list[int], around: Surroundings) -> str:
     count, *sets = arguments[:4]
     if count == 0 or not any(sets):
         return TIMER
-    found = []
+    descriptors = []
     for address in filter(None, sets):
         bits = int.from_bytes(around.peek(address, (min(count, 1024) + 7) // 8), "little")
-        found += [fd for fd in range(bits.bit_length()) if bits >> fd & 1]
-    return _several(found[:_MOST_POLLED], around)
+        descriptors += [fd for fd in range(bits.bit_length()) if bits >> fd & 1]
+    return _several(descriptors[:_MOST_POLLED], around)
 
 
 def _several(descriptors: list[int], around: Surroundings) -> str:

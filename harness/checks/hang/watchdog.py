@@ -63,7 +63,7 @@ def _watch(
         finding = history.judge(progress, time.monotonic_ns())
         if finding is None:
             continue
-        with child.held() as pid:
+        with child.pinned() as pid:
             hung = progress.process_of(finding.blamed) or pid
             evidence = _look_into(hung, run_dir, finding.proof, investigate, killed=child.killed)
             if _went_on(child, tail, progress, finding):
@@ -72,9 +72,18 @@ def _watch(
             if hung is not None and (evidence is None or not evidence.stacks):  # else they have been asked for already
                 processes.request_stack_dump(hung, processes.stacks_of(hung, run_dir))
             child.kill()
-        ending = _end(child, run_dir, tail, finding, evidence)
-        said = printed.finish()
-        return replace(ending, evidence=evidence and replace(evidence, remarks=(*evidence.remarks, *said)))
+        reaped = child.ended.wait(REAP_DEADLINE_S)
+        remarks = printed.finish()
+        return Ending(
+            event_log=tail.refresh(),
+            end_ns=time.monotonic_ns(),
+            killed=True,
+            overdue=_not_held_up(finding.blamed, evidence),
+            reaped=reaped,
+            stacks=_read_stacks(run_dir),
+            proof=finding.proof,
+            evidence=evidence and replace(evidence, remarks=(*evidence.remarks, *remarks)),
+        )
     return Ending(event_log=tail.refresh(), end_ns=time.monotonic_ns(), stacks=_read_stacks(run_dir))
 
 
@@ -96,11 +105,14 @@ def _look_into(
         return None
     answers = list[Evidence]()
 
+    def nothing(remark: str) -> Evidence:
+        return Evidence(proof=proof, remarks=(remark,))
+
     def ask() -> None:
         try:
             answers.append(investigate(pid, run_dir, proof))
         except Exception as error:  # noqa: BLE001  the kill goes first, whatever is wrong with the tools
-            answers.append(_nothing(proof, f"looking into the process failed: {type(error).__name__}: {error}"))
+            answers.append(nothing(f"looking into the process failed: {type(error).__name__}: {error}"))
 
     asking = threading.Thread(target=ask, name=f"look into {pid}", daemon=True)
     asking.start()
@@ -108,29 +120,10 @@ def _look_into(
     while asking.is_alive() and time.monotonic() < limit:
         asking.join(LOOK_EVERY_S)
         if killed.is_set():  # The run is being ended: the results are not read, nor need their number be kept.
-            return _nothing(proof, "the process was ended while it was looked into")
+            return nothing("the process was ended while it was looked into")
     if not answers:
-        return _nothing(proof, f"looking into the process took more than {INVESTIGATION_DEADLINE_S:.0f} s")
-    found = answers[0]
-    return found if found.proof is not None else replace(found, proof=proof)
-
-
-def _nothing(proof: HangProof, remark: str) -> Evidence:
-    return Evidence(proof=proof, remarks=(remark,))
-
-
-def _end(child: Child, run_dir: Path, tail: EventTail, finding: Proven, evidence: Evidence | None) -> Ending:
-    reaped = child.ended.wait(REAP_DEADLINE_S)
-    return Ending(
-        event_log=tail.refresh(),
-        end_ns=time.monotonic_ns(),
-        killed=True,
-        overdue=_not_held_up(finding.blamed, evidence),
-        reaped=reaped,
-        stacks=_read_stacks(run_dir),
-        proof=finding.proof,
-        evidence=evidence,
-    )
+        return nothing(f"looking into the process took more than {INVESTIGATION_DEADLINE_S:.0f} s")
+    return answers[0] if answers[0].proof is not None else replace(answers[0], proof=proof)
 
 
 def _not_held_up(blamed: Sequence[OpenPhase], evidence: Evidence | None) -> tuple[OpenPhase, ...]:

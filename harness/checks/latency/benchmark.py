@@ -15,6 +15,7 @@ from harness.artifacts.archive.reading import read_artifact
 from harness.checks.latency import statistics
 from harness.checks.latency.allocator import settled
 from harness.checks.latency.common_slowdown import common_slowdown, with_own_parts
+from harness.checks.latency.limits import Next, affordable, gate_verdicts, next_step, tolerated, verdicts_beyond
 from harness.checks.latency.looks import look_from
 from harness.checks.latency.moderation import Prior, fit_prior
 from harness.checks.latency.quantities import OF_FIRST_ROUNDS, quantity_priors
@@ -25,17 +26,17 @@ from harness.config.policy import model_budget, model_policy, some_gate
 from harness.core.archive import Reach
 from harness.core.errors import ConfigError
 from harness.core.machine import MachineState
-from harness.core.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample
+from harness.core.measurement import CONTROL, NEW, NO_PROBLEM, OLD, LatencyMeasurement, PairSample, Problem
 from harness.core.models import Artifact
 from harness.core.plan import LatencyBudget, PolicySettings
 from harness.core.probe import ProbeRequest, ServingProfile
+from harness.core.quantities import parts_of
 from harness.machine.cores import Placement, choose, physical_cores
 from harness.machine.memory import usable_bytes
 from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, WithWorker, new_profile
 from harness.probing.requests import deadline_after
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
-from harness.verdict.latency import Next, affordable, gate_verdicts, next_step, tolerated, verdicts_beyond
 
 # Which side each arm runs on.
 ARMS = {OLD: "old", NEW: "new", CONTROL: "old"}
@@ -54,7 +55,7 @@ class BenchmarkState:
     budget: LatencyBudget
     samples: list[PairSample] = field(default_factory=list)
     fresh: list[PairSample] = field(default_factory=list)
-    problem: str = ""
+    problem: Problem = NO_PROBLEM
     next: Next = Next.SEARCH
 
     @property
@@ -123,13 +124,14 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
     shared: dict[str, Any] = {"profile": new_profile(facts.plan), "machine_states": machine_states}
     shared |= {"time": time, "planted": planted}
     measurements = contest(contestants, facts, effects, runtime=timed_runtime(facts, effects), **shared)
-    unable = {name: contestants[name] for name, one in measurements.items() if not _called_in_cpp(one)}
+    unable = {name: contestants[name] for name, measured in measurements.items() if not _called_in_cpp(measured)}
     if unable:
         measurements |= contest(unable, facts, effects, label="benchmark of the Python worker", **shared)
     # Models that another worker was timed in had rounds of their own: they share no processes with the rest.
-    timed = {name: one for name, one in measurements.items() if name in facts.alone}
-    apart = {name for name in timed if name in unable}
-    together = {name: one for name, one in timed.items() if (name in apart) == (2 * len(apart) > len(timed))}
+    timed = {name: measured for name, measured in measurements.items() if name in facts.alone}
+    apart = timed.keys() & unable.keys()
+    most_are_apart = 2 * len(apart) > len(timed)
+    together = {name: measured for name, measured in timed.items() if (name in apart) == most_are_apart}
     # Nor is what all share estimated of cells that a rerun repeats for being slow.
     whole = bool(facts.plan.planted_defects) or facts.plan.repeats_common
     operators = {name: operator_calls(contestants[name][0]) for name in together}
@@ -201,9 +203,11 @@ def time_for(
     if asked and needed_s > time.left_s:
         planned = budget.total_s if budget.total_s is not None else 0.0
         enough = math.ceil(max(60.0, planned, 4 * budget.looks[0] * needed_s))
-        told = f"{asked} of {time.left_s:g} s is too little: one round of one model takes about {needed_s:.1f} s"
         go_on = f"--resume {effects.run_dir.name} --more {enough}s"
-        raise ConfigError(told, f"nothing is lost, go on with: {go_on}; or leave it out")
+        raise ConfigError(
+            f"{asked} of {time.left_s:g} s is too little: one round of one model takes about {needed_s:.1f} s",
+            f"nothing is lost, go on with: {go_on}; or leave it out",
+        )
     return time
 
 
@@ -224,18 +228,12 @@ def _time_left(
     arms: Collection[str] = tuple(ARMS),
 ) -> TimeLeft:
     """Return what says how long the rounds of ``contestants`` will take, by what they did in the old release."""
-    known = [facts.baselines.get(pair[0].model) for pair in contestants.values()]
     lanes = lanes_for(contestants, facts, (facts.plan.settings.profile, profile), budget, arms=len(arms))
-    costs = {
-        name: expected_cost(
-            baseline.results if baseline is not None else (),
-            budget,
-            arms=arms,
-            lanes=lanes,
-            control_every=control_every(len(contestants)),
-        )
-        for name, baseline in zip(contestants, known, strict=True)
-    }
+    every = control_every(len(contestants))
+    costs = {}
+    for name, (old, _) in contestants.items():
+        results = facts.baselines[old.model].results if old.model in facts.baselines else ()
+        costs[name] = expected_cost(results, budget, arms=arms, lanes=lanes, control_every=every)
     first_rounds = extra_rounds(contestants, budget, gated=some_gate(facts.plan))
     return TimeLeft(costs, start_s=START_IMPORTS * effects.import_cpu_s, lanes=lanes, first_rounds=first_rounds)
 
@@ -376,7 +374,7 @@ def contest(
         prior = fit_prior([statistics.spread_of(state.samples, state.fresh) for state in states.values()])
         beside = quantity_priors([state.samples for state in states.values()]) if len(contestants) >= LARGE else {}
         for name in names:
-            states[name].problem = measured.problems.get(name, "")
+            states[name].problem = measured.problems.get(name, NO_PROBLEM)
             measurements[name] = replace(states[name].measured(name, prior, beside), runtime=runtime)
             if states[name].rounds == look_from(states[name].rounds, states[name].budget.looks):
                 at_look[name] = measurements[name]
@@ -384,15 +382,15 @@ def contest(
         number += 1
     for name, state in states.items():
         if state.next is not Next.DONE:  # rounds after its last look may not be looked at before the next one
-            found = at_look.get(name, LatencyMeasurement(model=name, samples=(), runtime=runtime))
-            measurements[name] = replace(found, out_of_time=state.is_planned or time.is_more)
+            looked = at_look.get(name, LatencyMeasurement(model=name, samples=(), runtime=runtime))
+            measurements[name] = replace(looked, out_of_time=state.is_planned or time.is_more)
     return measurements
 
 
 def _is_suspected_beside(measurement: LatencyMeasurement, policy: PolicySettings) -> bool:
     """Whether the search suspects what the first rounds alone measure, whatever fresh rounds say of it so far."""
-    found = verdicts_beyond(replace(measurement, fresh_quantities={}), policy)
-    return any(name.partition(":")[0] in OF_FIRST_ROUNDS for name in found)
+    beyond = verdicts_beyond(replace(measurement, fresh_quantities={}), policy)
+    return any(parts_of(name)[0] in OF_FIRST_ROUNDS for name in beyond)
 
 
 def _chosen(
@@ -410,12 +408,13 @@ def _chosen(
     for name, state in states.items():
         if state.next is Next.DONE or not (state.is_planned or time.is_more):
             continue
-        first, found = state.budget.looks[0], measurements.get(name)
+        first, measured = state.budget.looks[0], measurements.get(name)
         slow = contestants[name][0] is not contestants[name][1]
         rounds = look_from(state.rounds + 1, state.budget.looks) - state.rounds
         cost_s = time_left.mean_cost_s(name, state.rounds, rounds)
-        limit = tolerated(found, state.budget) if found is not None else 0.0
-        needed = further_rounds(found.shown, limit) if found is not None else math.inf
+        needed = math.inf
+        if measured is not None:
+            needed = further_rounds(measured.shown, tolerated(measured, state.budget))
         searched_first = state.next is Next.SEARCH and state.rounds < first
         candidates[name] = Candidate(
             cost_s=cost_s,
@@ -492,7 +491,11 @@ def measured_round(
         deadline_s=deadline_s,
         placement=placement,
         lanes=lanes,
-        native={one.side: effects.runner.native[one.side] for one in requests.values() if one.runtime == "libtorch"},
+        native={
+            request.side: effects.runner.native[request.side]
+            for request in requests.values()
+            if request.runtime == "libtorch"
+        },
     )
     samples = tuple(round_.measure(names, effects.progress.step, extras=extras, confirming=confirming))
     effects.runner.record_round(round_.wall_ns, round_.unreaped)
@@ -532,7 +535,7 @@ def timed_runtime(facts: WithWorker, effects: Effects) -> str:
 
 def _called_in_cpp(measured: LatencyMeasurement) -> bool:
     """Whether the C++ worker, if it was timed, can call the model: not where its old release answers an error."""
-    refused = not measured.samples and measured.problem.startswith(("old: ", "control: "))
+    refused = not measured.samples and measured.refused and measured.problem_of != NEW
     return measured.runtime != "libtorch" or not refused
 
 
@@ -557,23 +560,23 @@ def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placeme
 
 def _healthy(facts: Probed) -> dict[str, Artifact]:
     """Models that are timed and complete in both releases; others would tell nothing, or kill the process."""
-    found = {}
+    healthy = {}
     for name in facts.alone:
         artifact = facts.served(name)
         if artifact is not None and facts.exports[name].declaration.timed:
-            found[name] = artifact if artifact == facts.artifact(name) else replace(artifact, schedule=())
-    return found
+            healthy[name] = artifact if artifact == facts.artifact(name) else replace(artifact, schedule=())
+    return healthy
 
 
 def _planted_defects(facts: Exported) -> dict[str, tuple[Artifact, Artifact]]:
     """Planted slowdowns: the twin's artifact in the old arms, the slow one in the new; and the twin itself."""
-    found = {}
+    planted = {}
     for declaration in facts.plan.planted_defects:
         mark = declaration.planted_defect
         if mark is None or mark.scenario != "latency":
             continue
         slow, twin = facts.exports[declaration.name].artifact, facts.exports[mark.twin].artifact
         if slow is not None and twin is not None:
-            found[declaration.name] = (twin, slow)
-            found[mark.twin] = (twin, twin)
-    return found
+            planted[declaration.name] = (twin, slow)
+            planted[mark.twin] = (twin, twin)
+    return planted

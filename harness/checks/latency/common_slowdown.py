@@ -68,7 +68,7 @@ def common_slowdown(
     shape, per_operator_s = Shape.UNKNOWN, None
     if ratio.low > 1 or ratio.high < 1:
         tried = (_shape(group, measurements, operators or {}) for group in (kept, models))
-        shape, per_operator_s = next((told for told in tried if told[0] is not Shape.UNKNOWN), (Shape.UNKNOWN, None))
+        shape, per_operator_s = next((line for line in tried if line[0] is not Shape.UNKNOWN), (shape, None))
     return CommonSlowdown(
         ratio=ratio,
         models=tuple(names),
@@ -150,7 +150,7 @@ def _without_outliers(models: Sequence[_Model]) -> tuple[list[_Model], list[_Mod
     kept, apart = list(models), list[_Model]()
     while len(kept) > max(LEAST_MODELS, (len(models) + 1) // 2):
         fit = _fitted(kept)
-        furthest = max(kept, key=lambda one: abs(one.log - fit.common) / _root(one.variance + fit.spread))
+        furthest = max(kept, key=lambda model: abs(model.log - fit.common) / _root(model.variance + fit.spread))
         rest = [model for model in kept if model is not furthest]
         without = _fitted(rest)
         off = abs(furthest.log - without.common) / _root(furthest.variance + without.spread + without.variance)

@@ -15,7 +15,7 @@ from harness.checks.latency.model_round import FEWEST_FIRST_CALLS, FIRST_CALLS, 
 from harness.checks.latency.processes import BenchmarkProcess, ProcessLost
 from harness.core.environment import Environment
 from harness.core.machine import GpuState, MachineState
-from harness.core.measurement import CONTROL, PairSample
+from harness.core.measurement import CONTROL, PairSample, Problem
 from harness.core.plan import LatencyBudget
 from harness.core.probe import ProbeRequest
 from harness.machine import gpu
@@ -31,13 +31,13 @@ NO_WORKERS: Mapping[str, Path] = {}
 def combined(states: Sequence[MachineState]) -> MachineState:
     """Return what the machine was like in all lanes together: the worst that any of them saw."""
     return MachineState(
-        cores=tuple(sorted(core for one in states for core in one.cores)),
-        why_not_pinned=next((one.why_not_pinned for one in states if one.why_not_pinned), ""),
-        stolen=max(one.stolen for one in states),
-        others=max(one.others for one in states),
+        cores=tuple(sorted(core for state in states for core in state.cores)),
+        why_not_pinned=next((state.why_not_pinned for state in states if state.why_not_pinned), ""),
+        stolen=max(state.stolen for state in states),
+        others=max(state.others for state in states),
         quota_cores=states[0].quota_cores,
-        quota_throttled_s=max(one.quota_throttled_s for one in states),
-        gpu=next((one.gpu for one in states if one.gpu is not None), None),
+        quota_throttled_s=max(state.quota_throttled_s for state in states),
+        gpu=next((state.gpu for state in states if state.gpu is not None), None),
     )
 
 
@@ -84,8 +84,8 @@ class Lane:
     """The processes of one lane, which are started anew for a model after one that broke them.
 
     Attributes:
-        problems: model -> why it has no sample, in words.
-        why_not_started: why its processes could not be started, which ends it; empty where they could.
+        problems: model -> why it has no sample.
+        why_not_started: why its processes could not be started, which ends it.
         unreaped: processes that could not be ended.
 
     Args:
@@ -127,8 +127,8 @@ class Lane:
         self._gpu_uuid: str | None = None
         self._gpu: GpuState | None = None
         self._watch = Watch(placement.cores)
-        self.problems: dict[str, str] = {}
-        self.why_not_started = ""
+        self.problems: dict[str, Problem] = {}
+        self.why_not_started: Problem | None = None
         self.unreaped: list[str] = []
 
     def measure(
@@ -159,7 +159,7 @@ class Lane:
                     try:
                         self._start()
                     except ProcessLost as lost:
-                        self.why_not_started = str(lost)
+                        self.why_not_started = lost.problem
                         models.appendleft(model)
                         break
                 tick(model)
@@ -167,7 +167,7 @@ class Lane:
                     arms = [arm for arm in self._processes if arm != CONTROL or model in controls]
                     samples[model] = self._benchmark(model, arms, chance, extras=extras, is_last=not models)
                 except ProcessLost as lost:
-                    self.problems[model] = str(lost)
+                    self.problems[model] = lost.problem
                     self.stop()
         finally:
             self.stop()
@@ -208,7 +208,7 @@ class Lane:
     def _order(self, arm: str, **order: Any) -> dict[str, Any]:
         process = self._processes.get(arm)
         if process is None:
-            raise ProcessLost(f"the {arm} process was ended")
+            raise ProcessLost(f"the {arm} process was ended", arm=arm)
         if order["order"] == TOGETHER:  # whose round holds the lock
             return process.order(self._deadline_s, **order)
         with self._lock.shared(partial(self._watch.inattentive, self._pids)):
@@ -222,7 +222,7 @@ class Lane:
         self, model: str, arms: Sequence[str], chance: random.Random, *, extras: bool, is_last: bool
     ) -> PairSample:
         """Return the sample of one model; what fails once it is timed costs the processes, not the sample."""
-        pool = max(one.profile.intra_op_threads for one in self._requests.values())
+        pool = max(request.profile.intra_op_threads for request in self._requests.values())
         model_round = ModelRound(
             model=model,
             arms=arms,

@@ -14,58 +14,43 @@ CLOCK_LIMIT = 0.90
 HARMLESS = frozenset({"idle", "clocks set by the user"})
 
 
-def busy_notes(machine_states: Sequence[MachineState], waited: float) -> tuple[str, ...]:
-    """Return sentences on what disturbed the benchmark, each with what to do; none where the machine was quiet.
+def busy_notes(machine_states: Sequence[MachineState], waited: float) -> Iterator[str]:
+    """Yield sentences on what disturbed the benchmark, each with what to do; none where the machine was quiet.
 
     Args:
         machine_states: one per round.
         waited: largest share of an arm's blocks in which the caller waited for a core, over all models, 0 to 1.
     """
-    return (
-        *_of_cores(machine_states),
-        *_of_callers(waited),
-        *_of_gpus([machine_state.gpu for machine_state in machine_states if machine_state.gpu]),
-    )
-
-
-def _of_cores(machine_states: Sequence[MachineState]) -> Iterator[str]:
-    others = max((machine_state.others for machine_state in machine_states), default=0.0)
+    others = max((state.others for state in machine_states), default=0.0)
     if others > OTHERS_LIMIT:
         yield (
             f"other processes used up to {_percent(others)} of the benchmark's cores in a round: repeat it on a "
-            "machine "
-            "that does nothing else"
+            "machine that does nothing else"
         )
-    stolen = max((machine_state.stolen for machine_state in machine_states), default=0.0)
+    stolen = max((state.stolen for state in machine_states), default=0.0)
     if stolen > STOLEN_LIMIT:
         yield (
             f"the hypervisor took up to {_percent(stolen)} of the benchmark's cores in a round: use a machine with "
-            "cores "
-            "of its own, or `--latency thorough`"
+            "cores of its own, or `--latency thorough`"
         )
-    stopped = [machine_state for machine_state in machine_states if machine_state.quota_throttled_s > 0]
+    stopped = [state for state in machine_states if state.quota_throttled_s > 0]
     if stopped:
-        throttled_s, quota = sum(machine_state.quota_throttled_s for machine_state in stopped), stopped[0].quota_cores
+        throttled_s, quota = sum(state.quota_throttled_s for state in stopped), stopped[0].quota_cores
         limit = "" if quota is None else f" of {quota:g} cores"
         yield (
             f"the container's CPU quota{limit} stopped everything for {throttled_s:.1f} s: raise the quota, or lower "
             "the number of threads"
         )
-    loose = next((machine_state for machine_state in machine_states if not machine_state.cores), None)
+    loose = next((state for state in machine_states if not state.cores), None)
     if loose is not None:
         why = f" ({loose.why_not_pinned})" if loose.why_not_pinned else ""
         yield f"the processes of the benchmark were not pinned{why}: expect wider intervals"
-
-
-def _of_callers(waited: float) -> Iterator[str]:
     if waited > WAITED_LIMIT:
         yield (
             f"callers waited for a core, for up to {_percent(waited)} of a model's time: the times hold those waits, "
             "so repeat it on a quiet machine"
         )
-
-
-def _of_gpus(gpus: Sequence[GpuState]) -> Iterator[str]:
+    gpus = [state.gpu for state in machine_states if state.gpu]
     if any(gpu.other_processes for gpu in gpus):
         yield "other processes were on this GPU: choose another one with CUDA_VISIBLE_DEVICES, or wait for them"
     slow = [gpu for gpu in gpus if _is_held_down(gpu)]

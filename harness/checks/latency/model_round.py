@@ -200,7 +200,7 @@ class ModelRound:
     def _ask(self, arm: str, order: str, **details: Any) -> dict[str, Any]:
         answer = self._give(arm, order, **details)
         if "error" in answer:
-            raise ProcessLost(f"{arm}: {answer['error']}")
+            raise ProcessLost(f"{arm}: {answer['error']}", arm=arm, refused=True)
         return answer
 
     def _give(self, arm: str, order: str, **details: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.environment import Environment
+from harness.core.measurement import Problem
 from harness.core.probe import ProbeRequest
 from harness.machine.cores import pin, pin_threads, unpin
 from harness.machine.files import emptied
@@ -32,6 +33,10 @@ ANSWERED_BY = {
 
 class ProcessLost(Exception):
     """Raised when a process of the benchmark died, went silent or failed at an order; the model at hand is to blame."""
+
+    def __init__(self, words: str, *, arm: str, refused: bool = False) -> None:
+        super().__init__(words)
+        self.problem = Problem(words=words, arm=arm, refused=refused)
 
 
 class BenchmarkProcess:
@@ -71,7 +76,7 @@ class BenchmarkProcess:
                 else processes.start_native(native, folder, env, orders=True, kept=kept)
             )
         except OSError as error:
-            raise ProcessLost(f"the {arm} process could not be started: {error.strerror or error}") from error
+            raise ProcessLost(f"the {arm} process could not be started: {error.strerror or error}", arm=arm) from error
         # It has a single thread yet; those that it starts inherit its cores.
         self.why_not_pinned = pin(self._process.number, cores) if cores else ""
 
@@ -83,12 +88,11 @@ class BenchmarkProcess:
     def order(self, deadline_s: float, **order: Any) -> dict[str, Any]:
         """Send an order and return its answer."""
         try:
-            if self._process.stdin is None:
-                raise ProcessLost(self.arm)
+            assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
             self._process.stdin.flush()
         except OSError as error:
-            raise ProcessLost(f"the {self.arm} process died") from error
+            raise self._lost("died") from error
         return self.answer(deadline_s, ANSWERED_BY.get(order["order"], set()))
 
     def answer(self, deadline_s: float, keys: Collection[str] = ("ready",)) -> dict[str, Any]:
@@ -100,12 +104,12 @@ class BenchmarkProcess:
             self._printed.trim()
             if stream is None or left <= 0:
                 processes.request_stack_dump(self._process.number, self.folder / wire.STACKS)
-                raise ProcessLost(f"the {self.arm} process gave no answer within {deadline_s:.0f} s")
+                raise self._lost(f"gave no answer within {deadline_s:.0f} s")
             if not select.select([stream], [], [], min(left, LOOK_S))[0]:
                 continue
             chunk = stream.read1(65536)  # type: ignore[attr-defined]
             if not chunk:
-                raise ProcessLost(f"the {self.arm} process died")
+                raise self._lost("died")
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
@@ -113,8 +117,11 @@ class BenchmarkProcess:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or not {*keys, "error"} & answer.keys():
-            raise ProcessLost(f"the {self.arm} process answered with garbage: {line[:80].decode(errors='replace')!r}")
+            raise self._lost(f"answered with garbage: {line[:80].decode(errors='replace')!r}")
         return answer
+
+    def _lost(self, how: str) -> ProcessLost:
+        return ProcessLost(f"the {self.arm} process {how}", arm=self.arm)
 
     def pin(self, cores: Sequence[int]) -> None:
         """Move the process to ``cores``."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from harness.checks.latency.moderation import Prior, Spread, fit_prior, spread_over
 from harness.core.measurement import CONTROL, NEW, OLD, ArmSample, PairSample, Quantity, RatioEstimate
+from harness.core.quantities import parts_of
 
 OLD_ARMS = (OLD, CONTROL)
 # Calls that count as the first ones: profiling, compilation, a slow one, one to spare (docs/evidence.md#first-calls).
@@ -30,15 +31,15 @@ def quantities(samples: Sequence[PairSample], estimate: Estimate) -> dict[str, Q
         samples: of one model.
         estimate: makes a ratio of the name of a quantity and a function from a sample to the logarithm of new/old.
     """
-    found = {}
+    quantities = {}
     for name, (unit, value) in _values(samples).items():
         old = _median(samples, OLD_ARMS, value)
         new = _median(samples, (NEW,), value)
         if old is None or new is None:
             continue
         ratio = estimate(name, _log_ratio(value)) if unit != "calls" and name != "growth" else None
-        found[name] = Quantity(old=old, new=new, unit=unit, ratio=ratio)
-    return found
+        quantities[name] = Quantity(old=old, new=new, unit=unit, ratio=ratio)
+    return quantities
 
 
 def _values(samples: Sequence[PairSample]) -> dict[str, tuple[str, Value]]:
@@ -75,34 +76,34 @@ def quantity_priors(models: Sequence[Sequence[PairSample]]) -> dict[str, Prior |
     for samples in models:
         own: dict[str, list[Spread]] = defaultdict(list)
         for name, (_, value) in _values(samples).items():
-            quantity, ratio = name.partition(":")[0], _log_ratio(value)
+            quantity, ratio = parts_of(name)[0], _log_ratio(value)
             logs = [log for sample in samples if (log := ratio(sample)) is not None]
             if quantity in OF_FIRST_ROUNDS and len(logs) > 1:
                 own[quantity].append(spread_over(logs))
-        for quantity, found in own.items():
-            variance = statistics.fmean(one.variance for one in found)
-            spreads[quantity].append(Spread(variance=variance, degrees=min(one.degrees for one in found)))
-    return {quantity: fit_prior(found) for quantity, found in spreads.items()}
+        for quantity, shapes in own.items():
+            variance = statistics.fmean(shape.variance for shape in shapes)
+            spreads[quantity].append(Spread(variance=variance, degrees=min(shape.degrees for shape in shapes)))
+    return {quantity: fit_prior(of_models) for quantity, of_models in spreads.items()}
 
 
 def _median(samples: Sequence[PairSample], arms: Sequence[str], value: Value) -> float | None:
-    found = [taken for sample in samples for _, taken in _taken(sample, arms, value)]
-    return float(statistics.median(found)) if found else None
+    known = [number for sample in samples for number in _of_arms(sample, arms, value)]
+    return float(statistics.median(known)) if known else None
 
 
 def _log_ratio(value: Value) -> Callable[[PairSample], float | None]:
     def ratio(sample: PairSample) -> float | None:
-        new = [math.log(taken) for _, taken in _taken(sample, (NEW,), value) if taken > 0]
-        old = [math.log(taken) for _, taken in _taken(sample, OLD_ARMS, value) if taken > 0]
+        new = [math.log(number) for number in _of_arms(sample, (NEW,), value) if number > 0]
+        old = [math.log(number) for number in _of_arms(sample, OLD_ARMS, value) if number > 0]
         return new[0] - statistics.fmean(old) if new and old else None
 
     return ratio
 
 
-def _taken(sample: PairSample, arms: Sequence[str], value: Value) -> Iterator[tuple[str, float]]:
+def _of_arms(sample: PairSample, arms: Sequence[str], value: Value) -> Iterator[float]:
     for name in arms:
-        if name in sample.arms and (taken := value(sample, name, sample.arms[name])) is not None:
-            yield name, taken
+        if name in sample.arms and (number := value(sample, name, sample.arms[name])) is not None:
+            yield number
 
 
 def steady_s(sample: PairSample, arm: str) -> float | None:
@@ -159,14 +160,13 @@ def _recompilation(name: str) -> Value:
 
 def missing(samples: Sequence[PairSample]) -> dict[str, tuple[str, str]]:
     """Return quantity -> (why the old side, why the new side could not tell it in some round), empty where it could."""
-    found: dict[str, list[str]] = {}
+    reasons: dict[str, tuple[str, str]] = {}
     for sample in samples:
-        for arm, told in sample.arms.items():
-            for name, why in told.missing.items():
-                sides = found.setdefault(name, ["", ""])
-                side = 1 if arm == NEW else 0
-                sides[side] = sides[side] or why
-    return {name: (sides[0], sides[1]) for name, sides in found.items()}
+        for arm, measured in sample.arms.items():
+            for name, why in measured.missing.items():
+                old, new = reasons.get(name, ("", ""))
+                reasons[name] = (old, new or why) if arm == NEW else (old or why, new)
+    return reasons
 
 
 def excess_growth_bytes(samples: Sequence[PairSample]) -> int | None:
@@ -176,9 +176,8 @@ def excess_growth_bytes(samples: Sequence[PairSample]) -> int | None:
     """
     excess = []
     for sample in samples:
-        new = [arm.growth_bytes for name, arm in sample.arms.items() if name == NEW]
-        old = [arm.growth_bytes for name, arm in sample.arms.items() if name in OLD_ARMS]
-        known_new, known_old = [g for g in new if g is not None], [g for g in old if g is not None]
-        if known_new and known_old:
-            excess.append(known_new[0] - max(known_old))
+        grown = {name: arm.growth_bytes for name, arm in sample.arms.items() if arm.growth_bytes is not None}
+        old = [grown[name] for name in OLD_ARMS if name in grown]
+        if NEW in grown and old:
+            excess.append(grown[NEW] - max(old))
     return min(excess) if excess else None

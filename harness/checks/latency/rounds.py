@@ -5,14 +5,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from harness.checks.latency.lanes import NO_WORKERS, Lane, ReadWriteLock, combined
 from harness.core.environment import Environment
 from harness.core.machine import MachineState
-from harness.core.measurement import PairSample
+from harness.core.measurement import NO_PROBLEM, PairSample, Problem
 from harness.core.plan import LatencyBudget
 from harness.core.probe import ProbeRequest
 from harness.machine.cores import ANYWHERE, Placement
@@ -29,7 +29,7 @@ class Round:
 
     Attributes:
         wall_ns: begin and end on the monotonic clock, once it was measured.
-        problems: model -> why it has no sample, in words.
+        problems: model -> why it has no sample.
         unreaped: processes that could not be ended.
         machine_state: what the machine was like meanwhile; None before the end.
 
@@ -63,7 +63,7 @@ class Round:
             Lane, environments, requests, folder, number=number, budget=budget, deadline_s=deadline_s, native=native
         )
         self.wall_ns = (0, 0)
-        self.problems: dict[str, str] = {}
+        self.problems: dict[str, Problem] = {}
         self.machine_state: MachineState | None = None
         self.unreaped: list[str] = []
 
@@ -109,9 +109,9 @@ class Round:
             self.machine_state = combined([lane.machine_state() for lane in lanes])
         for lane in lanes:
             self.problems |= lane.problems
-        why = next((lane.why_not_started for lane in lanes if lane.why_not_started), "")
+        why = next((lane.why_not_started for lane in lanes if lane.why_not_started), NO_PROBLEM)
         for model in waiting:
-            self.problems[model] = f"the benchmark could not start: {why}"
+            self.problems[model] = replace(why, words=f"the benchmark could not start: {why.words}")
         return [samples[model] for model in models if model in samples]
 
     def _in_lanes(
@@ -137,7 +137,7 @@ class Round:
                     for lane in lanes:
                         lane.stop()
                 raise
-        return {model: sample for one in working for model, sample in one.result().items()}
+        return {model: sample for lane in working for model, sample in lane.result().items()}
 
 
 def with_control(models: Sequence[str], number: int) -> frozenset[str]:
@@ -167,6 +167,6 @@ class MeasuredRound:
 
     key: str
     samples: tuple[PairSample, ...]
-    problems: dict[str, str]
+    problems: dict[str, Problem]
     wall_s: float = 0.0
     machine_state: MachineState | None = None

@@ -82,7 +82,7 @@ def next_round(
         for name in others:
             if name in more or (suspected and not candidates[name].is_new):
                 continue
-            wanted = [candidates[one] for one in (*chosen, *more, name)]
+            wanted = [candidates[chosen_name] for chosen_name in (*chosen, *more, name)]
             kept_back_s = _confirming_s(wanted, start_s, lanes) if keeps_back else 0.0
             is_first_look = candidates[name].is_new
             # Rounds after a look wait for a model without one, as long as time is kept back that it may get.

@@ -18,7 +18,17 @@ from harness.checks.latency.distributions import quantile
 from harness.checks.latency.looks import level_at
 from harness.checks.latency.moderation import Prior, Spread, moderated, spread_over
 from harness.checks.latency.quantities import excess_growth_bytes, missing, quantities
-from harness.core.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample, RatioEstimate
+from harness.core.measurement import (
+    CONTROL,
+    NEW,
+    NO_PROBLEM,
+    OLD,
+    LatencyMeasurement,
+    PairSample,
+    Problem,
+    RatioEstimate,
+)
+from harness.core.quantities import parts_of
 
 LEVEL = 0.05
 NO_PRIORS: Mapping[str, Prior | None] = {}
@@ -73,8 +83,7 @@ def log_ratio(sample: PairSample, numerator: str, denominators: Sequence[str]) -
     turns: dict[int, dict[str, float]] = {}
     for block in sample.blocks:
         turns.setdefault(block.turn, {})[block.arm] = logarithm(block.p50_s)
-    found = [against(turn, numerator, denominators) for turn in turns.values()]
-    ratios = [ratio for ratio in found if ratio is not None]
+    ratios = [ratio for turn in turns.values() if (ratio := against(turn, numerator, denominators)) is not None]
     return statistics.median(ratios) if ratios else None
 
 
@@ -82,13 +91,6 @@ def against(logs: Mapping[str, float], numerator: str, denominators: Sequence[st
     """Return a logarithm less the mean of the others' that are there; None where either side is missing."""
     below = [logs[arm] for arm in denominators if arm in logs]
     return logs[numerator] - statistics.fmean(below) if below and numerator in logs else None
-
-
-def across_rounds(
-    samples: Sequence[PairSample], ratio_of: LogRatio, prior: Prior | None = None
-) -> RatioEstimate | None:
-    """Return the estimate from one logarithm per round, the median of a round's; None without any."""
-    return interval(list(_per_round(samples, ratio_of).values()), prior=prior)
 
 
 def _per_round(samples: Sequence[PairSample], ratio_of: LogRatio) -> dict[int, float]:
@@ -119,8 +121,8 @@ def interval(logs: Sequence[float], *, level: float = LEVEL, prior: Prior | None
 
 def spread_of_mean(logs: Sequence[float], prior: Prior | None) -> Spread:
     """Return the variance of the mean of two or more logarithms, with what the other models say of it."""
-    one = moderated(spread_over(logs), prior)
-    return Spread(variance=one.variance / len(logs), degrees=one.degrees)
+    spread = moderated(spread_over(logs), prior)
+    return Spread(variance=spread.variance / len(logs), degrees=spread.degrees)
 
 
 def estimate_of(centre: float, half: float, pairs: int) -> RatioEstimate:
@@ -142,7 +144,7 @@ def measure(
     looks: Sequence[int] = (),
     prior: Prior | None = None,
     beside: Mapping[str, Prior | None] = NO_PRIORS,
-    problem: str = "",
+    problem: Problem = NO_PROBLEM,
 ) -> LatencyMeasurement:
     """Return everything that the benchmark learnt about one model.
 
@@ -151,7 +153,7 @@ def measure(
         fresh: from the rounds after a suspicion; ``confirmation`` comes of these alone, never of those that raised it.
         looks: after how many rounds of either one planned to look; empty: once, at what there is.
         prior: what all models of the run say of the variance of the steady call; ``beside``: of other quantities.
-        problem: why something was not measured, in words.
+        problem: why something was not measured.
 
     Raises:
         ValueError: a time is not positive and finite.
@@ -171,14 +173,17 @@ def measure(
         growth_bytes=excess_growth_bytes(both),
         waited=_waited(both),
         spent_s=math.fsum(sample.spent_s for sample in both),
-        problem=problem,
+        problem=problem.words,
+        problem_of=problem.arm,
+        refused=problem.refused,
     )
 
 
 def _estimated(
     samples: Sequence[PairSample], priors: Mapping[str, Prior | None], name: str, ratio_of: LogRatio
 ) -> RatioEstimate | None:
-    return across_rounds(samples, ratio_of, priors.get(name.partition(":")[0]))
+    logs = list(_per_round(samples, ratio_of).values())
+    return interval(logs, prior=priors.get(parts_of(name)[0]))
 
 
 def between(samples: Sequence[PairSample], old: str, new: str) -> list[PairSample]:
@@ -188,7 +193,7 @@ def between(samples: Sequence[PairSample], old: str, new: str) -> list[PairSampl
         replace(
             sample,
             blocks=tuple(replace(block, arm=names[block.arm]) for block in sample.blocks if block.arm in names),
-            arms={names[arm]: told for arm, told in sample.arms.items() if arm in names},
+            arms={names[arm]: measured for arm, measured in sample.arms.items() if arm in names},
         )
         for sample in samples
     ]
@@ -200,7 +205,7 @@ def _waited(samples: Sequence[PairSample]) -> float:
     for sample in samples:
         for block in sample.blocks:
             shares.setdefault(block.arm, []).append(block.waited)
-    return max((statistics.fmean(found) for found in shares.values()), default=0.0)
+    return max(map(statistics.fmean, shares.values()), default=0.0)
 
 
 def logarithm(time_s: float) -> float:

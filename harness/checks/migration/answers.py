@@ -6,7 +6,8 @@ from dataclasses import replace
 from harness.artifacts.tensors.outputs import Outputs
 from harness.checks.migration.facts import Answers, Loader
 from harness.checks.migration.structure import with_tuples
-from harness.checks.outputs.compare import compare_answers, differs
+from harness.checks.outputs.compare import compare_answers
+from harness.checks.outputs.findings import differs
 from harness.core.comparison import OutputComparison
 from harness.core.models import Artifact
 from harness.core.outcome import Outcome

@@ -11,7 +11,7 @@ from harness.checks.migration.answers import ask, in_torchscript
 from harness.checks.migration.dimensions import best_example
 from harness.checks.migration.facts import Answers, Loader, RewrittenArchives, Tried
 from harness.checks.migration.serving import LABEL, Serving
-from harness.checks.outputs.compare import differs
+from harness.checks.outputs.findings import differs
 from harness.core.models import Artifact, ArtifactKind
 from harness.core.outcome import UNCLEAR, Outcome
 from harness.core.probe import ProbeResult

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.checks.latency.benchmark import contest, time_for
+from harness.checks.latency.limits import tolerated
 from harness.checks.migration.answers import otherwise_when_served
 from harness.checks.migration.facts import Served, Tried
 from harness.checks.startup.initialize import scenario_result
@@ -20,7 +21,6 @@ from harness.machine.pool import Background
 from harness.probing.facts import Answered, Effects, GroupRun, WithWorker
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.serving.settings.mitigations import MITIGATIONS
-from harness.verdict.latency import tolerated
 from harness.worker import wire
 
 # (initialization, whether each package answers as many calls at once as there are threads). A package loads what it

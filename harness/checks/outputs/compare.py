@@ -1,23 +1,23 @@
 """Compares the new release's outputs with the golden ones: alone, and next to other models."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.artifacts.tensors.outputs import Outputs, same_answers
 from harness.artifacts.tensors.samples import like_golden, mark_sampled
-from harness.checks.outputs.findings import output_findings
 from harness.checks.outputs.outputs import compare_outputs, hold_value
 from harness.checks.outputs.tolerances import Precision
 from harness.core.comparison import OutputComparison
-from harness.core.findings import status_of
 from harness.core.models import ModelDeclaration
-from harness.core.outcome import Status
 from harness.core.probe import ProbeResult
 from harness.probing.facts import Compared, Effects, OldAnswers, Probed, Provisioned, Started
 from harness.probing.verification import legible_outputs
 
+Differs = Callable[[OutputComparison | None], bool]
+"""Whether outputs are others than the golden ones: that is judged elsewhere."""
 
-def compare(facts: Started, effects: Effects) -> Compared:
+
+def compare(facts: Started, effects: Effects, differs: Differs) -> Compared:
     """Return the facts with an ``OutputComparison`` per (model, scenario) that answered and has a golden."""
     effects.progress.stage("compare", len(facts.alone))
     comparisons: dict[tuple[str, str], OutputComparison] = {}
@@ -28,10 +28,10 @@ def compare(facts: Started, effects: Effects) -> Compared:
         effects.progress.step(name)
     for (name, scenario), item in facts.initialized.items():
         as_alone = comparisons.get((name, "alone"))
-        comparison = otherwise_than_alone(name, scenario, item.new.answers, as_alone, facts)
+        comparison = otherwise_than_alone(name, scenario, item.new.answers, as_alone, facts, differs=differs)
         if comparison is not None:
             comparisons[name, scenario] = comparison
-    return _asked_of_the_old_release(Compared(**Started.known(facts), comparisons=comparisons))
+    return _asked_of_the_old_release(Compared(**Started.known(facts), comparisons=comparisons), differs)
 
 
 def compare_alone(
@@ -68,7 +68,13 @@ def answers_hold_value(baseline: OldAnswers | None) -> bool:
 
 
 def worst_comparison(
-    name: str, scenario: str, answers: Sequence[tuple[str, str]], as_alone: OutputComparison | None, facts: Probed
+    name: str,
+    scenario: str,
+    answers: Sequence[tuple[str, str]],
+    as_alone: OutputComparison | None,
+    facts: Probed,
+    *,
+    differs: Differs,
 ) -> OutputComparison | None:
     """Return the comparison with the golden of the first copy that differs, else of the first; None without one.
 
@@ -81,16 +87,22 @@ def worst_comparison(
     known = facts.served_part(name, legible_outputs(alone.directory, name)) if alone is not None else None
     served = replace(baseline, golden=facts.served_part(name, baseline.golden))
 
-    def compared(outputs: Outputs) -> OutputComparison:
+    def compared(outputs: Outputs) -> OutputComparison | None:
         if known is not None and as_alone is not None and same_answers(known, outputs):
             return replace(as_alone, scenario=scenario)
-        return _compare_outputs(name, scenario, outputs, served, facts)
+        return compare_answers(name, outputs, served, facts, scenario)
 
-    return _first_that_differs(compared(legible_outputs(directory, copy)) for copy, directory in answers)
+    return _first_that_differs((compared(legible_outputs(directory, copy)) for copy, directory in answers), differs)
 
 
 def otherwise_than_alone(
-    name: str, scenario: str, answers: Sequence[tuple[str, str]], as_alone: OutputComparison | None, facts: Probed
+    name: str,
+    scenario: str,
+    answers: Sequence[tuple[str, str]],
+    as_alone: OutputComparison | None,
+    facts: Probed,
+    *,
+    differs: Differs,
 ) -> OutputComparison | None:
     """Return what shows whether a model's outputs next to others differ from those alone in the same release.
 
@@ -99,16 +111,17 @@ def otherwise_than_alone(
     """
     baseline, alone = facts.baselines.get(name), facts.alone.get(name)
     if as_alone is not None and not differs(as_alone):
-        return worst_comparison(name, scenario, answers, as_alone, facts)
+        return worst_comparison(name, scenario, answers, as_alone, facts, differs=differs)
     if alone is None or baseline is None or not alone.models[0].made_calls:
         return None
     itself = OldAnswers(golden=facts.served_part(name, legible_outputs(alone.directory, name)))
-    return _first_that_differs(
-        _compare_outputs(name, scenario, legible_outputs(directory, copy), itself, facts) for copy, directory in answers
+    comparisons = (
+        compare_answers(name, legible_outputs(directory, copy), itself, facts, scenario) for copy, directory in answers
     )
+    return _first_that_differs(comparisons, differs)
 
 
-def _first_that_differs(comparisons: Iterable[OutputComparison]) -> OutputComparison | None:
+def _first_that_differs(comparisons: Iterable[OutputComparison | None], differs: Differs) -> OutputComparison | None:
     """Return the first comparison that shows other outputs, else the first; those after it are not made."""
     first: OutputComparison | None = None
     for comparison in comparisons:
@@ -118,17 +131,18 @@ def _first_that_differs(comparisons: Iterable[OutputComparison]) -> OutputCompar
     return first
 
 
-def _asked_of_the_old_release(facts: Compared) -> Compared:
+def _asked_of_the_old_release(facts: Compared, differs: Differs) -> Compared:
     """Return the facts with ``old_differs`` set where a model answers otherwise beside others in both releases."""
     initialized = dict(facts.initialized)
     for (name, scenario), item in facts.initialized.items():
         if item.old is not None and differs(facts.comparisons.get((name, scenario))):
-            before = worst_comparison(name, scenario, item.old.answers, facts.comparisons.get((name, "alone")), facts)
+            as_alone = facts.comparisons.get((name, "alone"))
+            before = worst_comparison(name, scenario, item.old.answers, as_alone, facts, differs=differs)
             initialized[name, scenario] = replace(item, old_differs=differs(before))
     return replace(facts, initialized=initialized)
 
 
-def later_call_notes(facts: Compared) -> tuple[str, ...]:
+def later_call_notes(facts: Compared, differs: Differs) -> tuple[str, ...]:
     """Return which models answer the same request otherwise at later calls than at call 0, in both releases alike.
 
     Releases are compared call by call: so what a fuser, or another path of a warm program, changes in either of them is
@@ -139,7 +153,7 @@ def later_call_notes(facts: Compared) -> tuple[str, ...]:
         baseline = facts.baselines.get(name)
         if scenario != "alone" or baseline is None or baseline.golden is None or differs(comparison):
             continue
-        off = list(_off_later(name, baseline.golden, precision_of(name, facts)))
+        off = list(_off_later(name, baseline.golden, precision_of(name, facts), differs))
         if off:
             names, worst = dict.fromkeys(input_set for input_set, _ in off), max(share for _, share in off)
             by_how_much = f", by up to {worst:.2g} of the largest value" if worst else ""
@@ -150,51 +164,36 @@ def later_call_notes(facts: Compared) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _off_later(name: str, golden: Outputs, precision: Precision) -> Iterator[tuple[str, float]]:
+def _off_later(name: str, golden: Outputs, precision: Precision, differs: Differs) -> Iterator[tuple[str, float]]:
     """Yield each input set and call whose answer rounding does not explain by call 0, and how far off it is at most."""
     later = {key: tree for key, tree in golden.calls.items() if key[1] > 0 and (key[0], 0) in golden.calls}
     first = {key: golden.calls[key[0], 0] for key in later}
     before, now = Outputs(calls=first, buffer=golden.buffer), Outputs(calls=later, buffer=golden.buffer)
-    found = compare_outputs(name, "alone", golden=before, probe=now, precision=precision)
-    for call in found.calls:
-        if differs(replace(found, calls=(call,), missing_calls=(), unordered_missing=())):
+    comparison = compare_outputs(name, "alone", golden=before, probe=now, precision=precision)
+    for call in comparison.calls:
+        if differs(replace(comparison, calls=(call,), missing_calls=(), unordered_missing=())):
             yield call.input_set, max((item.max_abs / item.scale for item in call.tensors if item.scale), default=0.0)
 
 
-def differs(comparison: OutputComparison | None) -> bool:
-    """Whether the outputs are others than the golden ones."""
-    return comparison is not None and status_of(output_findings(comparison)) is Status.FAIL
-
-
-def compare_model(
-    name: str, directory: str, baseline: OldAnswers | None, facts: Provisioned
+def compare_answers(
+    name: str, answers: Outputs, baseline: OldAnswers | None, facts: Provisioned, scenario: str = "alone"
 ) -> OutputComparison | None:
-    """Return the comparison of what a model alone left in ``directory`` with the golden of ``baseline``, if any."""
-    return None if baseline is None else compare_answers(name, legible_outputs(directory, name), baseline, facts)
-
-
-def compare_answers(name: str, answers: Outputs, baseline: OldAnswers, facts: Provisioned) -> OutputComparison | None:
     """Return the comparison of answers with the golden of ``baseline``, if any."""
-    return None if baseline.golden is None else _compare_outputs(name, "alone", answers, baseline, facts)
-
-
-def _compare_outputs(
-    name: str, scenario: str, probe: Outputs, baseline: OldAnswers, facts: Provisioned
-) -> OutputComparison:
+    if baseline is None or baseline.golden is None:
+        return None
     model = _declared(name, facts)
-    assert baseline.golden is not None
     comparison = compare_outputs(
         name,
         scenario,
         golden=baseline.golden,
-        probe=like_golden(probe, baseline.golden),
+        probe=like_golden(answers, baseline.golden),
         repeats=baseline.repeats,
         other_threads=baseline.other_threads,
         reference=baseline.reference,
         precision=precision_of(name, facts),
         unordered=model.unordered if model is not None else (),
     )
-    return mark_sampled(comparison, baseline.golden, probe)
+    return mark_sampled(comparison, baseline.golden, answers)
 
 
 def precision_of(name: str, facts: Provisioned) -> Precision:

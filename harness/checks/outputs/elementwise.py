@@ -195,8 +195,8 @@ def _by_part(actual: Array, expected: Array) -> tuple[Array, Array]:
 
 
 def _any_part(differs: Array, ndim: int) -> BoolArray:
-    found: BoolArray = np.asarray(differs.any(axis=-1) if differs.ndim > ndim else differs)
-    return found
+    mask: BoolArray = np.asarray(differs.any(axis=-1) if differs.ndim > ndim else differs)
+    return mask
 
 
 def _signed_infinity(values: Array) -> Array:

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics
-from harness.core.findings import NAN_APPEARED, NAN_GONE, SEVERITY, Severity
+from harness.core.findings import NAN_APPEARED, NAN_GONE, SEVERITY, Severity, status_of
+from harness.core.outcome import Status
 from harness.core.text import first_few
 from harness.core.verdict import Finding
 
@@ -88,6 +89,8 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
+SIZELESS = ("structure", "dtype", "nan_placement")
+"""Kinds of differences in outputs that no tolerance weighs."""
 BIT_EQUAL = "bit equality"
 SCALED_TOLERANCE = "scaled tolerance"
 OWN_NOISE = "own noise of the old environment"
@@ -119,18 +122,18 @@ def deciding_rule(tensor: TensorMetrics) -> tuple[str, bool]:
 
 def output_findings(comparison: OutputComparison) -> tuple[Finding, ...]:
     """Return what is wrong with the outputs, the first of each (kind, what a late one was, path) with a count."""
-    found: dict[tuple[str, str, str], list[Finding]] = {}
+    by_place: dict[tuple[str, str, str], list[Finding]] = {}
     first_calls = {call.input_set: call for call in comparison.calls if call.call == 0}
     for call in comparison.calls:
         for path, finding in _call_findings(call):
             finding = replace(finding, detail={**finding.detail, "input_set": call.input_set})  # noqa: PLW2901
-            if path in comparison.unstable and finding.rule.startswith((STRUCTURE, PLACEMENT)):
+            if path in comparison.unstable and finding.kind in SIZELESS:
                 finding = _unstable(finding)  # noqa: PLW2901  noise has no size here, so the chain cannot weigh it
             elif call.call > 0 and SEVERITY[finding.kind] is Severity.FAIL:
                 before = _first_call(first_calls.get(call.input_set), path)
                 finding = _late(finding, call, before) if before else finding  # noqa: PLW2901
-            found.setdefault((finding.kind, finding.detail.get("was", ""), path), []).append(finding)
-    findings = [_merged(occurrences) for occurrences in found.values()]
+            by_place.setdefault((finding.kind, finding.detail.get("was", ""), path), []).append(finding)
+    findings = [_merged(occurrences) for occurrences in by_place.values()]
     opaque = sorted({path for call in comparison.calls for path in call.opaque})
     if opaque:
         message = f"{', '.join(opaque[:4])}: an object without a value on the wire, compared by its type alone"
@@ -145,6 +148,11 @@ def output_findings(comparison: OutputComparison) -> tuple[Finding, ...]:
         sets = ", ".join(f"{input_set} call {call}" for input_set, call in comparison.missing_calls[:4])
         findings.append(Finding(kind="structure", message=f"calls without an output: {sets}", rule=STRUCTURE))
     return tuple(findings)
+
+
+def differs(comparison: OutputComparison | None) -> bool:
+    """Whether the outputs are others than the golden ones; not where there is nothing to compare."""
+    return comparison is not None and status_of(output_findings(comparison)) is Status.FAIL
 
 
 def _unstable(finding: Finding) -> Finding:
@@ -197,7 +205,7 @@ def _call_findings(call: CallComparison) -> list[tuple[str, Finding]]:
 
 def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
     rule, passes = deciding_rule(tensor)
-    said = f"{rule}, rows in any order" if tensor.moved_rows else rule
+    how = f"{rule}, rows in any order" if tensor.moved_rows else rule
     where = f"{place} {tensor.path}"
     detail = _detail(tensor)
     if passes:
@@ -210,7 +218,7 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
                 kind="closer_to_reference",
                 message=message,
                 where=where,
-                rule=said,
+                rule=how,
                 detail=detail,
                 size=error_of(tensor),
             )
@@ -219,7 +227,7 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
         message = f"{tensor.path}: {placement_words(tensor)}"
         gone = tensor.nan_mismatches - tensor.nan_appeared
         detail = {**detail, NAN_APPEARED: str(tensor.nan_appeared), NAN_GONE: str(gone)}
-        return Finding(kind="nan_placement", message=message, where=where, rule=said, detail=detail)
+        return Finding(kind="nan_placement", message=message, where=where, rule=how, detail=detail)
     relative = error_of(tensor)
     message = (
         f"{tensor.path}: off by {relative:.2g} of its largest value ({tensor.mismatched} of {tensor.elements} "
@@ -234,7 +242,7 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
         message += f"; the arg-max is another in {1.0 - tensor.top1_agreement:.2%} of the rows"
     if is_closer(tensor):
         message += f"; it is {reference_words(tensor)}, which is out of the reference's reach"
-    return Finding(kind="values", message=message, where=where, rule=said, detail=detail, size=relative)
+    return Finding(kind="values", message=message, where=where, rule=how, detail=detail, size=relative)
 
 
 def with_freedom(finding: Finding, operators: Collection[str]) -> Finding:
@@ -244,8 +252,8 @@ def with_freedom(finding: Finding, operators: Collection[str]) -> Finding:
         operators: of the model, with or without their overloads.
     """
     leaving, words = FREE.get(finding.detail.get(ALIKE, ""), ((), ""))
-    found = sorted({name.partition(".")[0] for name in operators} & set(leaving))
-    return replace(finding, message=f"{finding.message}, which {found[0]} leaves free{words}") if found else finding
+    free = sorted({name.partition(".")[0] for name in operators} & set(leaving))
+    return replace(finding, message=f"{finding.message}, which {free[0]} leaves free{words}") if free else finding
 
 
 def placement_words(tensor: TensorMetrics) -> str:
@@ -315,7 +323,7 @@ def _merged(occurrences: list[Finding]) -> Finding:
     first, more = occurrences[0], len(occurrences) - 1
     if not more:
         return first
-    size = max((found.size for found in occurrences if found.size is not None), default=None)
+    size = max((finding.size for finding in occurrences if finding.size is not None), default=None)
     worse = f", up to {size:.2g}" if size is not None and size != first.size else ""
     return replace(first, where=f"{first.where} and {more} more calls{worse}", size=size)
 

@@ -196,10 +196,10 @@ def _patterns(tensor: Decoded) -> Array:
     return parts.reshape(tensor.values.size, *parts.shape[tensor.values.ndim :])
 
 
-def _same_quantizer(one: Decoded, other: Decoded) -> bool:
-    if one.scales is None or other.scales is None or one.zero_points is None or other.zero_points is None:
-        return one.scales is other.scales
-    return np.array_equal(one.scales, other.scales) and np.array_equal(one.zero_points, other.zero_points)
+def _same_quantizer(first: Decoded, other: Decoded) -> bool:
+    if first.scales is None or other.scales is None or first.zero_points is None or other.zero_points is None:
+        return first.scales is other.scales
+    return np.array_equal(first.scales, other.scales) and np.array_equal(first.zero_points, other.zero_points)
 
 
 def _precision_of(expected: Decoded, actual: Decoded, precision: Precision) -> Precision:

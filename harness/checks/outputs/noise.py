@@ -97,6 +97,6 @@ def _measured(
     pair: LeafPair, buffers: tuple[Buffer, Buffer], key: CallKey, order: ordering.Permutation | None
 ) -> float | None:
     golden, repeat = buffers
-    one, other = decoded(pair.expected, golden, key, pair.path), decoded(pair.actual, repeat, key, pair.path)
+    first, other = decoded(pair.expected, golden, key, pair.path), decoded(pair.actual, repeat, key, pair.path)
     other = other if order is None else ordering.reordered(other, order)
-    return None if same_bits(one, other) else largest_difference(one, other)
+    return None if same_bits(first, other) else largest_difference(first, other)

@@ -31,9 +31,9 @@ def unordered_groups(pairs: Iterable[LeafPair], declared: Sequence[str]) -> dict
     """Return the leaves whose rows move together, by the path of what was declared, for every path that matches."""
     groups: dict[str, list[LeafPair]] = {}
     for pair in pairs:
-        found = next((match[0] for pattern in declared if (match := _regex(pattern).match(pair.path))), None)
-        if found is not None:
-            groups.setdefault(found, []).append(pair)
+        group = next((match[0] for pattern in declared if (match := _regex(pattern).match(pair.path))), None)
+        if group is not None:
+            groups.setdefault(group, []).append(pair)
     return groups
 
 
@@ -80,21 +80,23 @@ def matching(sides: Sequence[tuple[Decoded, Decoded]], *, precision: Precision =
         Indices of new rows; None where the order is the golden one, or where rows cannot be told: no first axis,
         different numbers of rows, or a quantizer per channel.
     """
-    if not sides or any(_has_no_rows(one) or one.values.shape != other.values.shape for one, other in sides):
+    if not sides or any(
+        _has_no_rows(expected) or expected.values.shape != other.values.shape for expected, other in sides
+    ):
         return None
     rows = sides[0][0].values.shape[0]
-    if rows < 2 or any(one.values.shape[0] != rows for one, _ in sides):
+    if rows < 2 or any(old.values.shape[0] != rows for old, _ in sides):
         return None
-    if all(same_bits(one, other) for one, other in sides):
+    if all(same_bits(old, new) for old, new in sides):
         return None
-    columns = sum(one.values.size for one, _ in sides) // rows
+    columns = sum(old.values.size for old, _ in sides) // rows
     if rows * rows * max(columns, 1) > MOST_COMPARISONS:
         old, new = (_sorting_order([side[index] for side in sides]) for index in (0, 1))
-        found = np.empty(rows, dtype=np.intp)
-        found[old] = new
+        partner = np.empty(rows, dtype=np.intp)
+        partner[old] = new
     else:
-        found = _assigned(_distances(sides, rows, precision))
-    return None if np.array_equal(found, np.arange(rows)) else found
+        partner = _assigned(_distances(sides, rows, precision))
+    return None if np.array_equal(partner, np.arange(rows)) else partner
 
 
 def reordered(tensor: Decoded, order: Permutation) -> Decoded:

@@ -125,8 +125,8 @@ class _Comparer:
         identity = identity_of(pair.expected)
         if order is None and not is_sample and identity is not None and identity == identity_of(pair.actual):
             return None
-        found = self.tensor(pair, key, order)
-        return None if found.bit_equal and not found.moved_rows and not is_sample else found
+        metrics = self.tensor(pair, key, order)
+        return None if metrics.bit_equal and not metrics.moved_rows and not is_sample else metrics
 
     def tensor(self, pair: LeafPair, key: CallKey, order: ordering.Permutation | None) -> TensorMetrics:
         expected, actual = identity_of(pair.expected), identity_of(pair.actual)
@@ -138,10 +138,10 @@ class _Comparer:
         if expected is None or actual is None or (truth is None and reference is not None):
             return self.measure(pair, key, noise, reference)
         identity = (pair.path, noise, expected, actual, truth)
-        found = self.known.get(identity)
-        if found is None:
-            found = self.known[identity] = self.measure(pair, key, noise, reference)
-        return found
+        metrics = self.known.get(identity)
+        if metrics is None:
+            metrics = self.known[identity] = self.measure(pair, key, noise, reference)
+        return metrics
 
     def measure(
         self,
@@ -158,9 +158,9 @@ class _Comparer:
             truth = decoded(reference, self.reference.buffer, key, pair.path)
         if order is not None:
             probe = ordering.reordered(probe, order)
-        found = tensor_metrics(pair.path, golden, probe, precision=self.precision, noise=noise, reference=truth)
+        metrics = tensor_metrics(pair.path, golden, probe, precision=self.precision, noise=noise, reference=truth)
         moved = 0 if order is None else int(np.count_nonzero(order != np.arange(len(order))))
-        return replace(found, moved_rows=moved) if moved else found
+        return replace(metrics, moved_rows=moved) if moved else metrics
 
     def reference_spec(self, path: str, key: CallKey) -> Spec | None:
         if self.reference is None:

@@ -13,13 +13,13 @@ from harness.checks.outputs.tolerances import Precision
 Identity: TypeAlias = tuple[object, ...]
 
 
-def walks_of(one: Outputs, other: Outputs, key: CallKey, unordered: Sequence[str]) -> list[TreeWalk]:
+def walks_of(golden: Outputs, other: Outputs, key: CallKey, unordered: Sequence[str]) -> list[TreeWalk]:
     """Return the walk over the outputs of one call, and over every input that it changed in both."""
-    trees = [side.calls[key] for side in (one, other)]
+    trees = [side.calls[key] for side in (golden, other)]
     if unordered:
         trees = [ordering.with_sorted_plain(tree, unordered) for tree in trees]
     walks = [walk_trees(*trees)]
-    changed, also = ((side.effects or {}).get(key, NOTHING).changed for side in (one, other))
+    changed, also = ((side.effects or {}).get(key, NOTHING).changed for side in (golden, other))
     return walks + [walk_trees(changed[path], also[path], path) for path in changed if path in also]
 
 

@@ -1,8 +1,7 @@
 """The static check: reads artifacts within limits and predicts what releases will do with them; none is loaded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from harness.artifacts import files
 from harness.artifacts.archive.code import CodeMemory
@@ -15,12 +14,10 @@ from harness.checks.prediction.registries import registries_of
 from harness.core.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry
 from harness.core.errors import GateError
 from harness.core.models import Artifact
-from harness.core.prediction import InspectedFile, StaticReport
-from harness.core.probe import TORCH_LOAD, ModelResult
+from harness.core.prediction import InspectedFile
 from harness.core.text import first_few
 from harness.machine.cores import processor
-from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, Probed, profile_of
-from harness.verdict.prediction import predicted
+from harness.probing.facts import Effects, ExportedByBoth, Inspected
 
 
 def inspect_file(
@@ -69,9 +66,9 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
     memory = CodeMemory()
 
     def read(artifact: Artifact) -> InspectedFile:
-        found = inspect_file(artifact.path, registries, memory)
+        file = inspect_file(artifact.path, registries, memory)
         effects.progress.step(artifact.model)
-        return found
+        return file
 
     predictions = {artifact.model: read(artifact) for artifact in artifacts}
     ways = {artifact.model: replace(facts.rollback_probes[artifact.model], file=read(artifact)) for artifact in written}
@@ -83,33 +80,12 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
     """Return what is to be known of the artifacts whatever release loads them."""
     facts = {name: file.facts for name, file in predictions.items() if file.facts is not None}
-    told = {
+    warnings = {
         "may write or read files of this user when called (aten::save, aten::from_file)": touches_files,
         "code in the file runs when it is loaded (a .pt2 is unpickled, a package's library opened)": runs_code,
     }
-    found = {what: [name for name, fact in facts.items() if does(fact)] for what, does in told.items()}
-    notes = [f"{first_few(names, 3)}: {what}" for what, names in found.items() if names]
+    warned = {what: [name for name, fact in facts.items() if does(fact)] for what, does in warnings.items()}
+    notes = [f"{first_few(names, 3)}: {what}" for what, names in warned.items() if names]
     for name, fact in facts.items():
         notes += [f"{name}: was saved, and {finding.words}: {finding.what_to_do}" for finding in never_loads(fact)[:1]]
     return notes
-
-
-def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport | None:
-    """Return what was predicted of a model's artifact beside what happened; None where nothing was read."""
-    file, artifact = facts.predictions.get(name), facts.exports[name].artifact
-    if file is None or artifact is None:
-        return None
-    sides = {
-        side: predicted(file, side, environment.name, _loaded_in(side, name, facts), draws=facts.draws(name))
-        for side, environment in effects.environments.items()
-    }
-    loops = file.facts.loops if file.facts is not None else {}
-    return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides, loops=loops)
-
-
-def _loaded_in(side: str, name: str, facts: Probed) -> Sequence[ModelResult]:
-    if profile_of(side, facts.plan).load == TORCH_LOAD:  # it may refuse what torch.jit.load takes
-        return ()
-    if side == "new":
-        return facts.alone[name].models[:1] if name in facts.alone else ()
-    return facts.baselines[name].results if name in facts.baselines else ()

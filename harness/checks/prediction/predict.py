@@ -22,7 +22,17 @@ from harness.core.archive import (
     Schema,
 )
 from harness.core.errors import ExitCode
-from harness.core.prediction import Inspection, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.core.prediction import (
+    LOOPS_AT_LOAD,
+    OPERATOR_MISSING,
+    RUNS_AT_LOAD,
+    SEMANTICS_CHANGED,
+    Inspection,
+    Prediction,
+    StaticFinding,
+    StaticVerdict,
+    Weight,
+)
 
 # Namespaces that torch's own wheels register, in some release or other; the rest comes from libraries.
 TORCHS_OWN = frozenset(
@@ -68,10 +78,6 @@ VALUE_LOST = frozenset(("prim::ConstantMKLDNNTensor",))
 """Constants that torch.jit.optimize_for_inference puts into the graph and that torch writes without their value."""
 TOUCHES_FILES = frozenset(("aten::save", "aten::from_file"))
 """Operators that open the file that a model names, with the rights of the process that calls it."""
-LOOPS_AT_LOAD = "loops_at_load"
-OPERATOR_MISSING = "operator_missing"
-CHANGED = "semantics_changed"
-RUNS_AT_LOAD = "its __setstate__ runs while the archive is loaded"
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
 
@@ -119,8 +125,8 @@ def runs_code(facts: ArchiveFacts) -> bool:
 
 def never_loads(facts: ArchiveFacts) -> list[StaticFinding]:
     """Return why no release loads a file, as far as that is known."""
-    found = [_of_problem(problem, facts.path) for problem in facts.problems]
-    return [finding for finding in found if finding.weight is Weight.STOPS]
+    findings = [_of_problem(problem, facts.path) for problem in facts.problems]
+    return [finding for finding in findings if finding.weight is Weight.STOPS]
 
 
 def _of_problem(problem: ArchiveProblem, path: str) -> StaticFinding:
@@ -167,7 +173,7 @@ def _findings(
             yield StaticFinding(
                 kind="returns_differ", weight=Weight.DOUBT, subject=operator, text=text, what_to_do=what
             )
-    yield from _other_needs(facts, target, other)
+    yield from _candidateneeds(facts, target, other)
     if other is not None and side == "new":  # of the pair, so it is reported once
         used = {use.name: use for use in reversed(facts.operators)}
         for change, certain in changes_between(target.torch, other.torch):
@@ -175,7 +181,7 @@ def _findings(
                 use = used[change.operator]
                 sure = "" if certain else f" (changed after {change.after} and by {change.by})"
                 weight = Weight.NOTE if change.drawn else Weight.WARNING
-                yield _about(use, CHANGED, weight, change.what + sure, source=change.source)
+                yield _about(use, SEMANTICS_CHANGED, weight, change.what + sure, source=change.source)
 
 
 def _operator_version(facts: ArchiveFacts) -> int | None:
@@ -219,12 +225,12 @@ def _judge_use(
 
 
 def _doubts(
-    use: OperatorUse, target: OperatorRegistry, other: OperatorRegistry, taken: Sequence[Schema], *, sure: Fit
+    use: OperatorUse, target: OperatorRegistry, other: OperatorRegistry, taking: Sequence[Schema], *, sure: Fit
 ) -> Iterator[StaticFinding]:
     """Yield what the other release's schemas put in doubt about a call that the schemas ``taken`` take."""
     meant = [schema for schema in other.schemas.get(use.name, ()) if fit(schema, use) is not Fit.NO]
     if sure is Fit.YES:
-        answers = {schema.returns for schema in taken}
+        answers = {schema.returns for schema in taking}
         differ = [schema for schema in meant if fit(schema, use) is Fit.YES and schema.returns not in answers]
         if differ:
             text = f"torch {other.torch} answers {_shown(use.name, differ[0])} with {', '.join(differ[0].returns)}"
@@ -233,7 +239,7 @@ def _doubts(
     lost = [
         schema
         for schema in meant
-        if not any(covers(schema, found, use) or goes_first(found, schema, use) for found in taken)
+        if not any(covers(schema, candidate, use) or goes_first(candidate, schema, use) for candidate in taking)
     ]
     if lost:
         text = (
@@ -252,7 +258,7 @@ def _shown(name: str, schema: Schema) -> str:
     return name + (f".{schema.overload}" if schema.overload else "")
 
 
-def _other_needs(
+def _candidateneeds(
     facts: ArchiveFacts, target: OperatorRegistry, other: OperatorRegistry | None
 ) -> Iterator[StaticFinding]:
     for name in facts.custom_classes:

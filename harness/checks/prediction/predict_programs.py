@@ -18,7 +18,7 @@ from harness.core.archive import (
     Programs,
     SchemaUse,
 )
-from harness.core.prediction import StaticFinding, Weight
+from harness.core.prediction import OPERATOR_MISSING, StaticFinding, Weight
 from harness.core.text import first_few
 
 EXPORT_THERE = "export it in that release, or in an older one"
@@ -145,9 +145,9 @@ def _operators(program: ProgramFacts, target: OperatorRegistry) -> Iterator[Stat
 
 def _known_operators(target: OperatorRegistry) -> set[str]:
     named = {
-        f"{name.replace('::', '.')}.{one.overload or 'default'}"
+        f"{name.replace('::', '.')}.{schema.overload or 'default'}"
         for name, all_ in target.schemas.items()
-        for one in all_
+        for schema in all_
     }
     return named | set(target.programs.operators)
 
@@ -156,7 +156,7 @@ def _missing_operator(operator: str, torch: str, *, library: str) -> StaticFindi
     if library:
         text = f"torch {torch} alone does not have it: a library must register {library}::"
         return _of(operator, "custom_library_missing", Weight.STOPS, text, how_to_give(library))
-    return _of(operator, "operator_missing", Weight.STOPS, f"torch {torch} does not have it", EXPORT_THERE)
+    return _of(operator, OPERATOR_MISSING, Weight.STOPS, f"torch {torch} does not have it", EXPORT_THERE)
 
 
 def _container_of_package(

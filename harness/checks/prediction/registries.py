@@ -64,11 +64,10 @@ def registries_of(environments: Mapping[str, Environment], root: Path) -> dict[s
         EnvironmentUnavailable, RunDirError: as ``registry_of``.
         KeyboardInterrupt: the workers have been ended.
     """
-    sides = list(environments)
-    work = {index: partial(registry_of, environments[side], root) for index, side in enumerate(sides)}
-    found, failures = run_side_by_side(work)
-    raise_failures([failures[index] for index in sorted(failures)])
-    return {side: found[index] for index, side in enumerate(sides)}
+    work = {side: partial(registry_of, environment, root) for side, environment in environments.items()}
+    registries, failures = run_side_by_side(work)
+    raise_failures([failures[side] for side in environments if side in failures])
+    return {side: registries[side] for side in environments}
 
 
 def registry_of(environment: Environment, root: Path, cancelled: threading.Event | None = None) -> OperatorRegistry:
@@ -91,7 +90,7 @@ def registry_of(environment: Environment, root: Path, cancelled: threading.Event
         )
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with files.held(folder / f"{key}.lock", patience):
+            with files.locked(folder / f"{key}.lock", patience):
                 dump = results.reusable(key)  # another process may have asked meanwhile
                 if isinstance(dump, WhyNot):
                     codec.remove_drafts(folder)
@@ -127,8 +126,8 @@ def parsed(dump: Dump) -> OperatorRegistry:
     return OperatorRegistry(
         torch=dump.torch,
         operator_version=dump.operator_version,
-        schemas={name: tuple(found) for name, found in schemas.items()},
-        upgraders={name: tuple(found) for name, found in upgraders.items()},
+        schemas={name: tuple(overloads) for name, overloads in schemas.items()},
+        upgraders={name: tuple(overloads) for name, overloads in upgraders.items()},
         custom_classes=frozenset(dump.custom_classes),
         dtypes=frozenset(dump.dtypes),
         packed_dtypes=frozenset(dump.packed_dtypes),
@@ -181,17 +180,16 @@ def _ask(environment: Environment, run_dir: Path, patience: Patience) -> Dump:
 
 def _with_functions(dump: Dump) -> Dump:
     """Return the dump with the functions of torch's C interface that its libraries export: read, not asked for."""
-    found: set[str] = set()
+    functions: set[str] = set()
     for path in dump.torch_libraries:
         try:
             with opened(path) as source:
                 library = read_library(source, LIMITS)
         except CannotRead as error:
             raise EnvironmentUnavailable(f"{path} cannot be read: {error.text}", "install torch again") from error
-        found |= (
-            {name for name in library.offers if name.startswith(TORCHS_FUNCTIONS)} if library is not None else set()
-        )
-    return replace(dump, programs=replace(dump.programs, functions=tuple(sorted(found))))
+        offers = library.offers if library is not None else ()
+        functions.update(name for name in offers if name.startswith(TORCHS_FUNCTIONS))
+    return replace(dump, programs=replace(dump.programs, functions=tuple(sorted(functions))))
 
 
 def _run(environment: Environment, run_dir: Path, patience: Patience) -> None:

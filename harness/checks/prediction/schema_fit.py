@@ -53,17 +53,17 @@ def consumed(schema: Schema, use: OperatorUse) -> list[tuple[str, Parameter]] | 
     """Return which parameter each argument goes to (keywords have no type); None if they do not go in."""
     given, keywords = use.arguments, set(use.keywords)
     pairs: list[tuple[str, Parameter]] = []
-    taken = 0
+    place = 0
     for parameter in schema.parameters:
-        if taken < len(given) and not parameter.keyword_only:
-            pairs.append((given[taken], parameter))
-            taken += 1
+        if place < len(given) and not parameter.keyword_only:
+            pairs.append((given[place], parameter))
+            place += 1
         elif parameter.name in keywords:
             keywords.discard(parameter.name)
             pairs.append(("", parameter))
         elif not parameter.has_default:
             return None
-    return None if keywords or (taken < len(given) and not schema.takes_more) else pairs
+    return None if keywords or (place < len(given) and not schema.takes_more) else pairs
 
 
 def why_not(schema: Schema, use: OperatorUse) -> str:
@@ -85,13 +85,13 @@ def why_not(schema: Schema, use: OperatorUse) -> str:
     return f"takes {item.type} for {item.name}, not {argument}"
 
 
-def covers(wanted: Schema, found: Schema, use: OperatorUse) -> bool:
+def covers(wanted: Schema, given: Schema, use: OperatorUse) -> bool:
     """Return whether ``found`` takes every call in the shape of ``use`` that ``wanted`` takes, with equal results.
 
     A parameter that certainly takes an argument whose type is known may have another type.
     """
-    before, after = consumed(wanted, use), consumed(found, use)
-    if before is None or after is None or len(before) != len(after) or wanted.returns != found.returns:
+    before, after = consumed(wanted, use), consumed(given, use)
+    if before is None or after is None or len(before) != len(after) or wanted.returns != given.returns:
         return False
     by_name = {parameter.name: parameter for argument, parameter in after if parameter.name in use.keywords}
     for index, (argument, parameter) in enumerate(before):
@@ -103,12 +103,12 @@ def covers(wanted: Schema, found: Schema, use: OperatorUse) -> bool:
     return True
 
 
-def goes_first(found: Schema, other: Schema, use: OperatorUse) -> bool:
+def goes_first(first: Schema, other: Schema, use: OperatorUse) -> bool:
     """Return whether torch takes ``found`` before ``other``: its positional arguments fit exactly.
 
     Types of keywords are not known, but a keyword that goes into the same type of both tells them apart in no call.
     """
-    mine, theirs = consumed(found, use), consumed(other, use)
+    mine, theirs = consumed(first, use), consumed(other, use)
     if mine is None or theirs is None:
         return False
     places = len(use.arguments)

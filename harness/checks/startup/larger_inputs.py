@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from harness.artifacts.tensors.recorded import read_inputs
-from harness.artifacts.tensors.samples import mapped
-from harness.artifacts.tensors.trees import Tree, leaves
+from harness.artifacts.tensors.trees import Tree, leaves, mapped
 from harness.core.models import Artifact
 
 

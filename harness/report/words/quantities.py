@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.checks.latency.limits import is_beyond
 from harness.config.policy import Tagged, policy_of
 from harness.core.errors import SelectionError
 from harness.core.measurement import LatencyMeasurement, Quantity, RatioEstimate, limit_words
@@ -13,7 +14,6 @@ from harness.core.report import ModelReport, RunReport
 from harness.core.text import amount, counted
 from harness.core.verdict import CellVerdict, Finding
 from harness.report.words.phrases import NOT_MEASURED, percent, seconds_pair
-from harness.verdict.latency import is_beyond
 
 # In the order of a model's life: quantity -> (head of a column, words of a row).
 COLUMNS: Mapping[str, tuple[str, str]] = {

@@ -7,7 +7,6 @@ from harness import __version__
 from harness.checks.latency.machine import busy_notes
 from harness.checks.outputs import findings
 from harness.checks.outputs.compare import answers_hold_value, later_call_notes
-from harness.checks.prediction.check import static_report
 from harness.checks.startup.attribution_words import time_notes
 from harness.checks.startup.measures import busy_s
 from harness.checks.startup.readiness import BRINGING_UP
@@ -34,6 +33,7 @@ from harness.probing.facts import (
 from harness.probing.runner import worker_digest
 from harness.run.decide import policy_report, why_untimed
 from harness.run.options import shown_path
+from harness.run.report.predictions import static_report
 from harness.run.report.scenarios import (
     fixed_size_notes,
     growth_notes,
@@ -328,7 +328,7 @@ def _notes(
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the rollback, {name}: {how}" for name, how in left_out.items())
-    notes.extend(later_call_notes(facts))
+    notes.extend(later_call_notes(facts, findings.differs))
     notes.extend(unexplained_notes(facts))
     notes.extend(time_notes(facts.attributions))
     notes.extend(waiver_notes(uses))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from harness.artifacts.tensors.outputs import Outputs, same_answers
 from harness.artifacts.tensors.recorded import read_outputs
 from harness.checks.outputs.compare import precision_of
+from harness.checks.outputs.findings import differs
 from harness.checks.outputs.outputs import compare_outputs
 from harness.checks.outputs.tolerances import Precision
 from harness.core.diagnosis import Divergence, NodeFault, Place, TracedNode
@@ -20,7 +21,7 @@ from harness.core.probe import ProbeRequest, ProbeResult, TraceOrder
 from harness.probing.facts import Answered, Effects, Probed, profile_of
 from harness.probing.requests import deadline_after
 from harness.search.bisect.traces import Trace, key, read_trace
-from harness.verdict.bisection import FRAMES, CallInQuestion, differs, faults, gaps
+from harness.verdict.bisection import FRAMES, CallInQuestion, faults, gaps
 from harness.worker import wire
 
 # That it hangs has been proven already; a node that hangs only has to be told from one that is slow.

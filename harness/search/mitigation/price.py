@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from harness.checks.latency.benchmark import Time, contest, measured_round, order_deadline_s, placed, timed_runtime
+from harness.checks.latency.limits import NOT_REGRESSED, REGRESSED, classify
 from harness.checks.latency.statistics import between, measure
 from harness.config.policy import model_budget, model_policy, some_gate
 from harness.core.diagnosis import Setting
-from harness.core.measurement import LatencyMeasurement, PairSample, RatioEstimate
+from harness.core.measurement import NEW, LatencyMeasurement, PairSample, RatioEstimate
 from harness.core.models import Artifact
 from harness.core.outcome import Outcome, Status
 from harness.core.plan import LatencyBudget
@@ -18,7 +19,7 @@ from harness.machine import clock
 from harness.probing.facts import Effects, Probed, Provisioned, WithWorker, new_profile
 from harness.search.mitigation.trial import profile_with
 from harness.store import codec
-from harness.verdict.latency import NOT_REGRESSED, REGRESSED, classify, judge_latency
+from harness.verdict.latency import judge_latency
 
 # In the order in which they are shown; the first one ranks.
 PRICED = ("steady", "request", "request_cpu", "first_calls", "load", "peak_rss", "device_memory")
@@ -129,7 +130,7 @@ def _benchmarked(
         )
         if measured.problems:
             problem = measured.problems[model]
-            return [Bill(problem=f"under load: {problem}", failed=_is_of(MITIGATED, problem))] * len(sets)
+            return [Bill(problem=f"under load: {problem.words}", failed=problem.arm == MITIGATED)] * len(sets)
         samples += measured.samples
     return [_bill(model, samples, arm) for arm in arms]
 
@@ -137,11 +138,6 @@ def _benchmarked(
 def is_late(effects: Effects) -> bool:
     """Whether the search has an end, and that is over."""
     return effects.end_ns is not None and clock.monotonic_ns() > effects.end_ns
-
-
-def _is_of(arm: str, problem: str) -> bool:
-    """Whether what went wrong in a round is the doing of the process of ``arm``."""
-    return f"the {arm} process" in problem or problem.startswith(f"{arm}: ")
 
 
 def _bill(model: str, samples: Sequence[PairSample], arm: str) -> Bill:
@@ -194,7 +190,7 @@ def timed(
 
 def why_ill(measured: LatencyMeasurement) -> str:
     """Return what went wrong in the new release while it was timed; a problem of another process is none of it."""
-    return f"under load: {measured.problem}" if _is_of("new", measured.problem) else ""
+    return f"under load: {measured.problem}" if measured.problem_of == NEW else ""
 
 
 def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Provisioned) -> str:

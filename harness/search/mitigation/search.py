@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
+from harness.checks.latency.limits import NOT_REGRESSED, REGRESSED, classify
 from harness.checks.prediction.semantics import can_show, changes_between, names_operator
 from harness.core.diagnosis import Answer, Setting
 from harness.core.measurement import LatencyMeasurement
@@ -39,7 +40,6 @@ from harness.search.mitigation.trial import (
 )
 from harness.serving.scenarios import INITIALIZATIONS, open_orders
 from harness.serving.settings.mitigations import JIT_SWITCHES, candidates, get_along
-from harness.verdict.latency import NOT_REGRESSED, REGRESSED, classify
 
 # Where no setting cures alone: so many sets, and so long for those of two. What hangs under most of them costs seconds
 # each.

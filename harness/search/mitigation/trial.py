@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from harness.artifacts.tensors.outputs import same_answers
 from harness.checks.outputs.compare import compare_alone, worst_comparison
+from harness.checks.outputs.findings import differs
 from harness.checks.startup.attribution_words import unverifiable
 from harness.checks.startup.initialize import initialize_together, takes_part, works_alone
 from harness.checks.startup.launch import Launcher
@@ -234,7 +235,7 @@ def _group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed)
     broken, sick = [], "" if model in initialized else "was not reached beside its server group"
     for name, item in initialized.items():
         as_alone = facts.comparisons.get((name, "alone"))
-        comparison = worst_comparison(name, scenario.name, item.new.answers, as_alone, facts)
+        comparison = worst_comparison(name, scenario.name, item.new.answers, as_alone, facts, differs=differs)
         before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
         alone = replace(before, status=Status.PASS)
         verdict = judge_initialized(

@@ -8,6 +8,7 @@ from typing import Protocol
 from harness.artifacts.tensors.outputs import Outputs
 from harness.checks.latency.statistics import interval, logarithm
 from harness.checks.outputs.compare import precision_of
+from harness.checks.outputs.findings import differs
 from harness.checks.outputs.outputs import compare_outputs
 from harness.checks.startup.launch import Launcher
 from harness.checks.startup.trials import answer_of, launched
@@ -20,7 +21,7 @@ from harness.probing.facts import Effects, WithWorker, profile_of
 from harness.probing.verification import legible_outputs
 from harness.search.reduce.extract import with_artifact
 from harness.serving.scenarios import Scenario
-from harness.verdict.bisection import differs, failing_findings
+from harness.verdict.bisection import failing_findings
 from harness.verdict.reduction import ending_words, milliseconds, slowest_ns, symptom_of, way_of
 
 UNRESOLVED = SearchAnswer(answer=Answer.UNRESOLVED)

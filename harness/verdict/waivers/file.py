@@ -40,7 +40,7 @@ def change(path: Path, edit: Callable[[str], str]) -> None:
     patience = Patience(deadline=time.monotonic() + WAIT_S, tick=lambda: None, cancelled=threading.Event())
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
-        with files.held(real.parent, patience):
+        with files.locked(real.parent, patience):
             before = read(real)
             after = edit(before)
             if after != before:

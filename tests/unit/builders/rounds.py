@@ -19,7 +19,8 @@ from harness.core.measurement import ArmSample, Block, LatencyMeasurement, PairS
 from harness.core.outcome import Status
 from harness.core.plan import LatencyBudget, PolicySettings
 from harness.core.probe import ProbeRequest, ServingProfile
-from harness.verdict.latency import Next, judge_latency, next_step
+from harness.verdict.latency import judge_latency
+from harness.checks.latency.limits import Next, next_step
 from harness.checks.latency.looks import look_from
 from harness.checks.latency.moderation import fit_prior
 from harness.checks.latency.rounds import Round, with_control

@@ -324,7 +324,11 @@ def test_model_that_hung_is_blamed_although_the_stack_dump_woke_it(afterwards: t
 
 
 @pytest.mark.parametrize(
-    "line", ["", "3", "[]", "null", '"text"', "{}", '{"ns": 1}', '{"ev": "begin", "ns": 1}', "loss: 0.3"]
+    "line",
+    [
+        *("", "3", "[]", "null", '"text"', "{}", "{", "loss: 0.3", '{"ns": 1}', '{"ev": "begin", "ns": 1}'),
+        *('{"ev": "end", "ns": 1}', '{"ev": 3, "ns": 1}', '{"ev": "x", "ns": "y"}'),
+    ],
 )
 def test_line_that_is_no_event_costs_nothing_of_the_rest(line: str) -> None:
     assert one(event_log(*HEALTHY[:3], line, *HEALTHY[3:])) == one(event_log(*HEALTHY))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.core.devices import TABLE
+from harness.core.hang import Evidence
 from harness.core.outcome import Outcome
 from harness.core.probe import Failure, ModelResult, ProbeResult, WorkerLimits
 from harness.probing.lacking import lack, lacked
@@ -30,7 +31,7 @@ OUT_OF_MEMORY = replace(ended(Outcome.OUT_OF_MEMORY), memory_limit_bytes=8)
         (OUT_OF_MEMORY, replace(AUTO, memory_bytes=9), True),
         (OUT_OF_MEMORY, replace(AUTO, memory_bytes=9, memory_is_derived=False), False),
         (OUT_OF_MEMORY, None, False),
-        (replace(OUT_OF_MEMORY, exit_detail="signal SIGKILL"), AUTO, True),  # the kernel was short of it
+        (replace(OUT_OF_MEMORY, evidence=Evidence(signal="SIGKILL")), AUTO, True),  # the kernel was short of it
         (replace(OUT_OF_MEMORY, memory_limit_bytes=None), AUTO, True),
         (ended(Outcome.COMPLETED), replace(AUTO, memory_bytes=9), False),
     ],

@@ -113,12 +113,11 @@ def test_a_record_that_an_artifact_has_spoilt_costs_its_own_row(probe: Probe, ac
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ([7] * 200_001, "answers with more than 200000 values, which are not compared"),
         ([[7] * 100_000] * 3, "answers with more than 200000 values, which are not compared"),
         ("a" * (8 << 20), "answers with what takes more than 4 MiB to describe, which is not compared"),
         ({"a" * (9 << 20): 1}, "answers with what takes more than 4 MiB to describe, which is not compared"),
     ],
-    ids=["list", "lists", "text", "key"],
+    ids=["lists", "text", "key"],
 )
 def test_an_answer_that_is_too_large_to_be_compared_is_an_error_of_its_model(
     probe: Probe, answer: object, words: str
@@ -163,10 +162,7 @@ def test_process_that_ends_in_a_phase_is_blamed_on_it(
     (model,) = result.models
     assert (result.outcome, model.outcome, result.exit_detail) == (outcome, outcome, exit_detail)
     assert model.phase == ("load" if where == "load" else "call 1 of example")
-
-
-def test_crash_leaves_the_faulting_frame(probe: Probe) -> None:
-    assert "in segfault" in probe(calls={"1": "segfault"}).stacks
+    assert "in segfault" in result.stacks or action != "segfault"
 
 
 @pytest.mark.parametrize(
@@ -282,24 +278,10 @@ def test_model_after_a_crashed_one_was_not_run(runner: ZygoteRunner, artifacts: 
 # What is left behind.
 
 
-def test_grandchild_ends_with_the_probe_that_left_it(probe: Probe, tmp_path: Path) -> None:
-    note = tmp_path / "grandchild"
-    result = probe(calls={"1": "leave_grandchild"}, note=str(note))
-    assert result.outcome is Outcome.COMPLETED
-    assert stub.eventually(lambda: not stub.is_alive(int(note.read_text())))
-
-
-@pytest.mark.slow
-def test_grandchild_of_a_hung_probe_ends_with_it(probe: Probe, tmp_path: Path) -> None:
-    note = tmp_path / "grandchild"
-    result = probe(stub.BRIEF, calls={"1": "leave_grandchild_and_hang"}, note=str(note))
-    assert result.outcome is Outcome.HANG
-    assert stub.eventually(lambda: not stub.is_alive(int(note.read_text())))
-
-
 @pytest.mark.parametrize(
     ("action", "deadline", "outcome"),
     [
+        ("leave_grandchild", stub.PATIENT, Outcome.COMPLETED),
         ("leave_grandchild_in_own_session", stub.PATIENT, Outcome.COMPLETED),
         ("leave_a_daemon", stub.PATIENT, Outcome.COMPLETED),
         ("leave_daemons_of_daemons", stub.PATIENT, Outcome.COMPLETED),

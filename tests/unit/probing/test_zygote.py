@@ -135,7 +135,7 @@ def test_child_is_not_killed_once_another_process_has_its_number(tmp_path: Path)
         for wrong in (birth - 1, GONE):
             child = Child(run_dir=str(tmp_path), pid=other.pid, birth=wrong)
             child.kill()
-            with child.held() as pid:
+            with child.pinned() as pid:
                 assert pid is None
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(0.2)
@@ -165,7 +165,7 @@ def test_whoever_reaps_waits_until_nobody_holds_the_child(tmp_path: Path) -> Non
             reaped.set()
 
     reaping = threading.Thread(target=reap)
-    with child.held(), child.held():
+    with child.pinned(), child.pinned():
         reaping.start()
         assert not reaped.wait(0.1)
     assert reaped.wait(10)
@@ -209,7 +209,7 @@ def test_worker_that_ends_is_reaped_with_its_status(tmp_path: Path) -> None:
 def test_number_of_a_worker_that_has_ended_is_kept_while_somebody_holds_it(tmp_path: Path) -> None:
     """Else a signal that is about to be sent would reach whoever is given that number next."""
     child = zygote.start(worker(tmp_path, "exec sleep 1000"), tmp_path, {})
-    with child.held() as pid:
+    with child.pinned() as pid:
         assert pid is not None
         child.kill()
         assert child.exited.wait(30)
@@ -217,7 +217,7 @@ def test_number_of_a_worker_that_has_ended_is_kept_while_somebody_holds_it(tmp_p
         assert processes.birth_of(pid) == child.birth
     assert child.ended.wait(30)
     assert child.status == signal.SIGKILL
-    with child.held() as pid:
+    with child.pinned() as pid:
         assert pid is None
 
 

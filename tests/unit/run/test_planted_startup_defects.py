@@ -68,7 +68,9 @@ def differing(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Names of the models that answer otherwise than their twin's golden; no probe here leaves answers."""
     names = {"racing"}
 
-    def compared(name: str, scenario: str, answers: object, as_alone: object, judged: Decided) -> OutputComparison:
+    def compared(
+        name: str, scenario: str, answers: object, as_alone: object, judged: Decided, **_: object
+    ) -> OutputComparison:
         del answers, as_alone
         assert judged.baselines[name] is judged.baselines["healthy"]
         missing = (("example", 3),) if name in names else ()

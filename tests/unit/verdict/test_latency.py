@@ -13,7 +13,8 @@ from harness.core.outcome import Status
 from harness.core.plan import LatencyBudget, PolicySettings
 from harness.core.quantities import QUANTITIES, QUANTITY_LIMITS
 from harness.core.verdict import CellVerdict
-from harness.verdict.latency import Next, judge_latency, next_step
+from harness.verdict.latency import judge_latency
+from harness.checks.latency.limits import Next, next_step
 from tests.unit.builders.verdicts import cell_id, measured, ratio
 
 SLOWER, AGAIN = ratio(1.08, 1.12), ratio(1.07, 1.13)

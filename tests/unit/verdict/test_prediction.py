@@ -18,7 +18,7 @@ from harness.core.prediction import (
 from harness.core.probe import Failure, ModelResult
 from harness.core.verdict import CellVerdict, Finding
 from harness.verdict.prediction import predicted, judge_rollback, loading, rollback
-from harness.checks.prediction.predict import CHANGED, LOOPS_AT_LOAD
+from harness.core.prediction import LOOPS_AT_LOAD, SEMANTICS_CHANGED
 from harness.core.releases import BACKWARD, FORWARD, SAME
 from harness.verdict.prediction import confusion, confusion_by_direction, is_wrong
 from tests.unit.builders.matrices import cell, mixed
@@ -44,10 +44,10 @@ def read(prediction: Prediction, *findings: StaticFinding) -> InspectedFile:
 
 
 def test_random_numbers_that_changed_are_told_of_models_that_draw_any() -> None:
-    file = read(Prediction.LOADS, finding(Weight.NOTE, CHANGED), finding(Weight.NOTE, "upgrader_applies"))
+    file = read(Prediction.LOADS, finding(Weight.NOTE, SEMANTICS_CHANGED), finding(Weight.NOTE, "upgrader_applies"))
     told = {draws: predicted(file, "new", "torch 2.15.0", [LOADED], draws=draws).verdict for draws in (True, False)}
     assert {draws: [item.kind for item in verdict.findings] for draws, verdict in told.items() if verdict} == {
-        True: [CHANGED],
+        True: [SEMANTICS_CHANGED],
         False: [],
     }
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.core.environment import EnvSpec, Environment
 from harness.core.machine import MachineState
-from harness.core.measurement import ArmSample, PairSample
+from harness.core.measurement import ArmSample, PairSample, Problem
 from harness.core.models import Artifact
 from harness.core.plan import LatencyBudget
 from harness.core.probe import ModelRun, ServingProfile
@@ -35,7 +35,7 @@ class Measured:
     """One round, with what was seen of its processes from outside."""
 
     samples: dict[str, PairSample]
-    problems: dict[str, str]
+    problems: dict[str, Problem]
     machine_state: MachineState
     placement: Placement
     cores: list[set[int]]

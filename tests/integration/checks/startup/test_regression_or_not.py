@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.checks.outputs.compare import compare
+from harness.checks.outputs.findings import differs
 from harness.verdict.judge import judge_attributed, judge_cells
 from harness.core.outcome import Status
 from harness.checks.latency.benchmark import benchmark
@@ -104,7 +105,7 @@ class Gate:
             settings=replace(self.facts.plan.settings, init_rounds=case.rounds),
         )
         facts = replace(self.facts, plan=plan)
-        return self.explained(compare(initialize_groups(facts, self.effects), self.effects))
+        return self.explained(compare(initialize_groups(facts, self.effects), self.effects, differs))
 
     def judged_alone(self, model: DrawnModel) -> Attributed:
         drawn.shuffle(self.folder, model)
@@ -116,7 +117,7 @@ class Gate:
         old = probe_old_release(replace(self.facts, plan=plan, exports=exports), self.effects)
         probed = Probed.known(probe_alone(old, self.effects))
         begun = WithWorker(**probed, worker="python", worker_notes=())
-        return self.explained(compare(initialize_groups(begun, self.effects), self.effects))
+        return self.explained(compare(initialize_groups(begun, self.effects), self.effects, differs))
 
     def explained(self, compared: Compared) -> Attributed:
         judged = judge_cells(benchmark(compared, self.effects), self.effects)

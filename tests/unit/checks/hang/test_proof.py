@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.core.hang import HangKind
@@ -638,6 +638,7 @@ def test_time_in_which_the_watcher_was_suspended_does_not_count() -> None:
 SHARES = st.floats(0.0, 1.0)
 
 
+@settings(max_examples=30)
 @given(cpu=st.floats(0.03, 1.0), seconds=st.floats(3.0, 50.0))
 def test_thread_that_works_is_never_called_blocked(cpu: float, seconds: float) -> None:
     film = Film([steadily(11, cpu=cpu, runs=10), still(12)], TWO)
@@ -653,6 +654,7 @@ def test_events_at_any_intervals_below_the_limit_raise_no_alarm(gaps: list[float
     assert film.run(times[-1] + 2.9) is None
 
 
+@settings(max_examples=40)
 @given(
     words=st.lists(st.sampled_from([*sorted(waits.INSIDE), *sorted(waits.OUTSIDE), ""]), min_size=3, max_size=3),
     cpu=SHARES,

@@ -17,7 +17,7 @@ from harness.core.probe import Deadline
 from harness.checks.hang import watchdog
 from harness.probing import processes
 from harness.probing.conclusion import Ending
-from harness.probing.events import EventLog, EventTail, OpenPhase
+from harness.probing.events import OpenPhase
 from harness.probing.zygote import Child
 from harness.worker import wire
 from tests.programs import stub, watching
@@ -439,49 +439,6 @@ def test_watching_adds_nothing_to_a_process_that_ends_soon(tmp_path: Path, monke
         delays.append(watching.monotonic_s() - ended_s[0])
         leaving.join()
     assert min(delays) < 0.02
-
-
-# The event_log that it follows.
-
-
-def began(phase: str, *, model: str = "m", thread: int = 0) -> str:
-    ns = time.monotonic_ns()
-    return json.dumps({"ev": "begin", "phase": phase, "model": model, "thread": thread, "ident": 1, "ns": ns})
-
-
-def test_tail_reads_each_line_once_and_waits_for_the_rest_of_a_torn_one(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    tail = EventTail(path)
-    assert not tail.refresh().hello
-    line = began("load").encode() + b"\n"
-    path.write_bytes(b'{"ev":"hello","ns":1}\n' + line[:20])
-    assert tail.refresh().hello
-    assert not tail.event_log.open
-    path.write_bytes(path.read_bytes() + line[20:])
-    assert [opened.phase for opened in tail.refresh().open.values()] == ["load"]
-    assert len(tail.refresh().open) == 1
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "5",
-        "[]",
-        "null",
-        '"text"',
-        "{}",
-        '{"ev":"begin","ns":1}',
-        '{"ev":"end","ns":1}',
-        '{"ev":3,"ns":1}',
-        '{"ev":"x","ns":"y"}',
-        "{",
-    ],
-)
-def test_strange_line_in_the_event_log_is_skipped(line: str) -> None:
-    event_log = EventLog()
-    event_log.feed([line, began("load")])
-    assert len(event_log.open) == 1
 
 
 # Last, because it takes longest.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.core.measurement import ArmSample, Block, PairSample
+from harness.core.measurement import ArmSample, Block, PairSample, Problem
 from harness.core.plan import LatencyBudget
 from harness.core.probe import ServingProfile
 from harness.checks.latency import benchmark
@@ -44,7 +44,7 @@ class Rounds:
 
     def __call__(self, *_: object, number: int, **__: object) -> "Rounds":
         self.number = number
-        self.problems: dict[str, str] = {}
+        self.problems: dict[str, Problem] = {}
         self.wall_ns = (0, 0)
         self.machine_state = None
         self.unreaped: list[str] = []
@@ -61,7 +61,7 @@ class Rounds:
 
     def _breaks(self, model: str) -> bool:
         if self._broken.get(model) == self._count[model]:
-            self.problems[model] = "the new process died"
+            self.problems[model] = Problem(words="the new process died", arm="new")
         return model in self.problems
 
     def _sample(self, model: str) -> PairSample:
@@ -244,7 +244,9 @@ def test_cpp_worker_is_timed_where_it_initializes_and_the_python_one_for_what_it
 
         def measure(self, *told: Any, **more: Any) -> list[PairSample]:
             found = super().measure(*told, **more)
-            self.problems = dict.fromkeys(self.problems, "old: TypeError: no such argument")
+            self.problems = dict.fromkeys(
+                self.problems, Problem(words="old: TypeError: no such argument", arm="old", refused=True)
+            )
             return found
 
     started: list[dict[str, Path]] = []

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.core.measurement import CommonSlowdown, LatencyMeasurement, PairSample, Shape
+from harness.core.measurement import CommonSlowdown, LatencyMeasurement, PairSample, Problem, Shape
 from harness.core.plan import LatencyBudget, PolicySettings
 from harness.checks.latency.common_slowdown import common_slowdown, with_own_parts
 from harness.verdict.latency import common_notes, common_words, judge_common, may_be_taken_off
@@ -115,7 +115,7 @@ def test_single_controls_of_a_round_tell_nothing_of_it() -> None:
 
 def test_a_benchmark_that_was_lost_takes_no_part() -> None:
     measurements = fleet([1.04] * 5)
-    lost = measure("lost", timed("lost", 3.0, 0).samples, problem="the new process died")
+    lost = measure("lost", timed("lost", 3.0, 0).samples, problem=Problem(words="the new process died"))
     assert "lost" not in found_of({**measurements, "lost": lost}).models
 
 

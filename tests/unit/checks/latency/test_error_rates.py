@@ -124,19 +124,19 @@ def test_interval_of_the_common_slowdown_covers_the_truth(count: int, truth: flo
 
     Every one of twelve has a control, one in three of 24.
     """
-    found = [common.ratio for common, _ in commons(models(count, truth), 40, shared=shared)]
-    covered = sum(ratio.low <= truth <= ratio.high for ratio in found)
+    ratios = [common.ratio for common, _ in commons(models(count, truth), 40, shared=shared)]
+    covered = sum(ratio.low <= truth <= ratio.high for ratio in ratios)
     assert covered >= 35  # of 40: at 95 % fewer come up once in 70
     if shared <= 0.003:
-        assert statistics.median(math.log(ratio.detectable) for ratio in found) <= 0.007
+        assert statistics.median(math.log(ratio.detectable) for ratio in ratios) <= 0.007
 
 
 def test_common_slowdown_is_a_finding_and_no_slowdown_is_none() -> None:
     budget = LatencyBudget(common_limit=0.02)
-    planted = [judge_common(common, budget, PolicySettings()) for common, _ in commons(models(12, 1.04), 30)]
-    healthy = [judge_common(common, budget, PolicySettings()) for common, _ in commons(models(12, 1.0), 30)]
-    assert sum(finding is not None for finding in planted) >= 28
-    assert healthy == [None] * 30
+    planted = [judge_common(common, budget, PolicySettings()) for common, _ in commons(models(12, 1.04), 12)]
+    healthy = [judge_common(common, budget, PolicySettings()) for common, _ in commons(models(12, 1.0), 12)]
+    assert sum(finding is not None for finding in planted) >= 11
+    assert healthy == [None] * 12
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.measurement import Problem
 from harness.core.environment import Environment
 from harness.core.machine import GpuState, MachineState
 from harness.checks.latency.lanes import Lane, ReadWriteLock, combined
@@ -79,7 +80,7 @@ def test_model_that_breaks_its_lane_costs_the_other_nothing(tmp_path: Path, stub
     }
     round_ = make_round(tmp_path, stub_environment, programs, placement=TWO, lanes=2)
     assert list(measure_round(round_, tmp_path, *programs)) == ["a", "b", "c"]
-    assert round_.problems == dict.fromkeys(("bad", "worse"), "the new process died")
+    assert round_.problems == dict.fromkeys(("bad", "worse"), Problem(words="the new process died", arm="new"))
 
 
 def test_interrupted_round_ends_the_processes_of_all_lanes(tmp_path: Path, stub_environment: Environment) -> None:

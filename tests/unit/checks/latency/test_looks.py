@@ -34,7 +34,7 @@ def test_planned_looks_have_pococks_level_and_the_further_ones_share_a_reserve()
 )
 def test_run_that_goes_on_and_on_errs_no_more_often_than_planned_and_reserved(looks: tuple[int, ...]) -> None:
     """Identical code, an interval that excludes "no change" at any look; Student's t makes Pocock's 5 % up to 6 %."""
-    chance, runs = random.Random(48), 1500
+    chance, runs = random.Random(48), 600
     planned = further = 0
     for _ in range(runs):
         logs = [chance.gauss(0.0, 0.01) for _ in range(64)]

@@ -12,8 +12,8 @@ QUIET = MachineState(cores=(1,), stolen=0.05, others=0.10, quota_cores=2.0, gpu=
 
 
 def test_quiet_machine_says_nothing() -> None:
-    assert busy_notes([], 0.0) == ()
-    assert busy_notes([QUIET, replace(QUIET, gpu=None)], 0.05) == ()
+    assert not list(busy_notes([], 0.0))
+    assert not list(busy_notes([QUIET, replace(QUIET, gpu=None)], 0.05))
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_disturbed_gpu_is_reported(change: dict[str, object], said: str) -> None
 )
 def test_clocks_that_are_low_on_purpose_or_hardly_low_are_not_told(change: dict[str, object]) -> None:
     gpu = replace(QUIET_GPU, **change)  # type: ignore[arg-type]
-    assert busy_notes([replace(QUIET, gpu=gpu)], 0.0) == ()
+    assert not list(busy_notes([replace(QUIET, gpu=gpu)], 0.0))

@@ -58,14 +58,20 @@ class Arms:
         details = {"budget": BUDGET, "chance": random.Random(0), **more}
         return ModelRound(model="m", arms=tuple(self.call_s), order=self.order, **details)
 
+    def timed(self, *, extras: bool = False, **more: Any) -> ModelRound:
+        model_round = self.model_round(**more)
+        model_round.time()
+        if extras:
+            model_round.measure_extras()
+        return model_round
+
     def of(self, order: str) -> list[dict[str, Any]]:
         return [details for (_, name), details in zip(self.orders, self.details, strict=True) if name == order]
 
 
 def test_blocks_are_filled_by_the_slowest_arm_and_have_the_same_calls() -> None:
     arms = Arms({"old": 0.001, "new": 0.002, "control": 0.001})
-    model_round = arms.model_round()
-    model_round.time()
+    model_round = arms.timed()
     assert {block.calls for block in model_round.blocks} == {10}
     assert [block.turn for block in model_round.blocks] == [turn for turn in range(7) for _ in ARMS]
     assert {block.arm: block.p50_s for block in model_round.blocks} == pytest.approx(arms.call_s)
@@ -77,8 +83,7 @@ def test_blocks_are_filled_by_the_slowest_arm_and_have_the_same_calls() -> None:
 
 
 def test_order_is_drawn_anew_for_every_turn() -> None:
-    model_round = Arms(dict.fromkeys(ARMS, 0.001)).model_round(budget=LatencyBudget(blocks=30))
-    model_round.time()
+    model_round = Arms(dict.fromkeys(ARMS, 0.001)).timed(budget=LatencyBudget(blocks=30))
     turns = [tuple(block.arm for block in model_round.blocks if block.turn == turn) for turn in range(30)]
     assert {frozenset(turn) for turn in turns} == {frozenset(ARMS)}
     assert len(set(turns)) == 6
@@ -86,22 +91,20 @@ def test_order_is_drawn_anew_for_every_turn() -> None:
 
 @pytest.mark.parametrize("arms", [ARMS, ARMS[:2]])
 def test_no_process_has_two_blocks_running_since_the_second_one_would_find_warm_caches(arms: tuple[str, ...]) -> None:
-    model_round = Arms(dict.fromkeys(arms, 0.001)).model_round(budget=LatencyBudget(blocks=100))
-    model_round.time()
+    model_round = Arms(dict.fromkeys(arms, 0.001)).timed(budget=LatencyBudget(blocks=100))
     ran = [block.arm for block in model_round.blocks]
     assert len(ran) == 100 * len(arms)
     assert all(one != other for one, other in pairwise(ran))
 
 
 def test_a_process_alone_has_all_blocks() -> None:
-    model_round = Arms({"old": 0.001}).model_round()
-    model_round.time()
+    model_round = Arms({"old": 0.001}).timed()
     assert [block.arm for block in model_round.blocks] == ["old"] * 7
 
 
 def test_a_round_for_the_steady_call_alone_makes_few_first_calls() -> None:
     arms = Arms({"old": 0.001, "new": 0.001})
-    arms.model_round(first_calls=4).time()
+    arms.timed(first_calls=4)
     assert {details["calls"] for details in arms.of("load")} == {4}
 
 
@@ -110,8 +113,7 @@ def test_a_round_for_the_steady_call_alone_makes_few_first_calls() -> None:
     [(1e-7, 100_000, 7), (0.01, 2, 7), (0.02, 1, 7), (0.022, 1, 6), (0.05, 1, 6), (2.0, 1, 6)],
 )
 def test_long_calls_get_fewer_turns(call_s: float, calls: int, turns: int) -> None:
-    model_round = Arms({"old": call_s, "new": call_s}).model_round()
-    model_round.time()
+    model_round = Arms({"old": call_s, "new": call_s}).timed()
     assert {block.calls for block in model_round.blocks} == {calls}
     assert len(model_round.blocks) == 2 * turns
 
@@ -119,7 +121,7 @@ def test_long_calls_get_fewer_turns(call_s: float, calls: int, turns: int) -> No
 def test_probe_is_short_and_has_two_calls_at_least() -> None:
     for call_s, calls in ((1.0, 2), (0.001, 5), (1e-6, 25)):
         arms = Arms({"old": call_s, "new": call_s})
-        arms.model_round().time()
+        arms.timed()
         assert arms.of("block")[0] == {"calls": calls}
 
 
@@ -127,8 +129,7 @@ def test_probe_is_short_and_has_two_calls_at_least() -> None:
     ("call_s", "has_p90", "has_p99"), [(0.004, False, False), (0.002, True, False), (0.0005, True, True)]
 )
 def test_quantiles_need_calls(call_s: float, has_p90: bool, has_p99: bool) -> None:
-    model_round = Arms({"old": call_s, "new": call_s}).model_round()
-    model_round.time()
+    model_round = Arms({"old": call_s, "new": call_s}).timed()
     told = model_round.samples()["new"]
     assert told.p90_s == (pytest.approx(call_s) if has_p90 else None)
     assert told.p99_s == (pytest.approx(call_s) if has_p99 else None)
@@ -143,8 +144,7 @@ def test_quantile_is_a_value_that_was_seen() -> None:
 
 def test_growth_is_that_from_the_first_block_to_the_last() -> None:
     arms = Arms({"old": 0.001})
-    model_round = arms.model_round()
-    model_round.time()
+    model_round = arms.timed()
     assert model_round.samples()["old"].growth_bytes == 8 * 6
 
 
@@ -157,17 +157,13 @@ def test_all_callers_at_the_same_time_are_alone_in_one_go_and_nothing_else_is() 
         yield
         inside.append([order for _, order in arms.orders[before:]])
 
-    model_round = arms.model_round(sets=("wide",), alone=alone, graphs=True)
-    model_round.time()
-    model_round.measure_extras()
+    model_round = arms.timed(sets=("wide",), alone=alone, graphs=True, extras=True)
     assert inside == [["together"] * 2]
 
 
 def test_extras_are_asked_of_every_arm_but_the_control() -> None:
     arms = Arms(dict.fromkeys(ARMS, 0.001))
-    model_round = arms.model_round(sets=("wide", "long"), callers=(3, 4), graphs=True)
-    model_round.time()
-    model_round.measure_extras()
+    model_round = arms.timed(sets=("wide", "long"), callers=(3, 4), graphs=True, extras=True)
     model_round.drop()
     asked = {
         order: sorted({arm for arm, name in arms.orders if name == order})
@@ -186,18 +182,14 @@ def test_extras_are_asked_of_every_arm_but_the_control() -> None:
 @pytest.mark.parametrize(("call_s", "calls"), [(0.001, 6), (0.027, 6), (3.0, 5)])
 def test_slow_models_make_fewer_calls_of_another_shape(call_s: float, calls: int) -> None:
     arms = Arms({"old": call_s, "new": call_s})
-    model_round = arms.model_round(sets=("wide",))
-    model_round.time()
-    model_round.measure_extras()
+    model_round = arms.timed(sets=("wide",), extras=True)
     assert {details["calls"] for details in arms.of("shape")} == {calls}
 
 
 def test_what_was_skipped_was_not_measured() -> None:
     skipped = {"skipped": "it has a state"}
     arms = Arms({"old": 0.001, "new": 0.001}, together=skipped, replay=skipped)
-    model_round = arms.model_round(graphs=True)
-    model_round.time()
-    model_round.measure_extras()
+    model_round = arms.timed(graphs=True, extras=True)
     for told in model_round.samples().values():
         assert (told.request_s, told.replay_s) == (None, None)
         assert told.missing == dict.fromkeys(["request", "replay"], "it has a state")
@@ -207,17 +199,13 @@ def test_what_was_skipped_was_not_measured() -> None:
 @pytest.mark.parametrize("spoilt", [True, False])
 def test_capture_that_spoils_its_process_is_reported(spoilt: bool) -> None:
     arms = Arms({"old": 0.001, "new": 0.001}, replay={"skipped": "RuntimeError: no", "spoilt": spoilt})
-    model_round = arms.model_round(graphs=True)
-    model_round.time()
-    model_round.measure_extras()
+    model_round = arms.timed(graphs=True, extras=True)
     assert model_round.spoilt == spoilt
 
 
 def test_one_caller_and_no_gpu_are_not_asked() -> None:
     arms = Arms({"old": 0.001, "new": 0.001})
-    model_round = arms.model_round(budget=LatencyBudget(threads=1))
-    model_round.time()
-    model_round.measure_extras()
+    model_round = arms.timed(budget=LatencyBudget(threads=1), extras=True)
     assert not arms.of("together")
     assert not arms.of("replay")
 
@@ -226,8 +214,7 @@ def test_first_calls_that_are_longer_than_a_block_spare_the_probe() -> None:
     load = {"load_s": 0.5, "peak_rss_bytes": 7, "device_bytes": None}
     old, new = ({**load, "calls_s": [9.0, 0.001, *warm]} for warm in ([0.03, 0.04], [0.06, 0.05]))
     arms = Arms({"old": 0.03, "new": 0.05}, old_load=old, new_load=new)
-    model_round = arms.model_round()
-    model_round.time()
+    model_round = arms.timed()
     assert len(model_round.blocks) == len(arms.of("block")) == 2 * 6
     assert {block.calls for block in model_round.blocks} == {1}
 
@@ -236,15 +223,13 @@ def test_first_calls_that_are_longer_than_a_block_spare_the_probe() -> None:
 def test_first_calls_that_do_not_tell_are_followed_by_a_probe(warm: list[float]) -> None:
     load = {"load_s": 0.5, "peak_rss_bytes": 7, "device_bytes": None, "calls_s": [9.0, 0.5, *warm]}
     arms = Arms({"old": 0.001, "new": 0.001}, load=load)
-    model_round = arms.model_round()
-    model_round.time()
+    model_round = arms.timed()
     assert len(arms.of("block")) == len(model_round.blocks) + 2
 
 
 def test_mean_is_that_of_all_blocks() -> None:
     arms = Arms({"old": 0.004, "new": 0.004})
-    model_round = arms.model_round()
-    model_round.time()
+    model_round = arms.timed()
     for arm, slow_s in (("old", 0.0), ("new", 0.035)):
         model_round._times_ns[arm][-1] += int(1e9 * slow_s)  # one of 7 blocks of 5 calls
     told = model_round.samples()
@@ -252,23 +237,20 @@ def test_mean_is_that_of_all_blocks() -> None:
 
 
 def test_time_too_short_for_the_clock_is_not_zero() -> None:
-    model_round = Arms({"old": 1e-10, "new": 1e-10}).model_round()
-    model_round.time()
+    model_round = Arms({"old": 1e-10, "new": 1e-10}).timed()
     assert {block.p50_s for block in model_round.blocks} == {1e-9}
     assert model_round.samples()["new"].mean_s == 1e-9
 
 
 def test_share_of_waiting_is_that_of_the_whole_block() -> None:
     block = {"times_ns": [10], "wait_ns": 100, "wall_ns": 1000, "rss_bytes": 1}  # most of it between the calls
-    model_round = Arms({"old": 0.001, "new": 0.001}, block=block).model_round()
-    model_round.time()
+    model_round = Arms({"old": 0.001, "new": 0.001}, block=block).timed()
     assert {block.waited for block in model_round.blocks} == {0.1}
 
 
 def test_work_is_not_recorded() -> None:
     arms = Arms({"old": 0.001, "new": 0.001})
-    model_round = arms.model_round()
-    model_round.time()
+    model_round = arms.timed()
     blocks, told, orders = list(model_round.blocks), model_round.samples(), len(arms.of("block"))
     model_round.work()
     assert (model_round.blocks, model_round.samples()) == (blocks, told)
@@ -278,9 +260,7 @@ def test_work_is_not_recorded() -> None:
 def test_model_that_fails_at_one_extra_is_asked_for_the_others() -> None:
     failed = {"error": "RuntimeError: not for threads", "spoilt": False}
     arms = Arms({"old": 0.001, "new": 0.001}, together=failed, new_shape={"error": "RuntimeError: no", "spoilt": False})
-    model_round = arms.model_round(sets=("wide",), graphs=True)
-    model_round.time()
-    model_round.measure_extras()
+    model_round = arms.timed(sets=("wide",), graphs=True, extras=True)
     told = model_round.samples()
     assert told["old"].missing == {"request": "RuntimeError: not for threads"}
     assert told["new"].missing == {"new_shape:wide": "RuntimeError: no", "request": "RuntimeError: not for threads"}
@@ -290,13 +270,11 @@ def test_model_that_fails_at_one_extra_is_asked_for_the_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "loss", [ProcessLost("the new process died"), {"error": "the new process died", "spoilt": True}]
+    "loss", [ProcessLost("the new process died", arm="new"), {"error": "the new process died", "spoilt": True}]
 )
 def test_process_that_is_lost_at_an_extra_is_asked_no_more(loss: dict[str, Any] | Exception) -> None:
     arms = Arms({"old": 0.001, "new": 0.001}, new_shape=loss)
-    model_round = arms.model_round(sets=("wide", "long"), graphs=True)
-    model_round.time()
-    model_round.measure_extras()
+    model_round = arms.timed(sets=("wide", "long"), graphs=True, extras=True)
     told = model_round.samples()
     quantities = ["new_shape:wide", "new_shape:long", "request", "replay"]
     assert told["new"].missing == dict.fromkeys(quantities, "the new process died")
@@ -317,7 +295,7 @@ def test_next_arm_waits_for_the_threads_of_the_last_one(pause_s: float, monkeypa
     paused: list[float] = []
     monkeypatch.setattr(time, "sleep", paused.append)
     arms = Arms(dict.fromkeys(ARMS, 0.001))
-    arms.model_round(pause_s=pause_s).time()
+    arms.timed(pause_s=pause_s)
     asked = [arm for arm, _ in arms.orders]
     turned = sum(one != other for one, other in zip(asked, asked[1:], strict=False))
     assert paused == ([pause_s] * turned if pause_s else [])
@@ -325,7 +303,6 @@ def test_next_arm_waits_for_the_threads_of_the_last_one(pause_s: float, monkeypa
 
 def test_blocks_of_a_model_with_a_state_have_room_for_what_comes_between_its_calls() -> None:
     block = {"times_ns": [100_000] * 25, "wait_ns": 0, "wall_ns": 25 * 1_000_000, "rss_bytes": 1}
-    model_round = Arms({"old": 0.0001, "new": 0.0001}, block=block).model_round()
-    model_round.time()
+    model_round = Arms({"old": 0.0001, "new": 0.0001}, block=block).timed()
     assert {one.calls for one in model_round.blocks} == {20}
     assert [one.p50_s for one in model_round.blocks] == pytest.approx([0.0001] * 14)

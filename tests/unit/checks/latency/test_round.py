@@ -1,10 +1,11 @@
 """The benchmark's protocol over real processes with a stub of torch: a process that fails costs one model, not the round."""
 
+import contextlib
 import json
 import os
 import random
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,28 +44,27 @@ def test_round_times_every_arm_in_equal_blocks(tmp_path: Path, stub_environment:
             assert (arm.device_bytes, arm.replay_s, arm.shapes_s) == (None, None, {})
 
 
-@pytest.mark.parametrize(
-    ("program", "problem"),
-    [
-        ({"load": "segfault"}, "the new process died"),
-        ({"calls": {"1": "exit_at_once"}}, "the new process died"),
-        ({"calls": {"17": "abort"}}, "the new process died"),  # in a block
-        ({"calls": {"17": "raise_error"}}, "new: RuntimeError: planted"),
-        ({"load": "raise_error"}, "new: RuntimeError: planted"),
-        ({"calls": {"17": "raise_memory_error"}}, "new: MemoryError"),
-        ({"load": "exit_politely"}, "new: SystemExit: 3"),
-        ({"calls": {"1": "close_everything"}}, "the new process died"),
-        ({"calls": {"1": "scribble_on_pipes"}}, "the new process answered with garbage: 'what is this?'"),
-    ],
-)
-def test_failing_process_names_the_model_and_the_round_goes_on(
-    tmp_path: Path, stub_environment: Environment, program: Mapping[str, object], problem: str
-) -> None:
-    round_ = make_round(tmp_path, stub_environment, {"before": {}, "bad": program, "after": {}}, 60.0)
-    found = measure_round(round_, tmp_path, "before", "bad", "after")
-    assert list(found) == ["before", "after"]
-    assert list(round_.problems) == ["bad"]
-    assert problem in round_.problems["bad"]
+PROBLEMS: dict[str, tuple[Mapping[str, object], str]] = {
+    "crashes in load": ({"load": "segfault"}, "the new process died"),
+    "ends in a call": ({"calls": {"1": "exit_at_once"}}, "the new process died"),
+    "aborts in a block": ({"calls": {"17": "abort"}}, "the new process died"),
+    "raises in a block": ({"calls": {"17": "raise_error"}}, "new: RuntimeError: planted"),
+    "raises in load": ({"load": "raise_error"}, "new: RuntimeError: planted"),
+    "lacks memory": ({"calls": {"17": "raise_memory_error"}}, "new: MemoryError"),
+    "leaves": ({"load": "exit_politely"}, "new: SystemExit: 3"),
+    "closes everything": ({"calls": {"1": "close_everything"}}, "the new process died"),
+    "scribbles": ({"calls": {"1": "scribble_on_pipes"}}, "the new process answered with garbage: 'what is this?'"),
+}
+
+
+def test_failing_process_names_the_model_and_the_round_goes_on(tmp_path: Path, stub_environment: Environment) -> None:
+    programs = {name: program for name, (program, _) in PROBLEMS.items()}
+    round_ = make_round(tmp_path, stub_environment, {"before": {}, **programs, "after": {}}, 60.0)
+    assert list(measure_round(round_, tmp_path, "before", *PROBLEMS, "after")) == ["before", "after"]
+    assert round_.problems.keys() == PROBLEMS.keys()
+    for name, (_, words) in PROBLEMS.items():
+        problem = round_.problems[name]
+        assert (words in problem.words, problem.arm, problem.refused) == (True, "new", words.startswith("new: ")), name
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_silent_process_names_the_model_and_leaves_its_stacks(
     round_ = make_round(tmp_path, stub_environment, {"bad": {"calls": {"1": action}}, "after": {}}, 1.5)
     found = measure_round(round_, tmp_path, "bad", "after")
     assert list(found) == ["after"]
-    assert "the new process gave no answer" in round_.problems["bad"]
+    assert "the new process gave no answer" in round_.problems["bad"].words
     stacks = (tmp_path / "benchmark" / "round-0-new" / "stacks.txt").read_text()
     assert f"in {action}" in stacks or action == "hang_stopped"
 
@@ -95,11 +95,10 @@ def test_closed_standard_input_costs_no_more_than_the_models_after_it_need(
     assert list(round_.problems) == ["bad"]
 
 
-@pytest.mark.parametrize("action", ["print_garbage", "flood_stderr", "fork_once_and_go_on"])
-def test_noise_of_a_model_changes_nothing(tmp_path: Path, stub_environment: Environment, action: str) -> None:
-    round_ = make_round(tmp_path, stub_environment, {"a": {"calls": {"1": action}}}, 60.0)
-    assert list(measure_round(round_, tmp_path, "a")) == ["a"]
-    assert round_.problems == {}
+def test_noise_of_a_model_changes_nothing(tmp_path: Path, stub_environment: Environment) -> None:
+    noisy = ("print_garbage", "flood_stderr", "fork_once_and_go_on")
+    round_ = make_round(tmp_path, stub_environment, {name: {"calls": {"1": name}} for name in noisy}, 60.0)
+    assert (list(measure_round(round_, tmp_path, *noisy)), round_.problems) == (list(noisy), {})
 
 
 def test_first_model_that_is_lost_does_not_take_the_evidence_of_the_next(
@@ -119,7 +118,7 @@ def test_environment_that_cannot_start_names_every_model(tmp_path: Path, on_impo
     round_ = make_round(tmp_path, environment, {"a": {}, "b": {}}, 60.0)
     assert measure_round(round_, tmp_path, "a", "b") == {}
     assert set(round_.problems) == {"a", "b"}
-    assert all("could not start" in problem for problem in round_.problems.values())
+    assert all("could not start" in problem.words for problem in round_.problems.values())
 
 
 def test_interpreter_that_is_gone_names_every_model(tmp_path: Path) -> None:
@@ -127,7 +126,7 @@ def test_interpreter_that_is_gone_names_every_model(tmp_path: Path) -> None:
     environment = Environment(name="gone", interpreter=gone, spec=EnvSpec(name="gone", interpreter=gone))
     round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)
     assert measure_round(round_, tmp_path, "a") == {}
-    assert "could not be started: No such file" in round_.problems["a"]
+    assert "could not be started: No such file" in round_.problems["a"].words
 
 
 def test_process_that_never_gets_ready_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +134,7 @@ def test_process_that_never_gets_ready_is_given_up(tmp_path: Path, monkeypatch: 
     environment = stub.make_environment(tmp_path / "env", on_import="hang_busy_holding_gil")
     round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)
     assert measure_round(round_, tmp_path, "a") == {}
-    assert "no answer within 1 s" in round_.problems["a"]
+    assert "no answer within 1 s" in round_.problems["a"].words
 
 
 def test_noisy_import_is_no_obstacle(tmp_path: Path) -> None:
@@ -143,17 +142,24 @@ def test_noisy_import_is_no_obstacle(tmp_path: Path) -> None:
     assert list(measure_round(make_round(tmp_path, environment, {"a": {}}, 60.0), tmp_path, "a")) == ["a"]
 
 
-def test_killed_process_is_lost_at_the_next_order(tmp_path: Path, stub_environment: Environment) -> None:
-    request = stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="benchmark")
-    process = BenchmarkProcess("old", stub_environment, request, tmp_path / "process")
+@contextlib.contextmanager
+def ready(tmp_path: Path, environment: Environment, **program: object) -> Iterator[BenchmarkProcess]:
+    """Give a process that serves one artifact, ready for orders."""
+    request = stub.run_request([stub.write_artifact(tmp_path, "a", **program)], stub.PATIENT, verb="benchmark")
+    process = BenchmarkProcess("old", environment, request, tmp_path / "process")
     try:
         assert process.answer(60.0) == {"ready": True, "gpu_uuid": None}
+        yield process
+    finally:
+        process.close()
+
+
+def test_killed_process_is_lost_at_the_next_order(tmp_path: Path, stub_environment: Environment) -> None:
+    with ready(tmp_path, stub_environment) as process:
         (pid,) = stub.processes_naming(tmp_path / "process")
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(ProcessLost, match="the old process died"):
             process.order(60.0, order="load", model="a")
-    finally:
-        process.close()
 
 
 def test_first_operators_that_a_release_lacks_are_reported_and_no_obstacle(
@@ -167,11 +173,8 @@ def test_first_operators_that_a_release_lacks_are_reported_and_no_obstacle(
 
 
 def test_orders_that_cannot_be_done_are_answered(tmp_path: Path, stub_environment: Environment) -> None:
-    request = stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="benchmark")
-    process = BenchmarkProcess("old", stub_environment, request, tmp_path / "process")
     crowd = {"order": "together", "model": "a", "threads": 2, "seconds": 0.01}
-    try:
-        process.answer(60.0)
+    with ready(tmp_path, stub_environment) as process:
         assert process.order(60.0, order="dance", model="a") == {"error": "ValueError: no order is called 'dance'"}
         assert process.order(60.0, order="block", model="a", calls=1) == {"error": "KeyError: 'a'"}  # not loaded
         process.order(60.0, order="load", model="a")
@@ -181,30 +184,21 @@ def test_orders_that_cannot_be_done_are_answered(tmp_path: Path, stub_environmen
         assert process.order(60.0, order="drop", model="a") == {"dropped": True}
         assert process.order(60.0, order="drop", model="a") == {"dropped": True}
         assert process.order(60.0, order="block", model="a", calls=1) == {"error": "KeyError: 'a'"}
-    finally:
-        process.close()
 
 
 def test_model_stays_when_an_order_beside_the_blocks_fails(tmp_path: Path, stub_environment: Environment) -> None:
     program = {"in_threads": "raise_error", "calls": {"8": "raise_error", "10": "raise_error", "11": "raise_error"}}
-    request = stub.run_request([stub.write_artifact(tmp_path, "a", **program)], stub.PATIENT, verb="benchmark")
-    process = BenchmarkProcess("old", stub_environment, request, tmp_path / "process")
     shape = {"order": "shape", "model": "a", "set": "example", "calls": 1}
+    crowd = {"order": "together", "model": "a", "threads": 2, "seconds": 0.01}
     error = "RuntimeError: planted\nsecond line"
-    try:
-        process.answer(60.0)
+    with ready(tmp_path, stub_environment, **program) as process:
         process.order(60.0, order="load", model="a", calls=3)
-        crowd = {"order": "together", "model": "a", "threads": 2, "seconds": 0.01}
-        assert process.order(60.0, **crowd) == {
-            "error": error,
-            "spoilt": False,
-        }  # calls 3 to 5: two threads, a plain one
+        # Calls 3 to 5: two threads, a plain one.
+        assert process.order(60.0, **crowd) == {"error": error, "spoilt": False}
         assert len(process.order(60.0, **{**shape, "calls": 2})["calls_s"]) == 2
         assert process.order(60.0, **shape) == {"error": error, "spoilt": False}  # call 8; 9 is a plain one
         assert process.order(60.0, **shape) == {"error": error, "spoilt": True}
         assert len(process.order(60.0, order="block", model="a", calls=1)["times_ns"]) == 1
-    finally:
-        process.close()
 
 
 def test_spoilt_processes_are_replaced_and_their_sample_is_kept(
@@ -224,7 +218,7 @@ def test_process_that_is_lost_at_the_end_costs_no_sample(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def drop(model_round: ModelRound) -> None:
-        raise ProcessLost("the new process died")
+        raise ProcessLost("the new process died", arm="new")
 
     monkeypatch.setattr(ModelRound, "drop", drop)
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}})
@@ -241,13 +235,13 @@ def test_restart_that_fails_leaves_the_samples_and_names_the_others(
 
     def start_once(lane: Lane) -> None:
         if lane._starts:
-            raise ProcessLost("no memory")
+            raise ProcessLost("no memory", arm="new")
         start(lane)
 
     monkeypatch.setattr(Lane, "_start", start_once)
     assert list(measure_round(round_, tmp_path, "a", "bad", "b")) == ["a"]
-    assert round_.problems["b"] == "the benchmark could not start: no memory"
-    assert "the new process died" in round_.problems["bad"]
+    assert round_.problems["b"].words == "the benchmark could not start: no memory"
+    assert "the new process died" in round_.problems["bad"].words
     assert set(round_.problems) == {"bad", "b"}
 
 

@@ -42,29 +42,26 @@ def test_without_extras_no_arm_is_asked_for_them(tmp_path: Path, stub_environmen
     assert [told.request_s for told in sample.arms.values()] == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("action", "why", "starts"),
-    [
-        ("raise_error", "RuntimeError: planted", 1),
-        ("exit_politely", "SystemExit: 3", 1),
-        ("segfault", "the new process died", 2),
-        ("hang_asleep", "the new process gave no answer", 2),
-    ],
-)
-def test_callers_at_the_same_time_that_fail_cost_no_sample(
-    tmp_path: Path, stub_environment: Environment, action: str, why: str, starts: int
-) -> None:
-    round_ = make_round(tmp_path, stub_environment, {"bad": {"in_threads": action}, "after": {}}, 2.0)
-    found = measure_round(round_, tmp_path, "bad", "after")
-    assert (list(found), round_.problems) == (["bad", "after"], {})
-    bad = found["bad"].arms["new"]
-    assert (bad.request_s, list(bad.missing)) == (None, ["request"])
-    assert why in bad.missing["request"]
-    assert len(found["bad"].blocks) == 6
-    for told in (found["bad"].arms["old"], *found["after"].arms.values()):
-        assert told.request_s
-        assert not told.missing
-    assert len(list((tmp_path / "benchmark").glob("*-new"))) == starts
+def test_callers_at_the_same_time_that_fail_cost_no_sample(tmp_path: Path, stub_environment: Environment) -> None:
+    whys = {
+        "raise_error": "RuntimeError: planted",
+        "exit_politely": "SystemExit: 3",
+        "segfault": "the new process died",
+        "hang_asleep": "the new process gave no answer",
+    }
+    programs = {action: {"in_threads": action} for action in whys}
+    round_ = make_round(tmp_path, stub_environment, {**programs, "after": {}}, 2.0)
+    samples = measure_round(round_, tmp_path, *whys, "after")
+    assert (list(samples), round_.problems) == ([*whys, "after"], {})
+    for action, why in whys.items():
+        bad = samples[action].arms["new"]
+        assert (bad.request_s, list(bad.missing)) == (None, ["request"])
+        assert why in bad.missing["request"]
+        assert len(samples[action].blocks) == 6
+    for healthy in (*(samples[action].arms["old"] for action in whys), *samples["after"].arms.values()):
+        assert healthy.request_s
+        assert not healthy.missing
+    assert len(list((tmp_path / "benchmark").glob("*-new"))) == 3  # again after those that lost their process
 
 
 def test_model_with_a_state_has_one_caller_at_a_time(tmp_path: Path, stub_environment: Environment) -> None:
@@ -187,17 +184,6 @@ def test_arms_with_a_pool_wait_for_its_threads(
     monkeypatch.setattr(ModelRound, "time", note_and_take)
     measure_round(make_round(tmp_path, stub_environment, {"a": {}}, threads=threads), tmp_path, "a")
     assert pauses == [pause_s]
-
-
-def test_processes_run_on_the_cores_of_the_round(tmp_path: Path, stub_environment: Environment) -> None:
-    round_ = make_round(tmp_path, stub_environment, {"a": {}, "bad": {"load": "segfault"}, "b": {}})
-    seen: dict[str, list[set[int]]] = {}
-
-    def look(model: str) -> None:
-        seen[model] = [os.sched_getaffinity(pid) for pid in stub.processes_naming(tmp_path)]
-
-    round_.measure(["a", "bad", "b"], look)
-    assert seen == dict.fromkeys(["a", "bad", "b"], [{HERE}] * 2)
 
 
 def test_unpinned_round_says_so(tmp_path: Path, stub_environment: Environment) -> None:

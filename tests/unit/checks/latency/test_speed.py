@@ -6,7 +6,7 @@ import pytest
 
 from harness.core.measurement import LatencyMeasurement, RatioEstimate
 from harness.core.plan import LatencyBudget
-from harness.verdict.latency import (
+from harness.checks.latency.limits import (
     NOT_REGRESSED,
     REGRESSED,
     UNDECIDED,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.measurement import PairSample, RatioEstimate
+from harness.core.measurement import PairSample, Problem, RatioEstimate
 from harness.checks.latency.distributions import quantile
 from harness.checks.latency.looks import level_per_look
 from harness.checks.latency.statistics import between, estimate, log_ratio, measure
@@ -128,7 +128,7 @@ def test_measurement_keeps_confirmation_apart_from_what_raised_the_suspicion() -
     arms = {"old": arm_sample(), "control": arm_sample(), "new": arm_sample(load_s=3.0)}
     first = [pair_sample(turns, round_=number, arms=arms, spent_s=0.5) for number in range(2)]
     fresh = [pair_sample([{"old": 1.0, "new": 3.0}], round_=2, spent_s=0.25)]
-    result = measure("m", first, fresh, problem="noisy")
+    result = measure("m", first, fresh, problem=Problem(words="noisy"))
     assert (len(result.samples), result.problem, result.spent_s) == (3, "noisy", 1.25)
     assert result.steady is not None
     assert result.same_against_same is not None

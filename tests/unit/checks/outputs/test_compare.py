@@ -9,11 +9,19 @@ import pytest
 
 from harness.checks.outputs import compare as correctness_compare
 from harness.artifacts.tensors.outputs import changes_between_calls
-from harness.checks.outputs.compare import compare, differs, later_call_notes, otherwise_than_alone, worst_comparison
+from harness.checks.outputs.compare import (
+    compare,
+    compare_answers,
+    later_call_notes,
+    otherwise_than_alone,
+    worst_comparison,
+)
+from harness.checks.outputs.findings import differs
 from harness.checks.outputs.outputs import compare_outputs
 from harness.core.comparison import OutputComparison
 from harness.core.outcome import Outcome
 from harness.core.probe import FailedRequest, model_of
+from harness.probing.verification import legible_outputs
 from harness.probing.facts import Decided, Initialized, OldAnswers, ScenarioResult
 from harness.artifacts.tensors.outputs import Outputs
 from tests.unit.builders.stages import in_scenario, declared, effects, known, planned, probed, result
@@ -51,7 +59,7 @@ def group(tmp_path: Path, **together: Mapping[str, int]) -> Decided:
 
 
 def old_differs(facts: Decided) -> dict[str, bool]:
-    return {name: item.old_differs for (name, _), item in compare(facts, effects()).initialized.items()}
+    return {name: item.old_differs for (name, _), item in compare(facts, effects(), differs).initialized.items()}
 
 
 def right(comparison: OutputComparison | None) -> bool:
@@ -84,7 +92,7 @@ def test_precision_of_the_profile_is_that_of_the_models(
     profile = replace(settings.profile, numerics=numerics)
     settings = replace(settings, profile=profile, computes_in={"n": "float64"})
     models = tuple(replace(model, unordered=("output",) if model.name == "m" else ()) for model in facts.plan.models)
-    compare(replace(facts, plan=replace(facts.plan, settings=settings, models=models)), effects())
+    compare(replace(facts, plan=replace(facts.plan, settings=settings, models=models)), effects(), differs)
     assert set(seen) == {("m", precision, ("output",)), ("n", "float64", ())}
 
 
@@ -109,7 +117,7 @@ def test_golden_records_leave_no_old_release_to_ask_about_a_difference(tmp_path:
     ids=["first", "middle", "last"],
 )
 def test_any_copy_that_differs_is_a_difference_of_the_model(tmp_path: Path, answers: Mapping[str, int]) -> None:
-    found = compare(group(tmp_path, new={**answers, "n": 1}), effects()).comparisons
+    found = compare(group(tmp_path, new={**answers, "n": 1}), effects(), differs).comparisons
     assert {key: right(item) for key, item in found.items()} == {
         ("m", "alone"): True,
         ("n", "alone"): True,
@@ -124,14 +132,14 @@ def test_any_copy_of_the_old_release_that_differs_excuses_the_new_one(tmp_path: 
 
 
 def test_model_that_answered_nowhere_has_no_comparison(tmp_path: Path) -> None:
-    found = compare(group(tmp_path, new={"n": 1}), effects()).comparisons
+    found = compare(group(tmp_path, new={"n": 1}), effects(), differs).comparisons
     assert ("m", "concurrent") not in found
     assert found["n", "concurrent"].scenario == "concurrent"
 
 
 def test_copies_are_compared_under_the_name_of_their_model(tmp_path: Path) -> None:
     folder = record(tmp_path / "copies", **{"m#1": 2})
-    found = worst_comparison("m", "shared", [("m#1", folder)], None, group(tmp_path, new={}))
+    found = worst_comparison("m", "shared", [("m#1", folder)], None, group(tmp_path, new={}), differs=differs)
     assert found is not None
     assert (found.model, found.scenario) == ("m", "shared")
 
@@ -144,7 +152,7 @@ def test_same_bits_as_alone_are_not_compared_again(tmp_path: Path, monkeypatch: 
         return compare_outputs(model, scenario, **more)
 
     monkeypatch.setattr(correctness_compare, "compare_outputs", counting)
-    found = compare(group(tmp_path, new={"m": 1, "m#1": 1, "n": 2}), effects()).comparisons
+    found = compare(group(tmp_path, new={"m": 1, "m#1": 1, "n": 2}), effects(), differs).comparisons
     assert compared == ["m alone", "n alone", "n concurrent"]
     assert (found["m", "concurrent"].scenario, right(found["m", "concurrent"])) == ("concurrent", True)
 
@@ -157,14 +165,14 @@ def red_alone(facts: Decided, golden: int = 5) -> Decided:
 
 def together(facts: Decided) -> dict[str, bool]:
     """Return which models answer beside others as they do alone."""
-    found = compare(facts, effects()).comparisons
+    found = compare(facts, effects(), differs).comparisons
     return {name: right(item) for (name, scenario), item in found.items() if scenario == "concurrent"}
 
 
 @pytest.mark.parametrize("copy", ["m", "m#1", "m#2"])
 def test_model_that_is_red_alone_is_held_against_its_own_answers(tmp_path: Path, copy: str) -> None:
     facts = red_alone(group(tmp_path, new={"m": 1, "m#1": 1, "m#2": 1, copy: 2, "n": 1}))
-    found = compare(facts, effects()).comparisons
+    found = compare(facts, effects(), differs).comparisons
     assert [right(found[name, "alone"]) for name in ("m", "n")] == [False, False]
     assert together(facts) == {"m": False, "n": True}
     assert (found["m", "concurrent"].model, found["m", "concurrent"].scenario) == ("m", "concurrent")
@@ -200,7 +208,7 @@ def test_old_release_is_held_against_the_golden_also_where_the_new_one_is_red_al
 def test_model_without_a_golden_is_held_against_its_own_answers(tmp_path: Path) -> None:
     facts = group(tmp_path, new={"m": 2, "n": 1})
     without = {name: replace(found, golden=None) for name, found in facts.baselines.items()}
-    found = compare(replace(facts, baselines=without), effects()).comparisons
+    found = compare(replace(facts, baselines=without), effects(), differs).comparisons
     assert {key: right(item) for key, item in found.items()} == {("m", "concurrent"): False, ("n", "concurrent"): True}
 
 
@@ -212,7 +220,9 @@ def test_model_that_does_not_work_alone_has_no_answers_to_be_held_against(tmp_pa
 
 def test_model_that_was_not_compared_alone_and_has_no_baseline_has_no_comparison(tmp_path: Path) -> None:
     facts = group(tmp_path, new={"m": 2, "n": 1})
-    comparison = otherwise_than_alone("m", "concurrent", [("m", "/nowhere")], None, replace(facts, baselines={}))
+    comparison = otherwise_than_alone(
+        "m", "concurrent", [("m", "/nowhere")], None, replace(facts, baselines={}), differs=differs
+    )
     assert comparison is None
 
 
@@ -228,7 +238,7 @@ def test_calls_before_a_failure_are_compared_whether_the_old_release_fails_too(t
     old = result("m", before, failed_requests=crash if before is Outcome.CRASH else ())
     baseline = OldAnswers(results=(old, old), golden=GOLDEN)
     found = compare(
-        replace(facts, alone={"m": failed}, baselines={"m": baseline}, initialized={}), effects()
+        replace(facts, alone={"m": failed}, baselines={"m": baseline}, initialized={}), effects(), differs
     ).comparisons
     (comparison,) = found.values()
     assert [item.path for call in comparison.calls for item in call.tree] == ["output"]
@@ -243,7 +253,9 @@ def test_requests_that_both_releases_answer_are_compared_whatever_becomes_of_oth
     folder = write_calls(tmp_path / "new", {**asked, ("last", 0): ["int", 2]})
     facts = known(planned("m"), alone={"m": probed(result("m"), directory=folder)})
     baseline = OldAnswers(results=(old, old), golden=golden)
-    found = compare(replace(facts, baselines={"m": baseline}, initialized={}), effects()).comparisons["m", "alone"]
+    found = compare(replace(facts, baselines={"m": baseline}, initialized={}), effects(), differs).comparisons[
+        "m", "alone"
+    ]
     assert {call.input_set: bool(call.tree) for call in found.calls} == {"first": False, "last": True}
     assert not found.missing_calls
 
@@ -258,7 +270,9 @@ def test_calls_of_a_request_that_raised_before_in_another_call_are_compared(
     folder = write_calls(tmp_path / "new", {("half", index): ["int", index] for index in answered})
     facts = known(planned("m"), alone={"m": probed(both, directory=folder)})
     baseline = OldAnswers(results=(both, both), golden=golden)
-    found = compare(replace(facts, baselines={"m": baseline}, initialized={}), effects()).comparisons["m", "alone"]
+    found = compare(replace(facts, baselines={"m": baseline}, initialized={}), effects(), differs).comparisons[
+        "m", "alone"
+    ]
     assert {call.call for call in found.calls if call.tree} == wrong
     assert list(found.missing_calls) == missing
 
@@ -268,7 +282,7 @@ def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float |
     facts = known(planned(models=(declared("m", tolerance=tolerance),)))
     golden = Outputs(calls={("example", 0): ["float", "1.0"]}, buffer=b"")
     folder = write_answers(tmp_path, {"m": ["float", "1.25"]})
-    found = correctness_compare.compare_model("m", folder, OldAnswers(golden=golden), facts)
+    found = compare_answers("m", legible_outputs(folder, "m"), OldAnswers(golden=golden), facts)
     assert differs(found) is differing
 
 
@@ -295,7 +309,7 @@ def test_later_calls_that_differ_from_call_0_alike_in_both_releases_are_noted(
         alone={"m": probed(result("m"), directory=write_calls(tmp_path, answers))},
         initialized={},
     )
-    notes = later_call_notes(compare(facts, effects()))
+    notes = later_call_notes(compare(facts, effects(), differs), differs)
     assert len(notes) == bool(said)
     assert said in "".join(notes)
 

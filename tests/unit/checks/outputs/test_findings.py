@@ -15,6 +15,7 @@ from harness.checks.outputs.findings import (
     summary,
     with_freedom,
 )
+from harness.core.comparison import OutputComparison
 from harness.core.findings import status_of
 from tests.unit.builders.verdicts import call, compared, difference, equal, tensor
 
@@ -187,8 +188,21 @@ def test_which_way_a_nan_moved_is_told(changes: dict[str, int], words: str) -> N
     assert finding.message == words
 
 
-def test_equal_bits_and_close_values_are_no_finding() -> None:
-    assert output_findings(compared(call(equal(), tensor(path="output[1]", max_abs=1e-6)))) == ()
+@pytest.mark.parametrize(
+    ("changes", "kinds"),
+    [
+        ({"bit_equal": True}, []),
+        ({"max_abs": 1e-6}, []),
+        ({"noise_abs": 0.25}, []),
+        ({"reference_old_abs": REACH, "reference_new_abs": REACH / 2}, [("closer_to_reference", judging.REFERENCE)]),
+        ({"reference_old_abs": 0.3, "reference_new_abs": 0.1}, [("values", judging.SCALED_TOLERANCE)]),  # out of reach
+        ({"scale": 0.0, "tolerance_abs": 0.0}, [("values", judging.SCALED_TOLERANCE)]),
+    ],
+)
+def test_what_decides_a_tensor_makes_its_finding(changes: dict[str, Any], kinds: list[tuple[str, str]]) -> None:
+    findings = output_findings(compared(call(tensor(**changes))))
+    assert [(item.kind, item.rule) for item in findings] == kinds
+    assert status_of(findings) == ("FAIL" if "values" in dict(kinds) else "PASS")
 
 
 def test_wrong_values_name_rule_place_and_numbers() -> None:
@@ -210,27 +224,6 @@ def test_wrong_values_name_rule_place_and_numbers() -> None:
         "worst": "1.5 -> 1.7",
         "input_set": "batch 2",
     }
-
-
-def test_difference_from_an_all_zero_tensor_is_infinite_and_fails() -> None:
-    (finding,) = output_findings(compared(call(tensor(scale=0.0, tolerance_abs=0.0))))
-    assert finding.kind == "values"
-    assert "off by inf of its largest value" in finding.message
-
-
-def test_values_no_further_from_float64_are_reported_and_pass() -> None:
-    findings = output_findings(compared(call(tensor(reference_old_abs=REACH, reference_new_abs=REACH / 2))))
-    assert [(item.kind, item.rule) for item in findings] == [("closer_to_reference", judging.REFERENCE)]
-    assert status_of(findings) == "PASS"
-
-
-def test_nearer_to_a_reference_that_is_out_of_reach_fails() -> None:
-    findings = output_findings(compared(call(tensor(reference_old_abs=0.3, reference_new_abs=0.1))))
-    assert [(item.kind, item.rule) for item in findings] == [("values", judging.SCALED_TOLERANCE)]
-
-
-def test_values_within_the_old_releases_own_noise_are_no_finding() -> None:
-    assert output_findings(compared(call(tensor(noise_abs=0.25)))) == ()
 
 
 @pytest.mark.parametrize(
@@ -367,25 +360,28 @@ def test_what_no_tolerance_would_accept_is_beyond_none(changes: dict[str, Any]) 
     assert beyond_tolerance(compared(call(tensor()), call(tensor(**changes), index=1))) is None
 
 
-def test_summary_says_the_worst_thing_first() -> None:
-    off, nan = tensor(), tensor(nan_mismatches=1)
-    assert summary(compared(call(nan, off, tree=(difference(),)))) == ("structure", None)
-    assert summary(compared(call(nan, off))) == ("NaN moved", None)
-    assert summary(compared(call(equal()), call(off, index=1))) == ("off 1e-01", 0.1)
-    assert summary(compared(call(equal()))) == ("bit equal", 0.0)
-    assert summary(compared()) == ("", None)
+OFF, NAN = tensor(), tensor(nan_mismatches=1)
 
 
-def test_summary_takes_the_tensor_that_is_worst_relative_to_its_own_scale() -> None:
-    large, tiny = tensor(max_abs=1.0, scale=1e6), tensor(max_abs=1e-3, scale=1e-2)
-    words, worst = summary(compared(call(large, tiny)))
-    assert worst == pytest.approx(0.1)
-    assert words == "off 1e-01"
-
-
-def test_summary_calls_a_missing_call_structure_and_a_sample_no_bit_equality() -> None:
-    assert summary(compared(call(equal()), missing_calls=(("example", 1),)))[0] == "structure"
-    assert summary(compared(call(equal(), equal(sampled=True))))[0] == "sample equal"
+@pytest.mark.parametrize(
+    ("comparison", "words", "worst"),
+    [
+        (compared(call(NAN, OFF, tree=(difference(),))), "structure", None),
+        (compared(call(equal()), missing_calls=(("example", 1),)), "structure", None),
+        (compared(call(NAN, OFF)), "NaN moved", None),
+        (compared(call(equal()), call(OFF, index=1)), "off 1e-01", 0.1),
+        (compared(call(tensor(max_abs=1.0, scale=1e6), tensor(max_abs=1e-3, scale=1e-2))), "off 1e-01", 0.1),
+        (compared(call(equal())), "bit equal", 0.0),
+        (compared(call(equal(), equal(sampled=True))), "sample equal", 0.0),
+        (compared(call()), "same values", None),
+        (compared(call(), replace(call(index=1), opaque=("output",))), "", None),
+        (compared(), "", None),
+    ],
+)
+def test_summary_says_the_worst_thing_relative_to_its_own_scale(
+    comparison: OutputComparison, words: str, worst: float | None
+) -> None:
+    assert summary(comparison) == (words, worst if worst is None else pytest.approx(worst))
 
 
 def test_changed_strides_are_reported_once_with_their_paths_and_fail_nothing() -> None:
@@ -402,9 +398,3 @@ def test_object_without_a_value_is_reported_once_and_decides_nothing() -> None:
     assert (found.kind, found.rule) == ("not_decidable", judging.STRUCTURE)
     assert found.message.startswith("output[0], output[1]: an object without a value on the wire")
     assert status_of(findings) == "INCONCLUSIVE"
-
-
-def test_summary_of_outputs_without_tensors_claims_no_equal_bits() -> None:
-    assert summary(compared(call())) == ("same values", None)
-    assert summary(compared(call(), replace(call(index=1), opaque=("output",)))) == ("", None)
-    assert summary(compared()) == ("", None)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -236,6 +236,7 @@ def test_extremes_of_float64_stay_in_range() -> None:
     assert measured(np.array([1.7e308], np.float64), np.array([-1.7e308], np.float64)).max_abs == math.inf
 
 
+@settings(max_examples=40)
 @given(
     expected=hnp.arrays(np.float32, 40, elements=st.floats(width=32)),
     actual=hnp.arrays(np.float32, 40, elements=st.floats(width=32)),

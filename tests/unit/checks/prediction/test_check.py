@@ -8,6 +8,7 @@ from harness.core.prediction import Inspection
 from harness.artifacts.bundles import write_bundle
 from harness.artifacts.files import find_files
 from harness.report.text.inspection import render_static
+from harness.run.report.predictions import static_report
 from harness.checks.prediction.check import inspect_file
 from tests.unit.builders.archives import golden
 from tests.unit.builders.requests import write_artifact
@@ -20,7 +21,7 @@ from harness.core.outcome import Outcome
 from harness.core.prediction import PredictedLoad, Prediction
 from harness.core.probe import TORCH_LOAD, ServingProfile
 from harness.probing.facts import OldAnswers, Export, Decided, RollbackProbe
-from harness.checks.prediction.check import predict_loading, predict_with, static_report
+from harness.checks.prediction.check import predict_loading, predict_with
 from tests.unit.builders.archives import CODE, torchscript
 from tests.unit.builders.archives import registry
 

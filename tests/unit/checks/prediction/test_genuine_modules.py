@@ -3,12 +3,13 @@
 import ast
 import random
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from benchmarks.faults._genuine_modules import module_source
 from tests.integration.checks.prediction.genuine_kinds import KINDS
 
 
+@settings(max_examples=20)
 @given(st.randoms(use_true_random=False))
 def test_each_module_is_a_program(chance: random.Random) -> None:
     text = module_source(chance)

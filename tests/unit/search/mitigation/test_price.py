@@ -9,7 +9,7 @@ import pytest
 
 from harness.search.mitigation import price
 from harness.search.mitigation.price import FEWEST_ROUNDS, MOST_ARMS, NOT_TIMED, Bill, bills
-from harness.core.measurement import PairSample
+from harness.core.measurement import PairSample, Problem
 from harness.core.outcome import Outcome
 from harness.core.plan import LatencyBudget
 from harness.core.probe import ProbeRequest
@@ -43,7 +43,9 @@ class Benchmark:
             switches = request.profile.switches
             said = self._cured.get(next(iter(switches)), 3.0) if switches else self._unmitigated
             if arm != "old" and said is None:
-                return MeasuredRound(key="k", samples=(), problems={names[0]: f"the {arm} process died"})
+                return MeasuredRound(
+                    key="k", samples=(), problems={names[0]: Problem(words=f"the {arm} process died", arm=arm)}
+                )
             times[arm] = 1.0 if arm == "old" else said or 0.0
         sample: PairSample = pair_sample([times] * 3, round_=more["number"])
         return MeasuredRound(key="k", samples=(sample,), problems={})

@@ -121,7 +121,7 @@ def test_a_cure_is_well_in_every_repeat_and_its_method_is_timed(
 def test_what_fails_only_after_many_calls_is_no_cure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, cures: bool
 ) -> None:
-    ill = LatencyMeasurement(model="m", samples=(), problem=problem)
+    ill = LatencyMeasurement(model="m", samples=(), problem=problem, problem_of="old" if cures else "new")
     monkeypatch.setattr(price, "contest", lambda *_, **__: {"m": ill})
     found = asked(release(tmp_path / "p"), facts(), tmp_path)
     assert (found.cures, found.steady, found.note) == (cures, None, "" if cures else f"under load: {problem}")
