@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.devices import TABLE
-
 if TYPE_CHECKING:
-    from harness.run.options import Options
+    from harness.project import Project
 
+# What is kept of a command line as it was typed; the rest are keys of the configuration, or a command's own.
+TYPED = (
+    *("assignments", "environments", "expression", "scenarios", "golden", "artifacts", "libraries", "out", "resume"),
+    *("trusted", "until", "more", "policy_file"),
+)
 RUNNING: dict[str, dict[str, Any]] = {
-    "--device": {
-        "metavar": "NAME",
-        "help": f"{', '.join(TABLE)}, or one of the configuration (default: auto, the NVIDIA GPU if there is one)",
-    },
+    "--device": {"metavar": "NAME"},
     "--jobs": {"metavar": "N", "help": "probes at the same time"},
     "--profile": {"metavar": "NAME", "help": "serving profile, e.g. cpu_fusion"},
     "--new-profile": {"metavar": "NAME", "help": "serving profile of the new side only"},
@@ -35,8 +35,11 @@ def add_sides(command: argparse.ArgumentParser) -> None:
 
 def add_running(command: argparse.ArgumentParser, *names: str) -> None:
     """Add the named options of those that say how models are run."""
+    from harness.devices import TABLE
+
+    devices = f"{', '.join(TABLE)}, or one of the configuration (default: auto, the NVIDIA GPU if there is one)"
     for name in names:
-        command.add_argument(name, **RUNNING[name])
+        command.add_argument(name, **{"help": devices, **RUNNING[name]})
 
 
 def add_models(command: argparse.ArgumentParser) -> None:
@@ -149,27 +152,17 @@ def add_cell(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
 
 
-def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Options":
-    """Return the options that were typed."""
+def project_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Project":
+    """Return the project that the command line names, with what it says beside that."""
     from harness.config.schema import OPTIONS
-    from harness.run.options import Options
+    from harness.project import Project
 
-    given = vars(parsed)
-    return Options(
-        project=Path(os.path.realpath(parsed.project)),
-        overrides={name: given[name] for name in OPTIONS if given.get(name) not in (None, [])},
-        assignments=given.get("assignments") or (),
-        environments=given.get("env") or (),
-        expression=given.get("expression"),
-        scenarios=given.get("scenario") or (),
-        golden=given.get("golden"),
-        artifacts=given.get("artifacts") or (),
-        libraries=given.get("libraries") or (),
-        out=given.get("out"),
-        resume=given.get("resume"),
-        trusted=given.get("trusted") or False,
-        until=given.get("until") or "",
-        more=given.get("more") or "",
-        policy=given.get("policy"),
+    given = {name: value for name, value in vars(parsed).items() if value not in (None, [])}
+    names = {"env": "environments", "policy": "policy_file", "scenario": "scenarios"}
+    typed = {names.get(name, name): value for name, value in given.items()}
+    return Project(
+        folder=Path(os.path.realpath(parsed.project)),
+        overrides={name: given[name] for name in OPTIONS if name in given},
+        **{name: typed[name] for name in TYPED if name in typed},
         arguments=arguments,
     )

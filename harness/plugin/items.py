@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.apps.report.files import stored_report
 from harness.decision.commands import is_red, rerun_command
 from harness.decision.counting import cell_word
 from harness.domain.outcome import Status
@@ -17,14 +18,13 @@ from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
 from harness.domain.verdict import CellVerdict, RowVerdict
 from harness.errors import ExitCode
+from harness.project import shown_path
 from harness.report.ci.checks import waived_words
 from harness.report.text.console import red_cell_text
 from harness.report.words.phrases import scenario_words
 from harness.report.words.predictions import closed_words, rollback_lines
 from harness.report.words.red_cells import cell_words, red_cells
 from harness.report.words.summary import count_words, decision_words, headline, missed_words, pair_words
-from harness.run.files import stored_report
-from harness.run.options import shown_path
 from harness.store.run_folder import REPORT
 
 WIDTH = 100

@@ -14,7 +14,7 @@ from harness.cli.parser import parser
 from harness.domain.text import visible
 from harness.errors import ConfigError, GateError, SelectionError
 from harness.plugin.items import report_in
-from harness.run.options import Options
+from harness.project import Project
 from harness.store.run_folder import LAST, PLAN, REPORT, find_run
 from harness.system.files import keep_bug_report
 from harness.system.progress import Progress
@@ -34,7 +34,7 @@ def split(words: str) -> list[str]:
         raise pytest.UsageError(f"--torchscript-compat-options: {error}") from None
 
 
-def options_from(words: Sequence[str], project: Path) -> Options:
+def options_from(words: Sequence[str], project: Path) -> Project:
     """Return what ``compat`` understands of ``words``.
 
     Raises:
@@ -52,7 +52,7 @@ def options_from(words: Sequence[str], project: Path) -> Options:
     return options_of(parsed, typed)
 
 
-def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[[Options], Path] | None) -> Path:
+def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[[Project], Path] | None) -> Path:
     """Return the folder of the run that ``what`` names, or of one of the artifacts that it names, made now.
 
     Args:
@@ -105,12 +105,12 @@ def _finished(what: str, reports: Path) -> Path | None:
     return None
 
 
-def made(options: Options, *, say: bool) -> Path:
+def made(options: Project, *, say: bool) -> Path:
     """Return the folder of a run that is made now; ``say`` is whether progress is written to standard error.
 
     Raises:
         GateError: it could not be made.
     """
-    from harness.run.execute import compat  # noqa: PLC0415  finished runs need nothing of it
+    from harness.apps.upgrade.execute import compat  # noqa: PLC0415  finished runs need nothing of it
 
     return compat(options, Progress(enabled=say)).folder

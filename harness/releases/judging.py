@@ -6,17 +6,12 @@ from harness.domain.diagnosis import Said, SearchAnswer
 from harness.domain.findings import SEVERITY, Severity
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelResult
-from harness.domain.releases import Ending, FirstBad, ReleaseAnswer
+from harness.domain.releases import FirstBad, ReleaseAnswer
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding
-from harness.errors import ExitCode
 
 # Kinds whose words name the cause; numbers differ from release to release anyway.
 ERRORS = frozenset({"load_error", "call_error"})
-EXIT_CODES = {
-    Ending.FOUND: ExitCode.INCOMPATIBLE,
-    Ending.NOT_BAD: ExitCode.COMPATIBLE,
-}
 
 
 def failing_kinds(findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -68,8 +63,3 @@ def reads_otherwise(found: FirstBad) -> bool:
 def _without(release: str, reason: str) -> str:
     """Return what an error says, without the name of the release in which it was said."""
     return reason.replace(f"torch {release}", "torch").replace(release, "")
-
-
-def exit_code(found: FirstBad) -> ExitCode:
-    """Return 1 where the first bad release is known, 0 where the new end is not bad, 4 where it is undecided."""
-    return EXIT_CODES.get(found.conclusion.ending, ExitCode.INCONCLUSIVE)

@@ -17,8 +17,7 @@ from harness.domain.archive import (
     Processor,
     Schema,
 )
-from harness.domain.prediction import Inspection, Prediction, StaticFinding, StaticVerdict, Weight
-from harness.errors import ExitCode
+from harness.domain.prediction import Prediction, StaticFinding, StaticVerdict, Weight
 from harness.static.operator_libraries import how_to_give
 from harness.static.predict_programs import program_findings
 from harness.static.schema_fit import Fit, covers, fit, goes_first, may_answer, why_not
@@ -337,14 +336,3 @@ def _about(
         reach=use.reach,
         source=source,
     )
-
-
-def exit_code(inspection: Inspection) -> ExitCode:
-    """Return 1 if a file will not load somewhere, else 4 if one could not be read or judged, else 0."""
-    verdicts = [verdict for file in inspection.files for verdict in file.verdicts.values()]
-    if any(verdict.prediction is Prediction.FAILS for verdict in verdicts):
-        return ExitCode.INCOMPATIBLE
-    unjudged = any(file.facts is None or not file.facts.is_judged for file in inspection.files)
-    if unjudged or any(verdict.prediction is Prediction.UNKNOWN for verdict in verdicts):
-        return ExitCode.INCONCLUSIVE
-    return ExitCode.COMPATIBLE

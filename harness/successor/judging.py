@@ -8,7 +8,6 @@ from harness.domain.migration import (
     Dimension,
     Migrated,
     MigratedModel,
-    Migration,
     MigrationOutcome,
     Step,
     counts_of,
@@ -18,7 +17,6 @@ from harness.domain.probe import ModelResult, ProbeResult
 from harness.domain.text import PACKAGES, counted, first_few, joined, prose, slug
 from harness.domain.verdict import Cause
 from harness.environments.pythons import Minor
-from harness.errors import ExitCode
 from harness.probing.lacking import lack
 from harness.successor.compilation import not_compiled
 from harness.successor.cures import LISTS, SERVED_BADLY, best_refusal, cured_words, price_words
@@ -97,14 +95,6 @@ def judge(tried: Tried) -> MigratedModel:
         if judged is not None:
             return replace(judged, reason=_cut(judged.reason, LONGEST_REASON))
     return model
-
-
-def exit_code(migration: Migration) -> ExitCode:
-    """Return 0 where every model is ready, 1 where one is not, 4 where one is undecided or there is none."""
-    counts = migration.counts
-    if set(counts) - {Migrated.READY, Migrated.UNDECIDED}:
-        return ExitCode.INCOMPATIBLE
-    return ExitCode.COMPATIBLE if set(counts) == {Migrated.READY} else ExitCode.INCONCLUSIVE
 
 
 def _stopped(tried: Tried, model: MigratedModel) -> MigratedModel | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.run.options import Options, settings_of
+from harness.project import Project
 from harness.domain.diagnosis import BisectAnswer, Bisection, Said
 from harness.domain.environment import EnvSpec
 from harness.domain.releases import ReleaseAnswer
@@ -291,7 +291,7 @@ def _shown(groups: Sequence[Sequence[str]]) -> str:
 
 
 def _pythons() -> tuple[str, str]:
-    _, settings = settings_of(Options(project=PROJECT))
+    settings = Project(folder=PROJECT).settings
     builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda _name, _text: None, uv=find_uv())
     old, new = (builder.build(EnvSpec(name=f"torch {one}", release=one)) for one in (settings.old, settings.new))
     return old.interpreter, new.interpreter

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.run.options import Options, settings_of
+from harness.project import Project
 from harness.domain.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.installer import find_uv
@@ -27,7 +27,7 @@ def main() -> int:
     if uv is None:
         print("environments: uv is not installed, there is nothing to compare with")
         return 1
-    _, settings = settings_of(Options(project=PROJECT))
+    settings = Project(folder=PROJECT).settings
     releases = [settings.old, settings.new]
     plain_s, ours_s = [], []
     for index in range(ROUNDS + 1):

@@ -31,7 +31,7 @@ from harness.fleet.answer.merge import merge
 from harness.fleet.plan import PlannedFleet, load_plan, plan_fleet
 from harness.fleet.shard import run_shard
 from harness.report.formats import FLEET, Shown
-from harness.run.options import Options
+from harness.project import Project
 from harness.system.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -97,8 +97,8 @@ def main() -> int:
     return int(missed > 0)
 
 
-def _options() -> Options:
-    return Options(project=PROJECT, overrides={"old": "2.1.2", "new": "2.6.0", "latency": "off"}, assignments=ASKED)
+def _options() -> Project:
+    return Project(folder=PROJECT, overrides={"old": "2.1.2", "new": "2.6.0", "latency": "off"}, assignments=ASKED)
 
 
 def _interpreter(release: str) -> str:

@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 
 from harness.archive.code import CodeMemory
-from harness.run.options import Options, settings_of
+from harness.project import Project
 from harness.domain.archive import OperatorRegistry
 from harness.domain.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
@@ -71,7 +71,7 @@ def _word(met: bool) -> str:
 
 
 def _registries() -> tuple[dict[str, OperatorRegistry], str]:
-    _, settings = settings_of(Options(project=PROJECT))
+    settings = Project(folder=PROJECT).settings
     root = default_environment_root(PROJECT)
     builder = EnvironmentBuilder(root, progress=lambda _name, _text: None, uv=find_uv())
     sides = {"old": settings.old, "new": settings.new}

@@ -20,7 +20,7 @@ from harness.domain.verdict import PlantedDefectResult
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.alone import probe_model
 from harness.probing.facts import Effects, Answered
-from harness.run.planted_defects import probe_planted_defects
+from harness.apps.upgrade.planted_defects import probe_planted_defects
 from tests.integration.servers import answered, planned, provisioned
 
 PROJECT = Path(__file__).resolve().parents[2]

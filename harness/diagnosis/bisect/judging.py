@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from harness.correctness.judging import output_findings
 from harness.correctness.tolerances import ONE_OPERATOR
 from harness.domain.comparison import CallComparison, OutputComparison
-from harness.domain.diagnosis import BisectAnswer, Bisection, NodeFault, Place, TracedNode
+from harness.domain.diagnosis import NodeFault, Place, TracedNode
 from harness.domain.findings import SEVERITY, Severity
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult
 from harness.domain.verdict import Finding
-from harness.errors import ExitCode
 
 # Nodes that only hold others: what differs in them differs within.
 FRAMES = ("prim::If", "prim::Loop", "prim::CallFunction", "prim::CallMethod", "prim::fork", "aten::wait")
@@ -121,23 +120,6 @@ def gaps(old: Mapping[Place, TracedNode], new: Mapping[Place, TracedNode], *, wh
         first = unchecked[0]
         notes.append(f"{len(unchecked)} node(s) could not be given the old inputs: {first.operator}, {first.unchecked}")
     return tuple(notes)
-
-
-def exit_code(found: Bisection) -> ExitCode:
-    """Return 0 for nothing to find, 1 for a culprit, 4 where none was found."""
-    if found.answer is BisectAnswer.NOTHING:
-        return ExitCode.COMPATIBLE
-    culprit = {
-        BisectAnswer.OPERATOR: found.divergence is not None and bool(found.divergence.culprits),
-        BisectAnswer.LOADING: bool(found.refusals),
-        BisectAnswer.EXECUTOR: _reduced(found) or any(tried.cures for tried in found.cures),
-        BisectAnswer.NODES: _reduced(found),
-    }
-    return ExitCode.INCOMPATIBLE if culprit.get(found.answer, False) else ExitCode.INCONCLUSIVE
-
-
-def _reduced(found: Bisection) -> bool:
-    return found.reduction is not None and bool(found.reduction.culprits)
 
 
 def _ended_otherwise(old: TracedNode, new: TracedNode, ended: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 
-from harness.domain.diagnosis import Cure, CureAnswer, Curing, Rewritten
+from harness.domain.diagnosis import Cure, CureAnswer, Rewritten
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict
-from harness.errors import ExitCode
 
 WELL = (Status.PASS, Status.XPASS)
 
@@ -37,10 +36,3 @@ def answer_of(
 
 def _any_told(tried: Iterable[Cure]) -> bool:
     return any(not found.untestable for found in tried)
-
-
-def exit_code(found: Curing) -> ExitCode:
-    """Return 0 for nothing to cure, 1 where something cures (red until that is set), 4 where nothing was found."""
-    if found.answer is CureAnswer.NOTHING:
-        return ExitCode.COMPATIBLE
-    return ExitCode.INCOMPATIBLE if found.answer is CureAnswer.CURED else ExitCode.INCONCLUSIVE

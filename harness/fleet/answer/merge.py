@@ -10,6 +10,7 @@ from harness.config.policy import IN_CONFIG, Tagged, policy_of
 from harness.decision.causes import with_causes
 from harness.decision.counting import counts_of, row_word
 from harness.decision.enforce import WaiverContext
+from harness.decision.exit_codes import exit_code
 from harness.decision.regate import regate
 from harness.decision.waivers.uses import pair_of
 from harness.domain.fleet import (
@@ -34,8 +35,8 @@ from harness.fleet.faults import LABELS
 from harness.fleet.plan import STORE, PlannedFleet, options_again, sides_again
 from harness.fleet.planning import family_of, is_of
 from harness.fleet.results import FleetResults, KeptResults
+from harness.project import Project, own_command
 from harness.report.words.fleet import unjudged_words
-from harness.run.options import Options, own_command, read_waivers, settings_of
 from harness.system import clock
 
 FLEET = "fleet"
@@ -43,7 +44,7 @@ NOT_RUN = "not run yet"
 GREEN = (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
 
 
-def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -> tuple[Merged, int]:
+def merge(planned: PlannedFleet, options: Project, others: Sequence[str] = ()) -> tuple[Merged, int]:
     """Return the answer over a plan's store as far as results are known, judged by the policy and waivers of today.
 
     Args:
@@ -67,8 +68,8 @@ def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -
     found = {key: result for key, result in read.items() if is_of(result.content, asked[key], planned.plan)}
     frames = {item.frame: frame for item in found.values() if (frame := results.frame(item.frame)) is not None}
     faults = {key: fault for key in sorted(asked.keys() - found.keys()) if (fault := results.fault(key)) is not None}
-    again = replace(options_again(planned.plan, options), policy=options.policy)
-    return merged(planned, found, frames, faults, lambda report: _judged(report, again), project=options.project), taken
+    again = replace(options_again(planned.plan, options), policy_file=options.policy_file)
+    return merged(planned, found, frames, faults, lambda report: _judged(report, again), project=options.folder), taken
 
 
 def _results_in(folder: Path) -> Path:
@@ -214,12 +215,12 @@ def _words(artifact: FleetArtifact) -> tuple[str, ...]:
     return (*artifact.tags, artifact.owner, artifact.tier)
 
 
-def _judged(report: RunReport, options: Options) -> RunReport:
+def _judged(report: RunReport, options: Project) -> RunReport:
     """Return the report as the policy and the waivers of today judge it."""
-    _, settings = settings_of(options)
+    settings = options.settings
     source = settings.policy_file or IN_CONFIG
     models = [Tagged(model.model, model.tags) for model in report.models]
-    context = WaiverContext(waivers=read_waivers(options.project, settings), pair=pair_of(report), today=clock.today())
+    context = WaiverContext(waivers=options.waivers(settings), pair=pair_of(report), today=clock.today())
     policies = {model.name: policy_of(settings.policy, model, source=source) for model in models}
     return with_causes(regate(report, settings.policy, policies, context, source=source))
 
@@ -272,13 +273,13 @@ def _why_none(artifact: FleetArtifact, faults: Mapping[str, Fault]) -> str:
 def _decision(report: RunReport | None, missing: Sequence[FleetRow], unjudged: str) -> tuple[Decision, str, ExitCode]:
     """Return the decision, why, and the exit code; a green one says what it does not speak of."""
     if report is None:
-        return Decision.NOTHING_TESTED, "no result is known yet", ExitCode.INCONCLUSIVE
+        return Decision.NOTHING_TESTED, "no result is known yet", exit_code(Decision.NOTHING_TESTED)
     judgement: Judgement = report.judgement
     without = f"{counted(len(missing), 'artifact')} without a result"
     if missing and judgement.decision in GREEN:
-        return Decision.INCONCLUSIVE, without, ExitCode.INCONCLUSIVE
+        return Decision.INCONCLUSIVE, without, exit_code(Decision.INCONCLUSIVE)
     reason = joined(judgement.reason, without if missing else "", unjudged if judgement.decision in GREEN else "")
-    return judgement.decision, reason, ExitCode(judgement.exit_code)
+    return judgement.decision, reason, exit_code(judgement)
 
 
 def _fleet_cause(

@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.environments.builder import ROOT_VARIABLE
 from harness.fleet.plan import PLAN, STORE
 from harness.fleet.results import FAULTS, FRAMES, MARK, RESULTS
-from harness.run.options import CONFIG
+from harness.project import CONFIG
 from harness.system import processes
 
 LOCK = ".lock"

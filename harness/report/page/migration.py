@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.decision.exit_codes import exit_code
 from harness.domain.fleet import NO_OWNER
 from harness.domain.migration import Migrated, MigratedModel, Migration, Unlocked
 from harness.domain.text import counted, prose, visible
@@ -25,7 +26,7 @@ from harness.report.words.migration import (
     unlocked_words,
 )
 from harness.report.words.phrases import exit_words, shorten
-from harness.successor.judging import WORST_FIRST, exit_code
+from harness.successor.judging import WORST_FIRST
 from harness.successor.readiness import by_owner, has_owners, owned, unlocked
 
 COLUMNS = ("artifact", "owner", "outcome", "stops at", "horizon", "steps")

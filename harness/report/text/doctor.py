@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from harness.doctor.checks import exit_code
+from harness.decision.exit_codes import exit_code
 from harness.domain.machine import CheckStatus, Checkup, MachineCheck
 from harness.domain.text import counted, prose
 from harness.report.text.grid import filled

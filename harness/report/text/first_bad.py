@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from harness import __version__
+from harness.decision.exit_codes import exit_code
 from harness.domain.releases import Ending, FirstBad, ReleaseAnswer, ReleaseResult
 from harness.domain.text import counted, prose, visible
-from harness.releases.judging import exit_code, reads_otherwise
+from harness.releases.judging import reads_otherwise
 from harness.report.json.text import json_text
 from harness.report.text.grid import draw, filled, needed
 from harness.report.words.phrases import seconds, shorten

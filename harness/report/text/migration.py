@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from harness.decision.exit_codes import exit_code
 from harness.domain.measurement import signed_percent
 from harness.domain.migration import Migrated, MigratedModel, Migration, Step
 from harness.domain.outcome import Outcome, Status
@@ -10,7 +11,7 @@ from harness.report.text.causes import cause_block, cause_blocks, short_lines
 from harness.report.text.grid import draw
 from harness.report.words.migration import horizon_facts, outcomes_words, unlocked_words
 from harness.report.words.phrases import exit_words, seconds, shorten, size
-from harness.successor.judging import counts_words, exit_code
+from harness.successor.judging import counts_words
 from harness.successor.readiness import by_owner, unlocked
 from harness.successor.serving_judging import warm_call
 

@@ -4,6 +4,9 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from harness import __version__
+from harness.apps.upgrade.decide import policy_report, why_untimed
+from harness.apps.upgrade.rollback import with_commands
+from harness.apps.upgrade.way_out import with_command
 from harness.correctness import judging
 from harness.correctness.compare import answers_hold_value, later_call_notes
 from harness.decision.causes import with_causes
@@ -33,9 +36,8 @@ from harness.probing.facts import (
     new_profile,
 )
 from harness.probing.runner import worker_digest
+from harness.project import shown_path
 from harness.quantities import INITIALIZATION, STEADY
-from harness.run.decide import policy_report, why_untimed
-from harness.run.options import shown_path
 from harness.run.report.scenarios import (
     fixed_size_notes,
     growth_notes,
@@ -47,8 +49,6 @@ from harness.run.report.scenarios import (
 from harness.run.report.time_shares import time_shares
 from harness.run.report.timelines import timelines
 from harness.run.report.worker_notes import worker_notes
-from harness.run.rollback import with_commands
-from harness.run.way_out import with_command
 from harness.settings import differences
 from harness.settings.differences import Setting
 from harness.startup.attribution import time_notes

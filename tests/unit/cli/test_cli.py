@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli.entry import REQUIRED
-from harness.cli.parser import COMMANDS, command_module, parser
+from harness.cli.parser import commands, parser
 from harness.cli import main
-from harness.run.plan import make_plan
-from harness.run.options import Options
+from harness.apps.upgrade.plan import make_plan
+from harness.project import Project
 from harness.domain.plan import Plan
 from harness.environments.interpreters import find_pythons, verified_python
 from harness.errors import ConfigError, EnvironmentUnavailable
@@ -162,16 +162,16 @@ def test_a_mistyped_word_names_the_one_that_was_meant(
 
 def test_every_verb_of_the_parser_leads_to_a_function() -> None:
     choices = next(action.choices for action in parser()._actions if action.dest == "verb")
-    assert choices is not None and list(choices) == list(COMMANDS)
+    assert choices is not None and list(choices) == list(commands())
     for name in choices:
-        assert callable(command_module(name).call)
+        assert callable(commands()[name].call)
 
 
 def test_help_waits_for_nothing_that_only_a_run_needs() -> None:
     code = (
         "import contextlib, sys, harness.cli\n"
         "with contextlib.suppress(SystemExit): harness.cli.main(['compat', '--help'])\n"
-        "print(sorted({'numpy', 'msgspec', 'jinja2', 'tabulate', 'harness.run.pipeline'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'msgspec', 'jinja2', 'tabulate', 'harness.apps.upgrade.pipeline'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=PROJECT)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
@@ -183,7 +183,7 @@ def test_our_own_bug_is_called_ours(
     def explode(*_arguments: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr("harness.run.execute.make_plan", explode)
+    monkeypatch.setattr("harness.apps.upgrade.execute.make_plan", explode)
     assert main(["--project", str(project), "compat"]) == 5
     said = capsys.readouterr().err
     assert "bug of the harness" in said
@@ -246,11 +246,11 @@ def test_an_unknown_choice_names_the_choices(capsys: pytest.CaptureFixture[str],
 def test_options_of_initialization_reach_the_plan(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plans: list[Plan] = []
 
-    def remember(options: Options) -> Plan:
+    def remember(options: Project) -> Plan:
         plans.append(make_plan(options))
         raise ConfigError("planned", "that is all")
 
-    monkeypatch.setattr("harness.run.execute.make_plan", remember)
+    monkeypatch.setattr("harness.apps.upgrade.execute.make_plan", remember)
     typed = "--scenario all --runtime python --init-rounds 50 --init-threads 6 --device cpu"
     captures = "--capture-mode relaxed --capture-warm-calls 0"
     assert main(["--project", str(project), "compat", "-k", "din", *typed.split(), *captures.split()]) == 2

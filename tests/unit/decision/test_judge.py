@@ -19,7 +19,7 @@ from harness.domain.plan import PolicyRule, PolicySettings
 from harness.domain.probe import Failure, Span
 from harness.domain.verdict import PlantedDefectResult, CellVerdict, Mitigation, Waiver
 from harness.probing.facts import OldAnswers, Export, Decided, Failing, Initialized, ScenarioResult
-from harness.run.decide import decide_run
+from harness.apps.upgrade.decide import decide_run
 from harness.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs
 from tests.unit.builders.stages import (

@@ -6,7 +6,8 @@ from harness.domain.diagnosis import Said
 from harness.domain.releases import Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict, Finding
-from harness.releases.judging import answer_of, exit_code, old_end, reason_of
+from harness.decision.exit_codes import exit_code
+from harness.releases.judging import answer_of, old_end, reason_of
 from tests.unit.builders.verdicts import result
 
 

@@ -10,7 +10,8 @@ from harness.archive.formats import FAILURES, FORMATS
 from harness.domain.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry, StorageGroup, Upgrader
 from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticVerdict, Weight
 from harness.errors import ExitCode
-from harness.static.predict import UNREAD, exit_code, predict
+from harness.decision.exit_codes import exit_code
+from harness.static.predict import UNREAD, predict
 from harness.static.semantics import CHANGES, changes_between
 from tests.unit.builders.archives import facts, registry, schema, use
 

@@ -19,7 +19,8 @@ from harness.domain.archive import (
 from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticVerdict, Weight
 from harness.errors import ExitCode
 from harness.report.text.inspection import render_static
-from harness.static.predict import exit_code, predict, runs_code
+from harness.decision.exit_codes import exit_code
+from harness.static.predict import predict, runs_code
 from tests.unit.builders.archives import registry
 
 RELU = "aten::relu(Tensor self) -> Tensor"

@@ -13,7 +13,8 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult, ProbeResult, Span
 from harness.errors import ExitCode
 from harness.successor.facts import Answers, Tried
-from harness.successor.judging import causes_of, counts_words, exit_code, judge
+from harness.decision.exit_codes import exit_code
+from harness.successor.judging import causes_of, counts_words, judge
 from harness.successor.obstacles import obstacle
 from harness.successor.structure import with_tuples
 from harness.tensors.outputs import Outputs

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.diagnosis.bisect.judging import CallInQuestion, exit_code, failing_call, faults, gaps
+from harness.decision.exit_codes import exit_code
+from harness.diagnosis.bisect.judging import CallInQuestion, failing_call, faults, gaps
 from harness.domain.comparison import CallComparison
 from harness.domain.diagnosis import (
     BisectAnswer,

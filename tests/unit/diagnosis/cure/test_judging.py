@@ -2,7 +2,8 @@
 
 import pytest
 
-from harness.diagnosis.cure.judging import answer_of, exit_code
+from harness.decision.exit_codes import exit_code
+from harness.diagnosis.cure.judging import answer_of
 from harness.domain.diagnosis import Cure, CureAnswer, Curing, Rewritten
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict

@@ -1,0 +1,1 @@
+"""Whether this machine is fit for a run."""

@@ -1,0 +1,1 @@
+"""Golden records: proposed, reviewed, accepted, used in place of the old release."""

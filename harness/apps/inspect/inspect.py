@@ -1,0 +1,55 @@
+"""The static check: read files, compare them with what releases accept. Nothing is loaded, nothing is run."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from harness.archive.code import CodeMemory
+from harness.domain.archive import OperatorRegistry
+from harness.domain.prediction import Inspection
+from harness.errors import ConfigError
+from harness.models.files import find_files
+from harness.models.given import is_request_file
+from harness.probing.provision import build_environments
+from harness.project import Project
+from harness.static.check import inspect_file
+from harness.static.registries import registries_of
+
+SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
+
+
+def inspect(project: Project, names: Sequence[str]) -> Inspection:
+    """Return what the files are and hold, and what the releases that were named will do with them.
+
+    Raises:
+        SelectionError: a name means no file.
+        ConfigError: a release or an environment is named wrongly.
+        EnvironmentUnavailable: a release could not be provisioned or asked.
+    """
+    found = find_files(names)
+    wanted = [file for file in found if file.named or not is_request_file(file.path)] or found
+    registries = _registries(project)
+    progress = project.progress
+    progress.stage("read", len(wanted))
+    files = []
+    memory = CodeMemory()
+    for path, within in wanted:
+        files.append(inspect_file(path, registries, memory, within=within))
+        progress.step()
+    progress.finish()
+    return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))
+
+
+def _registries(project: Project) -> dict[str, OperatorRegistry]:
+    """Return what each named release accepts, by side; the configured pair is not taken unasked."""
+    given = {argument.partition("=")[0] for argument in project.environments}
+    sides = [side for side in SIDES if side in project.overrides or side in given]
+    if not sides:
+        if given:
+            raise ConfigError("--env names no side", "say which one it is with --old NAME or --new NAME")
+        return {}
+    specs = {side: project.side(side) for side in sides}
+    builder = project.builder
+    project.progress.stage("environments")
+    environments = build_environments(specs, builder)
+    project.progress.stage("operators")
+    return registries_of(environments, builder.root)

@@ -1,0 +1,637 @@
+"""Planning, resuming and rerunning, up to where the first process would start."""
+
+import datetime
+import re
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.decision.causes import with_causes
+from harness.domain.measurement import CommonSlowdown
+from harness.domain.verdict import CellVerdict, Finding, Ruled
+from harness.report.json.report import dump_report
+from tests.unit.builders.planted_causes import DEADLOCK, hang, run_of, slower, undecided
+from harness.apps.upgrade import execute as running, plan as planning
+from harness.apps.rerun import rerun
+from harness.apps.report.files import read_report
+from harness.apps.gate.gate import gate
+from harness.project import Project
+from harness.domain.models import ModelDeclaration
+from harness.devices import CPU, TABLE, Device
+from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
+from harness.models.declarations import PLANTED_DEFECT_SCENARIOS
+from harness.scenarios import INITIALIZATIONS, SCENARIOS
+from harness.domain.outcome import Status
+from tests.unit.builders.reports import ratio, verdict
+from harness.errors import ConfigError, EnvironmentUnavailable, RunDirError, SelectionError
+from harness.models import fixture_folders
+from harness.models.given import GivenModels
+from harness.store.run_folder import RunDir
+
+PROJECT = Path(__file__).resolve().parents[3]
+NOW = datetime.datetime(2026, 11, 21, 2, 15, tzinfo=datetime.UTC)
+SIDES = {"old": "2.1.2", "new": "2.6.0"}
+ASKED = ("compat", "-k", "din and not int8")
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A run that was planned and then interrupted."""
+    plan = planning.make_plan(Project(folder=PROJECT, overrides=SIDES, expression=ASKED[2], arguments=ASKED))
+    run = RunDir.create(tmp_path, "t", NOW)
+    run.save_plan(plan)
+    run.close()
+    return run.path
+
+
+def _resume(stored: Path, *arguments: str) -> None:
+    options = Project(folder=PROJECT, out=str(stored.parent), resume="last", arguments=arguments)
+    running.compat(options)
+
+
+@pytest.mark.parametrize("verb", ["--resume", "rerun"])
+def test_going_on_with_a_run_that_holds_links_is_refused(stored: Path, verb: str) -> None:
+    (stored / "probes").symlink_to(stored.parent)
+    options = Project(folder=PROJECT, out=str(stored.parent))
+    with pytest.raises(RunDirError, match=r"probes is a link: .* add --trust"):
+        if verb == "rerun":
+            rerun.rerun(options, stored.name, "din/backward/alone/cpu/default")
+        else:
+            _resume(stored, "compat", "--resume", "last")
+
+
+def test_resuming_with_another_selection_is_refused(stored: Path) -> None:
+    with pytest.raises(ConfigError, match="goes on with the plan of that run"):
+        _resume(stored, "compat", "--resume", "last", "-k", "dlrm")
+    assert stored.exists()
+
+
+def test_the_plan_holds_the_selection_the_groups_and_every_planted_defect() -> None:
+    plan = planning.make_plan(Project(folder=PROJECT, overrides=SIDES, expression="din or bert", arguments=()))
+    assert {model.name for model in plan.models} >= {"din", "bert"}
+    assert sorted(name for members in plan.groups.values() for name in members) == sorted(
+        model.name for model in plan.models
+    )
+    assert any(model.planted_defect is not None for model in plan.planted_defects)
+    assert plan.direction == "backward"
+
+
+def test_an_older_new_side_is_a_rollback() -> None:
+    options = Project(folder=PROJECT, overrides={"old": "2.6.0", "new": "2.1.2"})
+    assert planning.make_plan(options).direction == "forward"
+
+
+def test_assignments_win_over_the_file_and_options_over_both() -> None:
+    assigned = ("latency.limit=0.07", "latency.budget=thorough", "serving.numerics.quantized_engine=fbgemm")
+    settings = planning.make_plan(Project(folder=PROJECT, overrides=SIDES, assignments=assigned)).settings
+    assert (settings.latency.limit, settings.latency.budget, settings.latency.model_s) == (0.07, "thorough", 160.0)
+    assert settings.profile.numerics == {"quantized_engine": "fbgemm"}
+    assert settings.profile.intra_op_threads == 1
+    both = Project(folder=PROJECT, overrides={**SIDES, "latency": "quick"}, assignments=assigned)
+    assert planning.make_plan(both).settings.latency.budget == "quick"
+
+
+def test_computes_in_of_an_unknown_model_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "fixtures").symlink_to(PROJECT / "fixtures")
+    text = '[tool.compat]\nold = "2.1.2"\nnew = "2.6.0"\n[tool.compat.computes_in]\ndlmr = "bfloat16"\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(SelectionError, match="computes_in"):
+        planning.make_plan(Project(folder=tmp_path))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "din/forward/alone/cpu/default",
+        "din/backward/alone/cuda/default",
+        "din/backward/alone/cpu/cpu_fusion",
+    ],
+)
+def test_rerunning_a_cell_that_the_run_does_not_have_is_refused(stored: Path, cell: str) -> None:
+    with pytest.raises(SelectionError, match="has no cell"):
+        rerun.rerun(Project(folder=PROJECT, out=str(stored.parent)), "last", cell)
+
+
+def _with_changed_source(stored: Path, *names: str) -> str:
+    """Store the plan as if the file of ``names`` had been another when it was read; return that file."""
+    with RunDir.open(stored.parent, stored.name) as run:
+        plan = run.load_plan()
+        changed = [replace(item, source_digest="0" * 64) if item.name in names else item for item in plan.models]
+        run.save_plan(replace(plan, models=tuple(changed)))
+    return next(item.source for item in changed if item.name in names)
+
+
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans that would have been run."""
+    plans: list[Plan] = []
+    for command in (running, rerun):
+        monkeypatch.setattr(command, "execute", lambda plan, *_: plans.append(plan))
+    return plans
+
+
+def test_resuming_after_a_fixture_changed_is_refused(stored: Path, executed: list[Plan]) -> None:
+    source = _with_changed_source(stored, "din")
+    with pytest.raises(ConfigError, match="changed since this run was planned") as caught:
+        _resume(stored)
+    assert source in caught.value.message
+    assert executed == []
+
+
+def test_resuming_with_the_fixtures_of_the_plan_goes_on_with_it(stored: Path, executed: list[Plan]) -> None:
+    _resume(stored)
+    assert [plan.notes for plan in executed] == [()]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *, changed: bool) -> None:
+    source = _with_changed_source(stored, "din") if changed else ""
+    options = Project(folder=PROJECT, out=str(stored.parent))
+    cell = "din/backward/alone/" + planning.chosen_device(Settings(old="", new="")).name + "/default"
+    rerun.rerun(options, stored.name, cell)
+    (plan,) = executed
+    assert "says nothing about the whole upgrade" in plan.notes[0]
+    assert plan.notes[1:] == ((f"{source} changed since the run: this is another artifact",) if changed else ())
+
+
+@pytest.mark.parametrize(("asked", "budget", "model_s"), [(None, "quick", 10.0), ("thorough", "thorough", 160.0)])
+def test_latency_may_be_repeated_with_another_budget(
+    tmp_path: Path, executed: list[Plan], asked: str | None, budget: str, model_s: float
+) -> None:
+    plan = planning.make_plan(Project(folder=PROJECT, overrides=SIDES, expression="served_gru", arguments=()))
+    run = RunDir.create(tmp_path, "t", NOW)
+    run.save_plan(plan)
+    run.close()
+    cell = "served_gru/backward/latency/" + planning.chosen_device(Settings(old="", new="")).name + "/default"
+    options = Project(folder=PROJECT, out=str(tmp_path), overrides={"latency": asked})
+    rerun.rerun(options, "last", cell)
+    latency = executed[0].settings.latency
+    assert (latency.budget, latency.model_s, latency.limit) == (budget, model_s, 0.05)
+
+
+class Records:
+    """Golden records of some models, made on the CPU."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def names(self) -> tuple[str, ...]:
+        """Return who has a record."""
+        return self._names
+
+    def record(self, model: str) -> Any:
+        """Return what is asked of a record here."""
+        return type("Record", (), {"device": "cpu", "profile": None})
+
+
+@pytest.mark.parametrize(
+    ("names", "notes"),
+    [
+        (("din",), ("1 of 2 selected models have no golden record and were not tested",)),
+        (("bert_traced", "din"), ()),
+    ],
+)
+def test_golden_run_notes_how_many_selected_models_have_no_record(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], notes: tuple[str, ...]
+) -> None:
+    declared = tuple(_declaration(name) for name in ("bert_traced", "din"))
+    monkeypatch.setattr(planning, "golden_store", lambda *_: Records(*names))
+    monkeypatch.setattr(planning, "known_models", lambda *_: GivenModels(models=declared))
+    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, golden="golden"))
+    assert (tuple(model.name for model in plan.models), plan.notes) == (names, notes)
+
+
+def _declaration(name: str, **changes: Any) -> ModelDeclaration:
+    fields: dict[str, Any] = {"package_root": "/p", "module": "m", "factory": name, "source": "m.py", "line": 1}
+    return ModelDeclaration(name=name, source_digest="0", **{**fields, **changes})
+
+
+def test_planted_defects_of_another_device_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = (_declaration("cpu_bird", devices=("cpu",)), _declaration("cuda_bird", devices=("cuda",)))
+    models = fixture_folders.read_fixtures(PROJECT / "fixtures" / "zoo")
+    monkeypatch.setattr(
+        fixture_folders,
+        "read_fixtures",
+        lambda folder, subfolders=True: found if folder == fixture_folders.PLANTED_DEFECTS else models,
+    )
+    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
+    assert [item.name for item in plan.planted_defects] == ["cpu_bird"]
+
+
+@pytest.mark.parametrize("scenario", [name for name, item in INITIALIZATIONS.items() if item.on_request])
+def test_what_one_scenario_alone_shows_is_planted_only_for_that_one(scenario: str) -> None:
+    def planted(*scenarios: str) -> set[str]:
+        options = Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din", scenarios=scenarios)
+        marks = (item.planted_defect for item in planning.make_plan(options).planted_defects)
+        return {mark.scenario for mark in marks if mark is not None}
+
+    assert planted("concurrent") == {"alone", "latency", "shared", "small_pools"}
+    assert planted(scenario) - planted("concurrent") == ({scenario} & set(PLANTED_DEFECT_SCENARIOS))
+
+
+def test_a_planted_is_no_model_of_a_run(tmp_path: Path) -> None:
+    asked = {**SIDES, "device": "cpu", "fixtures": "fixtures/planted"}
+    options = Project(folder=PROJECT, overrides=asked, expression="planted_nan", out=str(tmp_path))
+    with pytest.raises(SelectionError, match="planted_nan: planted defects of the gate, which every run plants"):
+        running.compat(options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_ordinary_run_plants_no_corpus() -> None:
+    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
+    assert {str(Path(item.source).parent) for item in plan.planted_defects} == {"fixtures/planted"}
+
+
+def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: Path) -> None:
+    asked = {**SIDES, "latency": "off"}
+    plan = planning.make_plan(Project(folder=PROJECT, overrides=asked, expression=ASKED[2], arguments=ASKED))
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(plan)
+    cell = "din/backward/latency/cpu/default"
+    with pytest.raises(SelectionError, match="has no cell"):
+        rerun.rerun(Project(folder=PROJECT, out=str(tmp_path)), "last", cell)
+
+
+# scenarios
+
+IN_PYTHON = ("python_server", "python_keeping")
+
+
+def planned_scenarios(
+    *wanted: str, gpu: bool = False, project: Path = PROJECT, monkeypatch: pytest.MonkeyPatch, **overrides: object
+) -> tuple[str, ...]:
+    monkeypatch.setattr(planning, "is_shown", lambda device: not device.nodes or (gpu and device.nvidia))
+    options = Project(folder=project, overrides={**SIDES, **overrides}, expression="din", scenarios=wanted)
+    return planning.make_plan(options).scenarios
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Path:
+    """A project that names its scenarios."""
+    (tmp_path / "fixtures").symlink_to(PROJECT / "fixtures")
+    (tmp_path / "pyproject.toml").write_text('[tool.compat]\nscenarios = ["latency", "shared", "cuda_graphs"]\n')
+    return tmp_path
+
+
+def test_nothing_asked_for_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert planned_scenarios(monkeypatch=monkeypatch) == (*DEFAULT_SCENARIOS, *IN_PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "named", "found"),
+    [
+        ("auto", ("while_serving",), ("while_serving", *IN_PYTHON)),
+        ("both", ("while_serving",), ("while_serving", *IN_PYTHON)),
+        ("python", ("while_serving",), ("while_serving", *IN_PYTHON)),
+        ("libtorch", ("while_serving",), ("while_serving",)),
+        ("auto", ("concurrent",), ("concurrent",)),
+        ("auto", ("python_keeping",), ("python_keeping",)),
+    ],
+)
+def test_python_servers_come_with_loading_while_serving_unless_production_is_cpp(
+    runtime: str, named: tuple[str, ...], found: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "find_compiler", lambda: "g++")
+    assert planned_scenarios(*named, monkeypatch=monkeypatch, runtime=runtime) == ("alone", *found)
+
+
+def test_python_server_is_refused_where_production_is_cpp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "find_compiler", lambda: "g++")
+    with pytest.raises(SelectionError, match='python_server needs the Python worker, and runtime = "libtorch"'):
+        planned_scenarios("python_server", monkeypatch=monkeypatch, runtime="libtorch")
+
+
+@pytest.mark.parametrize("name", ["prefork", "prefork_cold"])
+def test_no_fork_can_use_the_context_of_its_parent(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    forks = {device.name: planning._impossible(name, "auto", device) for device in TABLE.values()}
+    assert forks["cpu"] == ""
+    assert forks["cuda"] == "forks a process that has a context on cuda, which no fork can use"
+
+
+def test_graphs_are_captured_by_default_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = tuple(name for name in SCENARIOS if name in (*DEFAULT_SCENARIOS, *IN_PYTHON, "cuda_graphs"))
+    assert planned_scenarios(monkeypatch=monkeypatch, gpu=True) == expected
+    assert planned_scenarios("shared", monkeypatch=monkeypatch, gpu=True) == ("alone", "shared")
+    assert planned_scenarios(monkeypatch=monkeypatch, gpu=True, device="cpu") == (*DEFAULT_SCENARIOS, *IN_PYTHON)
+
+
+@pytest.fixture
+def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a machine that shows no device yet."""
+    monkeypatch.setattr(planning, "ROOT", tmp_path)
+    (tmp_path / "dev" / "dri").mkdir(parents=True)
+    return tmp_path
+
+
+def chosen(name: str = "auto", *others: Device) -> Device:
+    return planning.chosen_device(Settings(old="", new="", device=name, devices={item.name: item for item in others}))
+
+
+def test_auto_takes_an_nvidia_gpu_and_no_other_device(shown: Path) -> None:
+    for node in ("kfd", "dri/card0"):
+        (shown / "dev" / node).touch()
+    assert chosen() is CPU
+    assert (chosen("rocm"), chosen("xpu")) == (TABLE["rocm"], TABLE["xpu"])
+    (shown / "dev" / "nvidiactl").touch()
+    assert chosen() is TABLE["cuda"]
+
+
+def test_a_device_that_the_machine_does_not_show_is_refused_with_what_it_shows(shown: Path) -> None:
+    (shown / "dev" / "kfd").touch()
+    with pytest.raises(
+        EnvironmentUnavailable, match=r"--device cuda: this machine shows no NVIDIA GPU \(/dev/nvid"
+    ) as no:
+        chosen("cuda")
+    assert no.value.hint == "run with --device cpu or rocm"
+    npu = Device(name="npu", words="npu", torch="npu", nodes=("/dev/davinci[0-9]",))
+    with pytest.raises(EnvironmentUnavailable, match="this machine shows no npu"):
+        chosen("npu", npu)
+    assert chosen("npu", replace(npu, nodes=())).name == "npu"  # torch alone can tell
+
+
+def test_a_device_of_its_own_captures_graphs_where_it_can_and_the_python_worker_does_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "fixtures").symlink_to(PROJECT / "fixtures")
+    table = "[tool.compat.devices.npu]\nstreams = true\nevents = true\ncpp = true\n"
+    (tmp_path / "pyproject.toml").write_text(table)
+
+    def planned(*wanted: str, **overrides: Any) -> tuple[str, ...]:
+        return planned_scenarios(*wanted, project=tmp_path, monkeypatch=monkeypatch, device="npu", **overrides)
+
+    assert "cuda_graphs" not in planned()
+    with pytest.raises(SelectionError, match="cuda_graphs needs graphs, and npu has none"):
+        planned("cuda_graphs")
+    (tmp_path / "pyproject.toml").write_text(f"{table}graphs = true\n")
+    assert "cuda_graphs" in planned()
+    monkeypatch.setattr(planning, "find_compiler", lambda: "g++")
+    with pytest.raises(SelectionError, match="cuda_graphs needs the Python worker"):
+        planned("cuda_graphs", runtime="libtorch")
+
+
+def test_scenarios_come_in_the_order_of_the_report_with_alone_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planned_scenarios("latency", "reinit", "concurrent", "reinit", monkeypatch=monkeypatch)
+    assert found == ("alone", "concurrent", "reinit")
+
+
+def test_configured_scenarios_hold_unless_the_command_line_names_some(
+    monkeypatch: pytest.MonkeyPatch, configured: Path
+) -> None:
+    found = planned_scenarios(monkeypatch=monkeypatch, gpu=True, project=configured)
+    assert found == ("alone", "shared", "cuda_graphs")
+    assert planned_scenarios("reinit", monkeypatch=monkeypatch, project=configured) == ("alone", "reinit")
+
+
+def test_team_whose_servers_fork_or_exit_asks_for_it_in_every_run_with_one_key(
+    monkeypatch: pytest.MonkeyPatch, configured: Path
+) -> None:
+    wanted = ("concurrent", "prefork", "exit")
+    (configured / "pyproject.toml").write_text(f"[tool.compat]\nscenarios = {list(wanted)}\n")
+    assert planned_scenarios(monkeypatch=monkeypatch, project=configured) == ("alone", *wanted)
+
+
+@pytest.mark.parametrize("wanted", [(), ("alone",), ("latency",), ("shared", "latency")])
+@pytest.mark.parametrize("latency", ["quick", "off"])
+def test_naming_scenarios_never_drops_timing_and_never_asks_for_it(wanted: tuple[str, ...], latency: str) -> None:
+    options = Project(folder=PROJECT, overrides={**SIDES, "latency": latency}, expression="gru", scenarios=wanted)
+    plan = planning.make_plan(options)
+    assert (plan.is_timed, "latency" in plan.scenarios) == (latency != "off", False)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"until": "correctness", "overrides": {"latency": "thorough"}}, "--until correctness ends before timing"),
+        ({"golden": "golden", "overrides": {"latency": "quick"}}, "golden records have no speed"),
+        ({"scenarios": ("alone",), "overrides": {"init_rounds": "30"}}, "no scenario initializes anything"),
+        ({"scenarios": ("alone",), "overrides": {"init_threads": "8"}}, "no scenario initializes anything"),
+    ],
+)
+def test_options_that_would_answer_nothing_are_refused_before_anything_is_built(
+    more: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "golden_source", lambda *_arguments: None)
+    options = Project(folder=PROJECT, expression="din", **{**more, "overrides": {**SIDES, **more["overrides"]}})
+    with pytest.raises(ConfigError, match=said):
+        planning.make_plan(options)
+
+
+def test_run_that_ends_before_timing_is_planned_whole_and_resumes_without_that_word(stored: Path) -> None:
+    plan = RunDir(stored).load_plan()
+    ended = planning.ending_at(plan, "correctness")
+    assert plan.is_timed and not ended.is_timed and ended.until == "correctness"
+    assert replace(ended, until="", settings=plan.settings) == plan
+    same = running._what_was_asked(["compat", "-k", "din", "--until", "correctness", "--until=correctness"])
+    assert same == ["compat", "-k", "din"]
+
+
+def test_more_time_is_given_to_the_plan_of_a_run_whatever_else_its_command_line_said(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executed: list[Plan] = []
+    monkeypatch.setattr(running, "execute", lambda plan, *_: executed.append(plan))
+    monkeypatch.setattr(running, "other_policy", lambda *_: ())
+    words = ("compat", "--resume", "last", "--more", "10min")
+    options = Project(folder=PROJECT, out=str(stored.parent), resume="last", more="10min", arguments=words)
+    running.compat(options)
+    assert executed[0].more_s == 600
+    assert RunDir(stored).load_plan() == replace(executed[0], more_s=0.0)
+    assert running._what_was_asked([*words[:1], "-k", "din", *words[1:]]) == ["compat", "-k", "din"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"more": "10min"}, r"^--more goes on with a run that has rounds; name it: --resume last --more 10min"),
+        ({"more": "10", "resume": "last"}, r"^--more: expected a time with its unit, got \"10\"; such as 90s"),
+        (
+            {"more": "1h", "resume": "last", "until": "correctness"},
+            r"^--more would answer nothing: --until correctness",
+        ),
+    ],
+)
+def test_more_time_that_says_nothing_is_refused_in_words(stored: Path, options: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        running.compat(Project(folder=PROJECT, out=str(stored.parent), **options))  # type: ignore[arg-type]
+    assert re.search(said, str(refusal.value))
+
+
+def test_more_time_for_a_run_that_was_planned_without_timing_is_refused(tmp_path: Path) -> None:
+    overrides = {**SIDES, "latency": "off"}
+    plan = planning.make_plan(Project(folder=PROJECT, overrides=overrides, expression="din", arguments=ASKED))
+    with RunDir.create(tmp_path, "t", NOW) as run_dir:
+        run_dir.save_plan(plan)
+    options = Project(folder=PROJECT, out=str(tmp_path), resume="last", more="10min")
+    with pytest.raises(ConfigError, match=r"was planned without it"):
+        running.compat(options)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "runtime", "missing"),
+    [
+        (False, "auto", {"cuda_graphs"}),
+        (True, "auto", {"prefork", "prefork_cold"}),
+        (True, "libtorch", {"prefork", "prefork_cold", *IN_PYTHON}),
+        (False, "python", {"cuda_graphs", "inter_op", "small_pools"}),
+        (True, "python", {"inter_op", "small_pools", "prefork", "prefork_cold"}),
+    ],
+)
+def test_all_is_what_this_run_can_do(
+    monkeypatch: pytest.MonkeyPatch, gpu: bool, runtime: str, missing: set[str]
+) -> None:
+    found = planned_scenarios("all", monkeypatch=monkeypatch, gpu=gpu, runtime=runtime)
+    assert found == tuple(name for name in SCENARIOS if name not in missing)
+
+
+def test_all_leaves_out_what_needs_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/nonexistent/g++")
+    found = planned_scenarios("all", monkeypatch=monkeypatch)
+    assert found == tuple(name for name in SCENARIOS if name not in {"cuda_graphs", "inter_op", "small_pools"})
+    assert "inter_op" in planned_scenarios("inter_op", monkeypatch=monkeypatch)  # asked for: never green then
+
+
+@pytest.mark.parametrize("wanted", [("cuda_graphs",), ("all", "cuda_graphs")])
+def test_scenario_that_needs_a_gpu_is_refused_without_one(
+    monkeypatch: pytest.MonkeyPatch, wanted: tuple[str, ...]
+) -> None:
+    with pytest.raises(SelectionError, match="scenario cuda_graphs needs a GPU"):
+        planned_scenarios(*wanted, monkeypatch=monkeypatch)
+
+
+def test_configured_scenario_that_needs_a_gpu_is_refused_without_one_too(
+    monkeypatch: pytest.MonkeyPatch, configured: Path
+) -> None:
+    with pytest.raises(SelectionError, match="scenario cuda_graphs needs a GPU"):
+        planned_scenarios(monkeypatch=monkeypatch, project=configured)
+
+
+@pytest.mark.parametrize("name", ["inter_op", "small_pools"])
+def test_scenario_of_the_cpp_worker_is_refused_with_the_python_one(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    with pytest.raises(SelectionError, match=f"scenario {name} needs the C"):
+        planned_scenarios(name, monkeypatch=monkeypatch, runtime="python")
+    assert name in planned_scenarios(name, monkeypatch=monkeypatch, runtime="auto")
+
+
+def test_scenario_that_does_not_exist_is_refused_from_python_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SelectionError, match="there is no scenario 'concurent'") as caught:
+        planned_scenarios("concurrent", "concurent", monkeypatch=monkeypatch)  # codespell:ignore
+    assert "while_serving" in caught.value.hint
+
+
+@pytest.mark.parametrize("scenario", ["concurrent", "while_serving"])
+def test_rerunning_an_initialization_brings_its_whole_server_group_up(
+    tmp_path: Path, executed: list[Plan], scenario: str
+) -> None:
+    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
+    together = replace(plan, groups={"ads": tuple(model.name for model in plan.models)})
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(together)
+    cell = together.cell("din", scenario).id
+    rerun.rerun(Project(folder=PROJECT, out=str(tmp_path)), "last", cell)
+    (again,) = executed
+    assert again.groups == together.groups
+    assert [model.name for model in again.models] == [model.name for model in together.models]
+    assert (again.scenarios, again.settings.latency.budget) == (("alone", scenario), "off")
+
+
+def test_rerunning_a_model_alone_leaves_its_group_out(tmp_path: Path, executed: list[Plan]) -> None:
+    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(plan)
+    cell = plan.cell("din", "alone").id
+    rerun.rerun(Project(folder=PROJECT, out=str(tmp_path)), "last", cell)
+    (again,) = executed
+    assert ([model.name for model in again.models], again.scenarios) == (["din"], ("alone",))
+
+
+@pytest.mark.parametrize("command", ["bisect", "mitigate"])
+def test_a_search_is_not_resumed_as_a_run_of_compat(tmp_path: Path, command: str) -> None:
+    plan = planning.make_plan(Project(folder=PROJECT, overrides=SIDES, expression="dlrm", arguments=()))
+    with RunDir.create(tmp_path, f"dlrm-{command}", NOW) as run_dir:
+        run_dir.save_plan(plan)
+        stored = run_dir.path
+    with pytest.raises(ConfigError, match=f"is a run of {command}; go on with it: {command} --resume last"):
+        running.compat(Project(folder=PROJECT, out=str(tmp_path), resume="last"))
+    assert not (stored / "report.json").exists()
+
+
+def _finished(tmp_path: Path, *cells: CellVerdict) -> None:
+    """Keep a run of two models, which share a server group, with these cells."""
+    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
+    plan = replace(plan, groups={"ads": ("din", "dlrm")})
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(plan)
+        run.write("report.json", dump_report(run_of(cells)))
+
+
+RED_CELLS = (slower("din", 1.1), undecided("dlrm"), hang("dlrm", DEADLOCK))
+
+
+@pytest.mark.parametrize(
+    ("which", "models", "scenarios", "budget"),
+    [
+        ("red", ["din", "dlrm"], ("alone", "concurrent"), "quick"),
+        ("undecided", ["dlrm"], ("alone",), "thorough"),
+        ("slower", ["din"], ("alone",), "quick"),
+    ],
+)
+def test_many_cells_are_repeated_in_one_run(
+    tmp_path: Path, executed: list[Plan], which: str, models: list[str], scenarios: tuple[str, ...], budget: str
+) -> None:
+    _finished(tmp_path, *RED_CELLS)
+    options = Project(folder=PROJECT, out=str(tmp_path))
+    rerun.rerun_all(options, "last", which, cause=which == "slower")
+    (again,) = executed
+    assert (sorted(model.name for model in again.models), again.scenarios) == (models, scenarios)
+    assert again.settings.latency.budget == budget
+    assert again.notes[0].startswith("2 cells were repeated" if which == "red" else "one cell was repeated")
+    assert not again.planted_defects
+
+
+@pytest.mark.parametrize(("models", "of_all"), [(("din", "dlrm"), True), (("din",), False)])
+def test_what_all_models_share_is_repeated_with_all_of_them_and_estimated(
+    tmp_path: Path, executed: list[Plan], models: tuple[str, ...], of_all: bool
+) -> None:
+    cells = [slower(name, 1.1) if not of_all else verdict(name, "latency", Status.PASS) for name in models]
+    _finished(tmp_path, *cells)
+    report = read_report(options := Project(folder=PROJECT, out=str(tmp_path)), "last").report
+    found = Finding(kind="common_slowdown", message="what all 2 timed models share", size=1.04)
+    common = CommonSlowdown(ratio=ratio(1.04, 0.005), models=models, call_s=4e-4)
+    judgement = replace(report.judgement, findings=(found,))
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink())
+    (folder / "report.json").write_bytes(dump_report(with_causes(replace(report, judgement=judgement, common=common))))
+    rerun.rerun_all(options, "last", "slower", cause=True)
+    (again,) = executed
+    assert (sorted(model.name for model in again.models), again.repeats_common) == (sorted(models), of_all)
+
+
+def test_a_cause_that_the_run_does_not_have_is_refused_with_those_it_has(tmp_path: Path, executed: list[Plan]) -> None:
+    _finished(tmp_path, *RED_CELLS)
+    options = Project(folder=PROJECT, out=str(tmp_path))
+    with pytest.raises(SelectionError, match="has no cause slow") as refusal:
+        rerun.rerun_all(options, "last", "slow", cause=True)
+    assert "slower (1 model)" in refusal.value.hint
+    assert executed == []
+
+
+def test_a_cause_that_only_the_policy_of_today_sees_is_repeated(tmp_path: Path, executed: list[Plan]) -> None:
+    warned = verdict("din", "alone", Status.PASS, Finding(kind="dtype", message="output: float64, was float32"))
+    told = Ruled(kind="dtype", was="fail", now="warn", by="severity.dtype of policy.toml")
+    _finished(tmp_path, replace(warned, ruled=(told,), judged=Status.FAIL), hang("dlrm", DEADLOCK))
+    options = Project(folder=PROJECT, out=str(tmp_path))
+    judged = gate(options, "last").report
+    (id_,) = [cause.id for cause in judged.causes if cause.models == ("din",)]
+    assert id_ not in {cause.id for cause in read_report(options, "last").report.causes}
+    rerun.rerun_all(options, "last", id_, cause=True)
+    assert [[model.name for model in plan.models] for plan in executed] == [["din"]]
+
+
+def test_nothing_to_repeat_is_refused(tmp_path: Path, executed: list[Plan]) -> None:
+    _finished(tmp_path, slower("din", 1.1))
+    with pytest.raises(SelectionError, match="last has no undecided cell"):
+        rerun.rerun_all(Project(folder=PROJECT, out=str(tmp_path)), "last", "undecided")
+    assert executed == []
