@@ -315,17 +315,17 @@ def chosen_device(settings: Settings) -> Device:
         EnvironmentUnavailable: it was asked for, and this machine does not show it.
     """
     if settings.device == AUTO:
-        return next((row for row in ROWS if row.automatic and _is_shown(row)), CPU)
+        return next((row for row in ROWS if row.automatic and is_shown(row)), CPU)
     device = device_named(settings.device, settings.devices)
-    if not _is_shown(device):
+    if not is_shown(device):
         raise EnvironmentUnavailable(
             f"--device {device.name}: this machine shows no {device.words} ({' or '.join(device.nodes)})",
-            f"run with --device {' or '.join(row.name for row in ROWS if _is_shown(row))}",
+            f"run with --device {' or '.join(row.name for row in ROWS if is_shown(row))}",
         )
     return device
 
 
-def _is_shown(device: Device) -> bool:
+def is_shown(device: Device) -> bool:
     """Whether one of its files is there; a device that has none is shown by torch alone."""
     return not device.nodes or any(any(ROOT.glob(node.lstrip("/"))) for node in device.nodes)
 

@@ -15,7 +15,8 @@ from harness.domain.migration import Migrated, Migration
 from harness.domain.outcome import Status
 from harness.domain.prediction import Inspection, Prediction
 from harness.domain.releases import Ending, FirstBad
-from harness.domain.verdict import Decision, Judgement
+from harness.domain.outcome import Decision
+from harness.domain.verdict import Judgement
 from harness.errors import ExitCode
 
 DECISIONS: Final[Mapping[Decision, ExitCode]] = {

@@ -209,7 +209,7 @@ class Checker:
             given = artifacts_argument(artifact, inputs, folder)
             words = [*BASE, *self._words, *options, "--artifacts", str(given), "--out", str(folder)]
             understood = options_from([*words, *_side("old", old), *_side("new", new)], self._project)
-            finished = compat(replace(understood, whole_fleet=False), Progress(enabled=self._say))
+            finished = compat(replace(understood, whole_fleet=False, progress=Progress(enabled=self._say)))
         except GateError as error:
             raise CannotCheck(visible(str(error))) from None
         return _judged(finished)

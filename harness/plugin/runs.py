@@ -5,11 +5,12 @@ import io
 import shlex
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.cli.options import options_of
+from harness.cli.options import project_of
 from harness.cli.parser import parser
 from harness.domain.text import visible
 from harness.errors import ConfigError, GateError, SelectionError
@@ -49,7 +50,7 @@ def options_from(words: Sequence[str], project: Path) -> Project:
         _, wrong, line = said.getvalue().strip().rpartition("error: ")
         what = line if wrong else f"expected those of a run, got {shlex.join(words)}"  # such as -h
         raise ConfigError(f"options of compat: {what}", "see torchscript-gate compat -h") from None
-    return options_of(parsed, typed)
+    return project_of(parsed, typed)
 
 
 def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[[Project], Path] | None) -> Path:
@@ -113,4 +114,4 @@ def made(options: Project, *, say: bool) -> Path:
     """
     from harness.apps.upgrade.execute import compat  # noqa: PLC0415  finished runs need nothing of it
 
-    return compat(options, Progress(enabled=say)).folder
+    return compat(replace(options, progress=Progress(enabled=say))).folder

@@ -140,7 +140,7 @@ def _plan(parsed: argparse.Namespace, project: "Project") -> object:
 
 
 def _run(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.domain.verdict import Decision
+    from harness.domain.outcome import Decision
     from harness.fleet.plan import in_folder, known_in, load_plan
     from harness.fleet.planning import read_shard
     from harness.fleet.shard import run_shard
@@ -172,7 +172,7 @@ def _answering(project: "Project", folder: Path, part: Path) -> str:
 
 
 def _run_on(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.domain.verdict import Decision
+    from harness.domain.outcome import Decision
     from harness.fleet.engines.on_ray import run_on_ray
     from harness.fleet.plan import load_plan
     from harness.report.text.fleet import render_shard

@@ -6,6 +6,7 @@ from typing import Literal
 from harness.archive.code import CodeMemory
 from harness.domain.archive import OperatorRegistry
 from harness.domain.prediction import Inspection
+from harness.domain.environment import EnvSpec
 from harness.errors import ConfigError
 from harness.models.files import find_files
 from harness.models.given import is_request_file
@@ -47,7 +48,7 @@ def _registries(project: Project) -> dict[str, OperatorRegistry]:
         if given:
             raise ConfigError("--env names no side", "say which one it is with --old NAME or --new NAME")
         return {}
-    specs = {side: project.side(side) for side in sides}
+    specs: dict[str, EnvSpec] = {side: project.side(side) for side in sides}
     builder = project.builder
     project.progress.stage("environments")
     environments = build_environments(specs, builder)

@@ -6,7 +6,7 @@ import pytest
 
 from harness.diagnosis.bisect.cell import bisect
 from harness.diagnosis.bisect.divergence import MORE_INDEX_BYTES
-from harness.diagnosis.bisect.judging import exit_code
+from harness.decision.exit_codes import exit_code
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.worker import wire
 from tests.integration.diagnosis.judging import judged

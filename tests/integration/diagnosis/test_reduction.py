@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.diagnosis.bisect.cell import bisect
-from harness.diagnosis.bisect.judging import exit_code
+from harness.decision.exit_codes import exit_code
 from harness.diagnosis.reduce import program
 from harness.domain.diagnosis import BisectAnswer, Symptom
 from harness.domain.outcome import Status

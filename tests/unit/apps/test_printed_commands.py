@@ -151,7 +151,7 @@ def test_a_run_judged_again_names_its_policy_and_its_folder_from_anywhere(
     folder = kept(project, "blocked")
     monkeypatch.chdir(project)
     (project / "policy.toml").write_text('[severity]\nhang = "info"\n')
-    judged = gate(Project(folder=project, policy="policy.toml"), str(folder)).report
+    judged = gate(Project(folder=project, policy_file="policy.toml"), str(folder)).report
     found = [command for cause in judged.causes for _, command in cause.commands]
     assert found
     monkeypatch.chdir("/")
@@ -206,7 +206,7 @@ def test_one_function_makes_every_command() -> None:
     }
     # One makes it, two start the gate on other machines.
     rest = {
-        "run/options.py",
+        "project.py",
         "fleet/engines/jobs.py",
         "fleet/engines/node.py",
     }

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness.doctor.checks import CHECKS, examined, exit_code, run_notes
+from harness.decision.exit_codes import exit_code
+from harness.doctor.checks import CHECKS, examined, run_notes
 from harness.domain.machine import (
     Candidate,
     CheckStatus,

@@ -93,7 +93,7 @@ def test_artifacts_are_run_with_the_words_that_were_given(project: Path) -> None
 
     folder = runs.folder_of("models", ["--old", "2.1.2"], project=project, make=make)
     assert folder == project / "made"
-    assert [(one.artifacts, one.overrides["old"], one.project) for one in asked] == [(["models"], "2.1.2", project)]
+    assert [(one.artifacts, one.overrides["old"], one.folder) for one in asked] == [(["models"], "2.1.2", project)]
 
 
 def test_an_option_that_compat_does_not_have_is_named(project: Path) -> None:

@@ -23,7 +23,7 @@ from harness.system.progress import Progress
 from tests.programs.nvml.machine import H200, Machine
 from tests.unit.builders.machines import CORES, LIMITS, MEMORY, WHEEL
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture(autouse=True)

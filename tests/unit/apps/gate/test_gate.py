@@ -36,7 +36,7 @@ def options(project: Path, policy: str | None = None, **more: Any) -> Project:
         return Project(folder=project, **more)
     path = project / "policy.toml"
     path.write_text(policy)
-    return Project(folder=project, policy=str(path), **more)
+    return Project(folder=project, policy_file=str(path), **more)
 
 
 def test_folder_with_a_report_and_nothing_else_is_enough(tmp_path: Path, downloaded: Path) -> None:
@@ -126,7 +126,7 @@ def test_mistake_is_explained(tmp_path: Path, downloaded: Path, make: str, error
     if make == "typo":
         given = options(tmp_path, '[severity]\nvaluez = "warn"')
     elif make == "missing":
-        given = Project(folder=tmp_path, policy=str(tmp_path / "absent.toml"))
+        given = Project(folder=tmp_path, policy_file=str(tmp_path / "absent.toml"))
     elif make == "waivers of the gate":
         given = options(tmp_path, '[severity]\nwaiver_expired = "fail"')
     elif make == "no run":

@@ -14,7 +14,7 @@ import pytest
 
 from harness.cli import main
 from harness.apps.upgrade import plan as planning
-from harness.run.golden import commands as golden
+from harness.apps.golden import records as golden
 from harness.project import Project
 from harness.domain.comparison import OutputComparison
 from harness.domain.golden import RECORD, VALUES, RecordChange

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.project import Project, golden_store
+from harness.project import Project
 from harness.apps.golden.source import GoldenSource, records_of, golden_source
 from harness.domain.environment import EnvSpec
 from harness.domain.models import GivenArtifact, ModelDeclaration

@@ -15,7 +15,7 @@ from harness.store.run_folder import RunDir
 from harness.system.clock import utc_now
 from tests.unit.builders.reports import beside_another, blocked, earlier, upgrade_ok
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ from tests.unit.builders.reports import blocked
 PROJECT = Path(__file__).resolve().parents[4]
 SIDES = {"old": "2.1.2", "new": "2.6.0"}
 CELL = "dlrm/backward/alone/cpu/default"
+QUIET = Progress(enabled=False)
 
 
 def run(reports: Path, *, report: bool = True, arguments: Sequence[str] = ()) -> Path:
@@ -142,7 +143,7 @@ def test_what_was_found_later_is_in_the_report_of_the_run(tmp_path: Path, capsys
     assert asked is not None
     red = next(cell for row in blocked().judgement.rows for cell in row.cells if cell.status is Status.FAIL)
     told = Explained(cell=red.cell, model=red.model, by="bisect", answer="x", lines=(("culprit", "aten::planted"),))
-    keep_explanation(asked, told, {"bisect.json": b"{}"})
+    keep_explanation(asked, told, QUIET, {"bisect.json": b"{}"})
     assert [item.by for item in read_report(Project(folder=PROJECT, out=str(tmp_path)), "last").report.explained] == [
         "bisect",
         "first-bad",
@@ -168,7 +169,7 @@ def test_rewrites_that_the_run_has_verified_are_known(tmp_path: Path) -> None:
         (search / item.artifact).write_bytes(b"PK")
     found = Bisection(model="dlrm", old="o", new="n", answer=BisectAnswer.OPERATOR, rewrites=(in_vain, gone, there))
     (search / "bisect.json").write_bytes(codec.pretty(found))
-    keep_explanation(asked, by_bisection(CELL, found, folder=os.path.relpath(search, folder)))
+    keep_explanation(asked, by_bisection(CELL, found, folder=os.path.relpath(search, folder)), QUIET)
     (known,) = verified_rewrites(asked)
     assert (known.rule, Path(known.artifact).read_bytes()) == ("there", b"PK")
     (search / "bisect.json").write_bytes(b"[[[")

@@ -19,6 +19,7 @@ from harness.apps.upgrade import execute as running, plan as planning
 from harness.apps.rerun import rerun
 from harness.apps.report.files import read_report
 from harness.apps.gate.gate import gate
+from harness import project
 from harness.project import Project
 from harness.domain.models import ModelDeclaration
 from harness.devices import CPU, TABLE, Device
@@ -32,7 +33,7 @@ from harness.models import fixture_folders
 from harness.models.given import GivenModels
 from harness.store.run_folder import RunDir
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 NOW = datetime.datetime(2026, 11, 21, 2, 15, tzinfo=datetime.UTC)
 SIDES = {"old": "2.1.2", "new": "2.6.0"}
 ASKED = ("compat", "-k", "din and not int8")
@@ -151,7 +152,7 @@ def test_resuming_with_the_fixtures_of_the_plan_goes_on_with_it(stored: Path, ex
 def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *, changed: bool) -> None:
     source = _with_changed_source(stored, "din") if changed else ""
     options = Project(folder=PROJECT, out=str(stored.parent))
-    cell = "din/backward/alone/" + planning.chosen_device(Settings(old="", new="")).name + "/default"
+    cell = "din/backward/alone/" + project.chosen_device(Settings(old="", new="")).name + "/default"
     rerun.rerun(options, stored.name, cell)
     (plan,) = executed
     assert "says nothing about the whole upgrade" in plan.notes[0]
@@ -166,7 +167,7 @@ def test_latency_may_be_repeated_with_another_budget(
     run = RunDir.create(tmp_path, "t", NOW)
     run.save_plan(plan)
     run.close()
-    cell = "served_gru/backward/latency/" + planning.chosen_device(Settings(old="", new="")).name + "/default"
+    cell = "served_gru/backward/latency/" + project.chosen_device(Settings(old="", new="")).name + "/default"
     options = Project(folder=PROJECT, out=str(tmp_path), overrides={"latency": asked})
     rerun.rerun(options, "last", cell)
     latency = executed[0].settings.latency
@@ -199,9 +200,9 @@ def test_golden_run_notes_how_many_selected_models_have_no_record(
     monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], notes: tuple[str, ...]
 ) -> None:
     declared = tuple(_declaration(name) for name in ("bert_traced", "din"))
-    monkeypatch.setattr(planning, "golden_store", lambda *_: Records(*names))
-    monkeypatch.setattr(planning, "known_models", lambda *_: GivenModels(models=declared))
-    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, golden="golden"))
+    monkeypatch.setattr(Project, "golden_store", lambda *_: Records(*names))
+    asked = Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, golden="golden")
+    plan = planning.make_plan(asked, GivenModels(models=declared))
     assert (tuple(model.name for model in plan.models), plan.notes) == (names, notes)
 
 
@@ -262,10 +263,10 @@ IN_PYTHON = ("python_server", "python_keeping")
 
 
 def planned_scenarios(
-    *wanted: str, gpu: bool = False, project: Path = PROJECT, monkeypatch: pytest.MonkeyPatch, **overrides: object
+    *wanted: str, gpu: bool = False, folder: Path = PROJECT, monkeypatch: pytest.MonkeyPatch, **overrides: object
 ) -> tuple[str, ...]:
-    monkeypatch.setattr(planning, "is_shown", lambda device: not device.nodes or (gpu and device.nvidia))
-    options = Project(folder=project, overrides={**SIDES, **overrides}, expression="din", scenarios=wanted)
+    monkeypatch.setattr(project, "is_shown", lambda device: not device.nodes or (gpu and device.nvidia))
+    options = Project(folder=folder, overrides={**SIDES, **overrides}, expression="din", scenarios=wanted)
     return planning.make_plan(options).scenarios
 
 
@@ -322,13 +323,13 @@ def test_graphs_are_captured_by_default_where_there_is_a_gpu(monkeypatch: pytest
 @pytest.fixture
 def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The root of a machine that shows no device yet."""
-    monkeypatch.setattr(planning, "ROOT", tmp_path)
+    monkeypatch.setattr(project, "ROOT", tmp_path)
     (tmp_path / "dev" / "dri").mkdir(parents=True)
     return tmp_path
 
 
 def chosen(name: str = "auto", *others: Device) -> Device:
-    return planning.chosen_device(Settings(old="", new="", device=name, devices={item.name: item for item in others}))
+    return project.chosen_device(Settings(old="", new="", device=name, devices={item.name: item for item in others}))
 
 
 def test_auto_takes_an_nvidia_gpu_and_no_other_device(shown: Path) -> None:
@@ -361,7 +362,7 @@ def test_a_device_of_its_own_captures_graphs_where_it_can_and_the_python_worker_
     (tmp_path / "pyproject.toml").write_text(table)
 
     def planned(*wanted: str, **overrides: Any) -> tuple[str, ...]:
-        return planned_scenarios(*wanted, project=tmp_path, monkeypatch=monkeypatch, device="npu", **overrides)
+        return planned_scenarios(*wanted, folder=tmp_path, monkeypatch=monkeypatch, device="npu", **overrides)
 
     assert "cuda_graphs" not in planned()
     with pytest.raises(SelectionError, match="cuda_graphs needs graphs, and npu has none"):
@@ -381,9 +382,9 @@ def test_scenarios_come_in_the_order_of_the_report_with_alone_before_them(monkey
 def test_configured_scenarios_hold_unless_the_command_line_names_some(
     monkeypatch: pytest.MonkeyPatch, configured: Path
 ) -> None:
-    found = planned_scenarios(monkeypatch=monkeypatch, gpu=True, project=configured)
+    found = planned_scenarios(monkeypatch=monkeypatch, gpu=True, folder=configured)
     assert found == ("alone", "shared", "cuda_graphs")
-    assert planned_scenarios("reinit", monkeypatch=monkeypatch, project=configured) == ("alone", "reinit")
+    assert planned_scenarios("reinit", monkeypatch=monkeypatch, folder=configured) == ("alone", "reinit")
 
 
 def test_team_whose_servers_fork_or_exit_asks_for_it_in_every_run_with_one_key(
@@ -391,7 +392,7 @@ def test_team_whose_servers_fork_or_exit_asks_for_it_in_every_run_with_one_key(
 ) -> None:
     wanted = ("concurrent", "prefork", "exit")
     (configured / "pyproject.toml").write_text(f"[tool.compat]\nscenarios = {list(wanted)}\n")
-    assert planned_scenarios(monkeypatch=monkeypatch, project=configured) == ("alone", *wanted)
+    assert planned_scenarios(monkeypatch=monkeypatch, folder=configured) == ("alone", *wanted)
 
 
 @pytest.mark.parametrize("wanted", [(), ("alone",), ("latency",), ("shared", "latency")])
@@ -506,7 +507,7 @@ def test_configured_scenario_that_needs_a_gpu_is_refused_without_one_too(
     monkeypatch: pytest.MonkeyPatch, configured: Path
 ) -> None:
     with pytest.raises(SelectionError, match="scenario cuda_graphs needs a GPU"):
-        planned_scenarios(monkeypatch=monkeypatch, project=configured)
+        planned_scenarios(monkeypatch=monkeypatch, folder=configured)
 
 
 @pytest.mark.parametrize("name", ["inter_op", "small_pools"])

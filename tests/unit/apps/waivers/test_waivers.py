@@ -12,7 +12,7 @@ import pytest
 from harness.cli import main
 from harness.apps.waivers import waivers
 from harness.apps.waivers.waivers import ToWaive
-from harness.project import Project, waivers_path
+from harness.project import Project
 from harness.decision.waivers.apply import apply_waivers
 from harness.decision.waivers.entries import NEW_FILE, parse_waivers, with_waivers
 from harness.domain.outcome import Status
