@@ -10,7 +10,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
-from harness import __version__, apps
+from harness import __version__
 from harness.cli import help as help_text
 from harness.cli.help import CommandHelp
 
@@ -35,6 +35,7 @@ class Command(Protocol):
 @functools.cache
 def commands() -> Mapping[str, Command]:
     """Return the commands by their names, in the order of ``--help``."""
+    apps = importlib.import_module("harness.apps")
     modules = [importlib.import_module(f"{apps.__name__}.{app.name}.command") for app in iter_modules(apps.__path__)]
     return {module.HELP.name: cast("Command", module) for module in sorted(modules, key=lambda one: one.HELP.name)}
 

@@ -11,9 +11,10 @@ HARNESS = PROJECT / "harness"
 # High to low. A module imports from lines below its own; rooms on one line only where PEERS says so.
 LAYERS = (
     ("__main__",),
-    ("cli", "plugin"),
-    ("fleet",),
-    ("run",),
+    ("plugin",),
+    ("apps", "fleet", "run"),
+    ("cli",),
+    ("project",),
     ("report",),
     ("diagnosis", "releases", "doctor"),
     ("decision",),
@@ -30,7 +31,10 @@ LAYERS = (
 )
 # Who may import whom on its own line, and what for.
 PEERS = {
-    ("plugin", "cli"): "the options of a test are those of compat, typed in the same words",
+    ("apps", "fleet"): "the command of a store is found where every other one is",
+    ("fleet", "apps"): "a shard is a run of the same program",
+    ("apps", "run"): "a run ends with its report",
+    ("run", "apps"): "a report has the commands of a rollback and of a migration, and why nothing was timed",
     ("diagnosis", "releases"): "an explained cell names the first bad release",
     ("doctor", "releases"): "the index is asked for the versions of a release",
     ("golden", "correctness"): "two records are compared as outputs are",
@@ -62,6 +66,7 @@ PURE_MODULES = (
     "decision.counting",
     "decision.demands",
     "decision.enforce",
+    "decision.exit_codes",
     "decision.decide",
     "decision.inputs",
     "decision.regate",

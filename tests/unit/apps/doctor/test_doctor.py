@@ -19,7 +19,6 @@ from harness.domain.plan import Plan
 from harness.errors import ExitCode
 from harness.store.run_folder import RunDir
 from harness.system import gpu
-from harness.system.progress import Progress
 from tests.programs.nvml.machine import H200, Machine
 from tests.unit.builders.machines import CORES, LIMITS, MEMORY, WHEEL
 
@@ -130,7 +129,7 @@ def test_a_run_stores_them_in_its_plan(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(host, "look_at_memory", lambda: replace(MEMORY, available=10**9))
     seen: list[Plan] = []
 
-    def execute(plan: Plan, run_dir: RunDir, options: Project, progress: Progress) -> None:
+    def execute(plan: Plan, run_dir: RunDir, options: Project) -> None:
         seen.extend((plan, run_dir.load_plan()))
 
     monkeypatch.setattr(running, "execute", execute)

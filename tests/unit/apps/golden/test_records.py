@@ -92,11 +92,10 @@ def test_diffs_come_gravest_first_and_a_new_model_is_new(project: Path) -> None:
 def test_the_tolerance_is_that_of_the_declared_model(project: Path) -> None:
     """What computes in float16 may be off by more."""
     propose(project, "b", float32(1, 2, 3.001))
-    options = Project(folder=project)
-    assert golden.diff(options).diffs[0].change is RecordChange.BEYOND
+    assert golden.diff(Project(folder=project)).diffs[0].change is RecordChange.BEYOND
     text = (project / "pyproject.toml").read_text() + '[tool.compat.computes_in]\nb = "float16"\n'
     (project / "pyproject.toml").write_text(text)
-    assert golden.diff(options).diffs[0].change is RecordChange.WITHIN
+    assert golden.diff(Project(folder=project)).diffs[0].change is RecordChange.WITHIN
 
 
 def test_accept_keeps_who_why_and_what_it_changed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
