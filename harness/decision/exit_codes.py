@@ -4,7 +4,6 @@ What ends a command before it comes to anything is an error with a code of its o
 """
 
 from collections.abc import Mapping
-from functools import singledispatch
 from typing import Final
 
 from harness.domain.diagnosis import BisectAnswer, Bisection, CureAnswer, Curing
@@ -12,67 +11,62 @@ from harness.domain.fleet import FleetReport
 from harness.domain.golden import GoldenStatus, Packing
 from harness.domain.machine import Checkup
 from harness.domain.migration import Migrated, Migration
-from harness.domain.outcome import Status
+from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import Inspection, Prediction
 from harness.domain.releases import Ending, FirstBad
-from harness.domain.outcome import Decision
 from harness.domain.verdict import Judgement
 from harness.errors import ExitCode
 
+GREEN, RED, OPEN = ExitCode.COMPATIBLE, ExitCode.INCOMPATIBLE, ExitCode.INCONCLUSIVE
 DECISIONS: Final[Mapping[Decision, ExitCode]] = {
-    Decision.UPGRADE_OK: ExitCode.COMPATIBLE,
-    Decision.CELL_OK: ExitCode.COMPATIBLE,
-    Decision.OK_WITH_MITIGATION: ExitCode.INCOMPATIBLE,  # unless policy accepts it, see ``decide``
-    Decision.BLOCKED: ExitCode.INCOMPATIBLE,
-    Decision.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
-    Decision.NOTHING_TESTED: ExitCode.INCONCLUSIVE,
+    Decision.UPGRADE_OK: GREEN,
+    Decision.CELL_OK: GREEN,
+    Decision.OK_WITH_MITIGATION: RED,  # unless policy accepts it, see ``decide``
+    Decision.BLOCKED: RED,
+    Decision.INCONCLUSIVE: OPEN,
+    Decision.NOTHING_TESTED: OPEN,
 }
-STATUSES: Final[Mapping[Status, ExitCode]] = {
-    Status.PASS: ExitCode.COMPATIBLE,
-    Status.FAIL: ExitCode.INCOMPATIBLE,
-    Status.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
-}
-ENDINGS: Final[Mapping[Ending, ExitCode]] = {
-    Ending.FOUND: ExitCode.INCOMPATIBLE,
-    Ending.NOT_BAD: ExitCode.COMPATIBLE,
-    Ending.ONE_OF: ExitCode.INCONCLUSIVE,
-    Ending.OLD_NOT_GOOD: ExitCode.INCONCLUSIVE,
-    Ending.END_UNTESTABLE: ExitCode.INCONCLUSIVE,
-}
+STATUSES: Final[Mapping[Status, ExitCode]] = {Status.PASS: GREEN, Status.FAIL: RED, Status.INCONCLUSIVE: OPEN}
 
 
-@singledispatch
 def exit_code(result: object) -> ExitCode:
-    """Return the exit code of a command that came to ``result``; None is a command that has done what it was told."""
-    raise TypeError(type(result))
+    """Return the exit code of a command that came to ``result``; None is one that has done what it was told.
+
+    What is red here is what a search was for as well: a culprit, a first bad release, a setting that cures.
+    """
+    match result:
+        case None:
+            return GREEN
+        case Decision():
+            return DECISIONS[result]
+        case Status():
+            return STATUSES[result]
+        case Judgement() | FleetReport():
+            return ExitCode(result.exit_code)  # as the policy of the run decided it
+        case FirstBad():
+            return {Ending.FOUND: RED, Ending.NOT_BAD: GREEN}.get(result.conclusion.ending, OPEN)
+        case Curing():
+            return {CureAnswer.CURED: RED, CureAnswer.NOTHING: GREEN}.get(result.answer, OPEN)
+        case Bisection():
+            return GREEN if result.answer is BisectAnswer.NOTHING else RED if _has_culprit(result) else OPEN
+        case Inspection():
+            return _of_files(result)
+        case Migration():
+            outcomes = set(result.counts)
+            if outcomes - {Migrated.READY, Migrated.UNDECIDED}:
+                return RED
+            return GREEN if outcomes == {Migrated.READY} else OPEN  # which is also where there is no artifact
+        case Checkup():
+            return ExitCode.ENVIRONMENT if result.blocked else GREEN
+        case Packing():
+            return GREEN if result.complete else OPEN
+        case GoldenStatus():
+            return ExitCode.CONFIGURATION if result.problems else GREEN
+        case _:
+            raise TypeError(type(result))
 
 
-@exit_code.register
-def _done(result: None) -> ExitCode:
-    del result
-    return ExitCode.COMPATIBLE
-
-
-@exit_code.register
-def _judged(result: Judgement | FleetReport) -> ExitCode:
-    return ExitCode(result.exit_code)  # stored with the run, whose policy decided it
-
-
-@exit_code.register
-def _decided(result: Decision) -> ExitCode:
-    return DECISIONS[result]
-
-
-@exit_code.register
-def _summed_up(result: Status) -> ExitCode:
-    return STATUSES[result]
-
-
-@exit_code.register
-def _bisected(result: Bisection) -> ExitCode:
-    """Return 0 for nothing to find, 1 for a culprit, 4 where none was found."""
-    if result.answer is BisectAnswer.NOTHING:
-        return ExitCode.COMPATIBLE
+def _has_culprit(result: Bisection) -> bool:
     reduced = result.reduction is not None and bool(result.reduction.culprits)
     culprit = {
         BisectAnswer.OPERATOR: result.divergence is not None and bool(result.divergence.culprits),
@@ -80,53 +74,12 @@ def _bisected(result: Bisection) -> ExitCode:
         BisectAnswer.EXECUTOR: reduced or any(tried.cures for tried in result.cures),
         BisectAnswer.NODES: reduced,
     }
-    return ExitCode.INCOMPATIBLE if culprit.get(result.answer, False) else ExitCode.INCONCLUSIVE
+    return culprit.get(result.answer, False)
 
 
-@exit_code.register
-def _searched(result: FirstBad) -> ExitCode:
-    """Return 1 where the first bad release is known, 0 where the new end is not bad, 4 where it is undecided."""
-    return ENDINGS[result.conclusion.ending]
-
-
-@exit_code.register
-def _cured(result: Curing) -> ExitCode:
-    """Return 0 for nothing to cure, 1 where something cures (red until that is set), 4 where nothing was found."""
-    if result.answer is CureAnswer.NOTHING:
-        return ExitCode.COMPATIBLE
-    return ExitCode.INCOMPATIBLE if result.answer is CureAnswer.CURED else ExitCode.INCONCLUSIVE
-
-
-@exit_code.register
-def _inspected(result: Inspection) -> ExitCode:
-    """Return 1 if a file will not load somewhere, else 4 if one could not be read or judged, else 0."""
+def _of_files(result: Inspection) -> ExitCode:
     predictions = {verdict.prediction for file in result.files for verdict in file.verdicts.values()}
-    if Prediction.FAILS in predictions:
-        return ExitCode.INCOMPATIBLE
     unjudged = any(file.facts is None or not file.facts.is_judged for file in result.files)
-    return ExitCode.INCONCLUSIVE if unjudged or Prediction.UNKNOWN in predictions else ExitCode.COMPATIBLE
-
-
-@exit_code.register
-def _migrated(result: Migration) -> ExitCode:
-    """Return 0 where every model is ready, 1 where one is not, 4 where one is undecided or there is none."""
-    counts = result.counts
-    if set(counts) - {Migrated.READY, Migrated.UNDECIDED}:
-        return ExitCode.INCOMPATIBLE
-    return ExitCode.COMPATIBLE if set(counts) == {Migrated.READY} else ExitCode.INCONCLUSIVE
-
-
-@exit_code.register
-def _examined(result: Checkup) -> ExitCode:
-    """Return 3 where an environment cannot be provisioned here, else 0; warnings change nothing."""
-    return ExitCode.ENVIRONMENT if result.blocked else ExitCode.COMPATIBLE
-
-
-@exit_code.register
-def _packed(result: Packing) -> ExitCode:
-    return ExitCode.COMPATIBLE if result.complete else ExitCode.INCONCLUSIVE
-
-
-@exit_code.register
-def _verified(result: GoldenStatus) -> ExitCode:
-    return ExitCode.CONFIGURATION if result.problems else ExitCode.COMPATIBLE
+    if Prediction.FAILS in predictions:
+        return RED
+    return OPEN if unjudged or Prediction.UNKNOWN in predictions else GREEN

@@ -43,11 +43,6 @@ def bisect(project: Project, *, model: str | None = None, selected: SelectedCell
         model: its name; may be left out where there is only one.
         selected: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now
             on.
-
-    Raises:
-        ConfigError: the configuration, a name or a file is wrong, or ``--golden`` leaves no old release to ask.
-        SelectionError: no such model, or the run has no such cell.
-        EnvironmentUnavailable: a release could not be provisioned.
     """
     in_report: Bisection | None = None
 
@@ -137,11 +132,7 @@ def scenario_of(plan: Plan) -> str:
 
 
 def said_by_the_run(project: Project, selected: SelectedCell) -> Bisection | None:
-    """Return what the run itself says of a cell of an initialization; None where nodes can be looked for.
-
-    Raises:
-        SelectionError: the run has no such cell.
-    """
+    """Return what the run itself says of a cell of an initialization; None where nodes can be looked for."""
     cell = selected.cell
     if cell.scenario not in INITIALIZATIONS:
         return None

@@ -149,10 +149,6 @@ def first_bad(
         releases: those to choose from, the first and the last are the ends unless the command line names them; empty:
             what the package index has.
         build_limit: environments between the ends that may be built; None allows what halving needs.
-
-    Raises:
-        ConfigError: a name, the configuration or a file is wrong.
-        EnvironmentUnavailable: an end could not be provisioned, or the package index cannot be asked.
     """
     _refuse_what_is_not_searched(project)
     if build_limit is not None and build_limit < 0:

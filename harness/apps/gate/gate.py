@@ -30,11 +30,6 @@ def gate(project: Project, run_name: str, *, waivers: str | None = None, baselin
 
     Args:
         waivers: a file in place of the project's ``golden/waivers.toml``.
-
-    Raises:
-        ConfigError: the policy or the waivers are wrong.
-        SelectionError: there is no such run.
-        RunDirError: it has no report, or one with a model twice; or a later one has none, and ``last`` was asked for.
     """
     configured = project.settings
     settings, source = configured.policy, configured.policy_file or IN_CONFIG
@@ -65,12 +60,7 @@ def gate(project: Project, run_name: str, *, waivers: str | None = None, baselin
 
 
 def with_cause(finished: Finished, project: Project, id_: str, run_name: str) -> tuple[Finished, Cause]:
-    """Return a run and its cause of that id: as today's policy and waivers judge it, else as it was judged then.
-
-    Raises:
-        ConfigError: the policy or the waivers are wrong.
-        SelectionError: neither has such a cause; lists those of both.
-    """
+    """Return a run and its cause of that id: as today's policy and waivers judge it, else as it was judged then."""
     today = gate(project, str(finished.folder))
     causes = {cause.id: (one, cause) for one in (finished, today) for cause in one.report.causes}
     cause = cause_named([cause for _, cause in causes.values()], id_, run_name)

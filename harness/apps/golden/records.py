@@ -62,12 +62,7 @@ class Proposing:
 
 
 def propose(project: Project, run_name: str) -> Proposing:
-    """Write the golden outputs of a run as proposals; return what became of each selected model.
-
-    Raises:
-        SelectionError: no such run, or nothing matches ``-k``.
-        GoldenError: the run has no golden outputs of its own.
-    """
+    """Write the golden outputs of a run as proposals; return what became of each selected model."""
     folder = find_run(project.reports, run_name, with_report=True)
     plan = RunDir(folder).load_plan()
     if plan.golden is not None:
@@ -159,9 +154,6 @@ def diff(project: Project, models: Sequence[str] = (), since: str | None = None)
     Args:
         models: those that are compared; empty: all that differ.
         since: a golden folder from before, such as that of the main branch.
-
-    Raises:
-        GoldenError: a record is missing or not what was accepted.
     """
     store, reading = project.golden_store(), _reading(project)
     if since is None:
@@ -326,11 +318,7 @@ def accept(project: Project, models: Sequence[str], reason: str) -> list[tuple[s
 
 
 def _named_proposals(project: Project, models: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return (record, what it changes) of the named proposals (``all``: every one), compared with what is accepted now.
-
-    Raises:
-        GoldenError: none waits, or ``MODEL@RECORD`` names another record than the one that waits now.
-    """
+    """Return (record, what it changes) of the named proposals, ``all`` or some, compared with what is accepted now."""
     proposed = project.golden_store().proposed()
     named = dict.fromkeys(proposed, "") if list(models) == ["all"] else dict(_named(models, proposed))
     if not named:
@@ -362,11 +350,7 @@ def declared_models(project: Project) -> tuple[ModelDeclaration, ...]:
 
 
 def left_over(project: Project) -> tuple[LeftOver, ...]:
-    """Return what ``gc`` would remove: what no record names, and what belongs to no declared model.
-
-    Raises:
-        GoldenError: a record is not what was accepted: nothing is removed from a folder that cannot be trusted.
-    """
+    """Return what ``gc`` would remove: what no record names, and what belongs to no declared model."""
     store = project.golden_store()
     declared = {model.name for model in declared_models(project)}
     # If not one record has its model, this is another project's folder, or models are given on the command line.

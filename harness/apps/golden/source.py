@@ -39,10 +39,6 @@ def golden_source(
 
     Args:
         store: the golden records that ``--golden`` names.
-
-    Raises:
-        ConfigError: bundles beside other models, and no old release was named.
-        GoldenError: no model has kept outputs, or they are damaged or of another device.
     """
     bundles = [model for model in models if model.given is not None and model.given.bundle]
     if project.golden is not None:

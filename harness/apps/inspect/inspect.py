@@ -5,8 +5,8 @@ from typing import Literal
 
 from harness.archive.code import CodeMemory
 from harness.domain.archive import OperatorRegistry
-from harness.domain.prediction import Inspection
 from harness.domain.environment import EnvSpec
+from harness.domain.prediction import Inspection
 from harness.errors import ConfigError
 from harness.models.files import find_files
 from harness.models.given import is_request_file
@@ -19,13 +19,7 @@ SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
 
 
 def inspect(project: Project, names: Sequence[str]) -> Inspection:
-    """Return what the files are and hold, and what the releases that were named will do with them.
-
-    Raises:
-        SelectionError: a name means no file.
-        ConfigError: a release or an environment is named wrongly.
-        EnvironmentUnavailable: a release could not be provisioned or asked.
-    """
+    """Return what the files are and hold, and what the releases that were named will do with them."""
     found = find_files(names)
     wanted = [file for file in found if file.named or not is_request_file(file.path)] or found
     registries = _registries(project)

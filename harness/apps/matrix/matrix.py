@@ -42,10 +42,6 @@ def matrix(
         golden_in: the release whose answers are the golden ones of artifacts that are given; without one
             the configured old release where it is among them, else the first.
         fresh: whether what earlier runs found is asked again.
-
-    Raises:
-        ConfigError: fewer than two releases, or a name, the configuration or a file is wrong; two mean one environment.
-        EnvironmentUnavailable: a release could not be provisioned or asked.
     """
     settings = project.settings
     named = _named(releases or project.table.get("releases", ()), project)

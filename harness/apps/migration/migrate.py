@@ -66,10 +66,6 @@ def migrate(
         cure: whether rewrites are tried on what is not convertible.
         explain: whether the smallest part that is not convertible is looked for, in one artifact of each cause.
         manifest: a ``fleet.toml``, of which owners are taken.
-
-    Raises:
-        ConfigError: a name, the configuration or a file is wrong.
-        EnvironmentUnavailable: a release could not be provisioned.
     """
     said = load_fleet_manifest(Path(manifest), file=manifest) if manifest is not None else FleetManifest()
     settings = project.settings

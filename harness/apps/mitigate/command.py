@@ -15,7 +15,8 @@ HELP = CommandHelp(
     "mitigate",
     "assess which settings cure a red cell, and their price; changes nothing",
     "Assess what cures a red cell; nothing is changed. Finds the smallest sets of settings that do, what each costs "
-    "against the old release, and the lines to paste for Python, C++, Triton or the environment; where none does, rewrites of the guilty operators.",
+    "against the old release, and the lines to paste for Python, C++, Triton or the environment; where none does, "
+    "rewrites of the guilty operators.",
     (
         ("--artifact ranker.pt --old 2.1.2 --new 2.6.0", "what cures it, what it costs, and lines to paste"),
         ("--cell CELL_ID", "the same for a red cell of the last run"),

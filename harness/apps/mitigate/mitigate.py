@@ -67,11 +67,6 @@ def mitigate(
             on.
         scenario: of the cell of ``model``.
         pairs: whether pairs of settings are tried also where one setting cures.
-
-    Raises:
-        ConfigError: the configuration, a name or a file is wrong, or ``--golden`` leaves no old release to ask.
-        SelectionError: no such model, or the run has no such cell.
-        EnvironmentUnavailable: a release could not be provisioned.
     """
     subject: Subject | None = None
 

@@ -28,11 +28,6 @@ def pack(project: Project, into: Path) -> Packing:
     """Export or take over the selected models in the old release, ask it for golden outputs, and write the bundles.
 
     What the workers left is kept where a model could not be packed, or an error may point to it.
-
-    Raises:
-        ConfigError: the configuration, a name or a file is wrong, or a model is a bundle already.
-        EnvironmentUnavailable: the old environment could not be provisioned.
-        RunDirError: ``into`` cannot be written.
     """
     plan = _plan(project)
     assert plan.old is not None

@@ -17,13 +17,7 @@ READ = 12
 
 
 def read_baseline(project: Project, name: str) -> RunReport:
-    """Return the report of an earlier run: a run, ``last``, a folder with a report (of CI's artifacts), or the file.
-
-    Raises:
-        SelectionError: there is no such run.
-        RunDirError: it has no report, or the report is damaged.
-        ConfigError: the file cannot be read.
-    """
+    """Return the report of an earlier run: a run, ``last``, a folder with a report (of CI's artifacts), or the file."""
     path = _report_file(project, name)
     try:
         data = path.read_bytes()

@@ -44,9 +44,6 @@ def stored_report(folder: Path, *, program: str = "") -> RunReport:
 
     Args:
         program: what its commands begin with here, see ``own_command``; empty: as it says itself.
-
-    Raises:
-        RunDirError: it was interrupted before a report was written, or the report is damaged.
     """
     path = folder / REPORT
     if not path.is_file():
@@ -61,13 +58,7 @@ def stored_report(folder: Path, *, program: str = "") -> RunReport:
 def read_report(
     project: Project, run_name: str, matrix_file: str | None = None, baseline: str | None = None
 ) -> Finished:
-    """Return the stored report of a run, with the matrix in ``matrix_file``, and beside the run ``baseline``.
-
-    Raises:
-        ConfigError: there is no such file.
-        SelectionError: there is no such run.
-        RunDirError: it was interrupted before a report was written, or the report is damaged.
-    """
+    """Return the stored report of a run, with the matrix in ``matrix_file``, and beside the run ``baseline``."""
     folder = find_run(project.reports, run_name, with_report=True)
     report = stored_report(folder, program=project.command())
     matrix = None
@@ -96,9 +87,6 @@ def write_reports(finished: Finished, run_dir: RunDir) -> tuple[str, ...]:
     """Write the report of a run in every form that a run leaves; return a note for each form that could not be made.
 
     ``report.json`` comes first, and survives whatever becomes of the forms that can be made of it again.
-
-    Raises:
-        RunDirError: ``report.json`` cannot be written, or the disk is full.
     """
     run, how = shown_run(finished), Shown(directory=shown_path(run_dir.path))
     notes = []

@@ -53,9 +53,6 @@ def own_run(
     Args:
         planned: returns the plan of a new one, and the name of its model.
         more: further options of the command, as they were typed; refused beside ``--resume``.
-
-    Raises:
-        ConfigError: ``--resume`` names a run of another command, or a model has changed since.
     """
     if project.resume is not None:
         refuse_beside_resume(project, verb, more, model=model, selected=selected)
@@ -103,11 +100,7 @@ def refuse_golden_run(selected: SelectedCell, verb: str) -> None:
 
 
 def one_model(plan: Plan, name: str | None, *, what: str) -> ModelDeclaration:
-    """Return the model of that name, or the only one; ``what`` is done with one model at a time, in words.
-
-    Raises:
-        SelectionError: no such model, or none is named of several.
-    """
+    """Return the model of that name, or the only one; ``what`` is done with one model at a time, in words."""
     if name is not None:
         return find_model(plan.models, name)
     if len(plan.models) > 1:

@@ -26,11 +26,7 @@ RED, UNDECIDED = "red", "undecided"
 
 
 def rerun(project: Project, run_name: str, cell_id: str) -> Finished:
-    """Repeat one cell of a finished run, with fresh probes, in a folder below that run.
-
-    Raises:
-        SelectionError: there is no such run, model or scenario.
-    """
+    """Repeat one cell of a finished run, with fresh probes, in a folder below that run."""
     folder = find_run(project.reports, run_name, with_report=True)
     cell = parse_cell_id(cell_id)
     plan = RunDir(folder).load_plan()
@@ -47,9 +43,6 @@ def rerun_all(project: Project, run_name: str, which: str, *, cause: bool = Fals
 
     Args:
         which: ``RED`` or ``UNDECIDED``; or the id of a cause, where ``cause``.
-
-    Raises:
-        SelectionError: there is no such run or cause, or no such cell in it.
     """
     judged = bool(project.policy_file or project.assignments)
     finished = gate(project, run_name) if judged else read_report(project, run_name)

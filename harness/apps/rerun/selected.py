@@ -42,11 +42,7 @@ class SelectedCell:
 
     @property
     def model(self) -> ModelDeclaration:
-        """The cell's model, its file as the run has kept it.
-
-        Raises:
-            SelectionError: the run has no such model.
-        """
+        """The cell's model, its file as the run has kept it."""
         return as_kept(find_model(self.plan.models, self.cell.model), self.folder)
 
 
@@ -68,10 +64,6 @@ def selected_cell(
         verb: the command, for messages.
         run, cell: RUN and CELL_ID; ``key``: of ``--cell``, of RUN if that is there, else of the last run with a report.
         model: of ``--model``.
-
-    Raises:
-        ConfigError: the words contradict each other, or one is missing; says what to type.
-        SelectionError: no such run or cell.
     """
     if run is None and key is None:
         return None
@@ -177,11 +169,7 @@ def save_selected_cell(run_dir: RunDir, selected: SelectedCell | None) -> None:
 
 
 def read_selected_cell(run_dir: RunDir, *, trusted: bool) -> SelectedCell | None:
-    """Return the cell that a run is about; None where it is about none, or that run is gone.
-
-    Raises:
-        RunDirError: that run is somebody else's and not ``trusted``, see ``require_own``.
-    """
+    """Return the cell that a run is about; None where it is about none, or that run is gone."""
     try:
         saved = codec.read_json(run_dir.path / SELECTED, dict[str, str])
         folder = Path(saved["run"])

@@ -49,12 +49,7 @@ from harness.system import clock
 
 
 def run(plan: Plan, run_dir: RunDir, project: Project) -> RunReport:
-    """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused.
-
-    Raises:
-        EnvironmentUnavailable: an environment could not be provisioned.
-        ConfigError: both sides turned out to be the same torch.
-    """
+    """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused."""
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
     with provisioned(plan, sides(plan), run_dir, project) as (effects, first):
         taken_out = take_out(all_stages(first, effects), effects)
@@ -124,9 +119,6 @@ def provisioned(
     """Yield what touches the world, and the first facts, of a plan in the environments ``specs``, by side.
 
     Every process is ended however the run ends.
-
-    Raises:
-        EnvironmentUnavailable: an environment could not be provisioned.
     """
     progress, golden = project.progress, records_of(plan, project)
     waivers = project.waivers(plan.settings) if "new" in specs else ()  # else nothing is judged

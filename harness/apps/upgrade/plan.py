@@ -23,10 +23,6 @@ def make_plan(project: Project, given: GivenModels | None = None) -> Plan:
 
     Args:
         given: the models, where something else than the command line and the configuration says which.
-
-    Raises:
-        ConfigError: the configuration, a name or a file is wrong.
-        EnvironmentUnavailable: a device was asked for that this machine does not show.
     """
     settings = project.settings
     selected = project.selected(given)
@@ -102,11 +98,7 @@ def ending_at(plan: Plan, until: str) -> Plan:
 def _refuse_what_answers_nothing(
     project: Project, scenarios: Sequence[str], models: Sequence[ModelDeclaration]
 ) -> None:
-    """Refuse options whose answer the others of the same command line rule out, before anything is built.
-
-    Raises:
-        ConfigError: names both, and which to leave out.
-    """
+    """Refuse options whose answer the others of the same command line rule out, before anything is built."""
     latency = project.overrides.get("latency", "off")
     initializes = any(name in INITIALIZATIONS for name in scenarios)
     beside: Sequence[tuple[bool, str, str]] = (

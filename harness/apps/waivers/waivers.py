@@ -63,12 +63,7 @@ def add(
     expires: dt.date | None = None,
     bound: float | None = None,
 ) -> WaiverReport:
-    """Write a waiver for each model and kind of finding that fails the cells named; return what was written.
-
-    Raises:
-        SelectionError: there is no such run, cell, model or cause, or nothing of it fails.
-        ConfigError: the cell is not red, all is waived already, or an argument is wrong; nothing was written.
-    """
+    """Write a waiver for each model and kind of finding that fails the cells named; return what was written."""
     finished = read_report(project, run_name)
     ids: tuple[str, ...] = ()
     if which.cause is not None:
