@@ -28,13 +28,11 @@ RUNNING: dict[str, dict[str, Any]] = {
 
 
 def add_sides(command: argparse.ArgumentParser) -> None:
-    """Add the pair of releases."""
     command.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
     command.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
 
 
 def add_running(command: argparse.ArgumentParser, *names: str) -> None:
-    """Add the named options of those that say how models are run."""
     from harness.devices import TABLE
 
     devices = f"{', '.join(TABLE)}, or one of the configuration (default: auto, the NVIDIA GPU if there is one)"
@@ -43,7 +41,6 @@ def add_running(command: argparse.ArgumentParser, *names: str) -> None:
 
 
 def add_models(command: argparse.ArgumentParser) -> None:
-    """Add the options that choose models and environments: the same for every command that runs models."""
     command.add_argument(
         "--env",
         action="append",
@@ -85,7 +82,6 @@ def add_models(command: argparse.ArgumentParser) -> None:
 
 
 def add_library(command: argparse.ArgumentParser) -> None:
-    """Add operator libraries."""
     command.add_argument(
         "--library",
         dest="libraries",
@@ -97,12 +93,10 @@ def add_library(command: argparse.ArgumentParser) -> None:
 
 
 def add_policy(command: argparse.ArgumentParser) -> None:
-    """Add the file that says what is acceptable."""
     command.add_argument("--policy", metavar="FILE", help="what is acceptable, in place of [tool.compat.policy]")
 
 
 def add_policy_keys(command: argparse.ArgumentParser) -> None:
-    """Add keys of the policy, one by one."""
     command.add_argument(
         "--set",
         dest="assignments",
@@ -120,30 +114,25 @@ def _of_policy(text: str) -> str:
 
 
 def add_baseline(command: argparse.ArgumentParser) -> None:
-    """Add the earlier run that this one is compared with."""
     text = "an earlier run, 'last', or a report.json: shows what is new, fixed or flaky since; decides nothing"
     command.add_argument("--baseline", metavar="RUN", help=text)
 
 
 def add_verbose(command: argparse.ArgumentParser) -> None:
-    """Add the option that leaves nothing out on the console."""
     text = "on the console, every model and every red cell; without it at most 60 lines"
     command.add_argument("--verbose", action="store_true", help=text)
 
 
 def add_trust(command: argparse.ArgumentParser) -> None:
-    """Add the option that accepts a run which somebody else has made."""
     text = "accept a run that is another user's or holds links: what its plan names is executed"
     command.add_argument("--trust", dest="trusted", action="store_true", help=text)
 
 
 def add_out(command: argparse.ArgumentParser) -> None:
-    """Add where runs are kept."""
     command.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
 
 
 def add_cell(command: argparse.ArgumentParser) -> None:
-    """Add the options that choose one cell: of a finished run, or of a model."""
     text = "a finished run or 'last', in place of --model, --old, --new"
     command.add_argument("run", nargs="?", metavar="RUN", help=text)
     add_trust(command)

@@ -28,7 +28,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which cell, what is searched over, and how models are run."""
     from harness.report.formats import FIRST_BAD
 
     add_cell(command)
@@ -70,7 +69,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Search whose doing a red cell is, or since when it is."""
     from harness.apps.bisect.bisect import RESULT, bisect
     from harness.apps.bisect.first_bad import first_bad
     from harness.apps.rerun.selected import selected_cell

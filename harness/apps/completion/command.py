@@ -25,12 +25,10 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which shell."""
     command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"one of {', '.join(SHELLS)}")
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Write the script that teaches a shell."""
     from harness.cli.parser import parser
 
     del project

@@ -25,7 +25,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which releases this machine is to be fit for."""
     from harness.domain.plan import RUNTIMES
     from harness.report.formats import CHECKUP
 
@@ -38,7 +37,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Look at the machine before a run."""
     from harness.apps.doctor.doctor import doctor
     from harness.report.formats import CHECKUP
 

@@ -19,12 +19,10 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which releases."""
     command.add_argument("releases", nargs="*", metavar="RELEASE", help="default: the configured pair")
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Build environments."""
     from harness.apps.env.env import build
 
     for environment in build(project, parsed.releases):

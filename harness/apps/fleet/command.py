@@ -45,7 +45,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the actions on a fleet."""
     from harness.report.formats import FLEET, FLEET_PLAN
 
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -114,7 +113,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Plan, run, merge or show a fleet."""
     return ACTIONS[parsed.action](parsed, project)
 
 

@@ -25,7 +25,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which run, by which policy and which waivers."""
     from harness.report.formats import RUN
 
     command.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'; one from CI will do")
@@ -45,7 +44,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Judge a finished run again."""
     from harness.apps.gate.gate import gate
     from harness.apps.report.command import show_run
 

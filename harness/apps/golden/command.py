@@ -30,7 +30,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the actions on golden records."""
     from harness.report.formats import GOLDEN_STATUS, REVIEW
 
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -59,7 +58,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Keep, show, compare or remove golden records."""
     return ACTIONS[parsed.action](parsed, project)
 
 

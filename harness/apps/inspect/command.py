@@ -25,7 +25,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which files, and which releases are asked about them."""
     from harness.report.formats import INSPECTION
 
     command.add_argument("files", nargs="+", metavar="FILES", help="artifacts, patterns, or folders of them")
@@ -37,7 +36,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Read files without running them."""
     from harness.apps.inspect.inspect import inspect
     from harness.report.formats import INSPECTION
 

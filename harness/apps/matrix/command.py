@@ -25,7 +25,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which releases, and which models."""
     from harness.report.formats import MATRIX
 
     command.add_argument(
@@ -49,7 +48,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Ask every release about every model."""
     from harness.apps.matrix.matrix import matrix
     from harness.project import shown_path
     from harness.releases.matrix_judging import judge_matrix

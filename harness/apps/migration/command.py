@@ -29,7 +29,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which releases, which models, and how far they go."""
     from harness.report.formats import MIGRATION
 
     add_sides(command)
@@ -63,7 +62,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Try every artifact."""
     from harness.apps.migration.migrate import migrate
     from harness.report.formats import MIGRATION
 

@@ -27,7 +27,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which cell is to be cured."""
     from harness.scenarios import CELL_SCENARIOS
 
     add_cell(command)
@@ -50,7 +49,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Search what cures a red cell."""
     from harness.apps.mitigate.mitigate import mitigate
     from harness.apps.rerun.selected import selected_cell
     from harness.project import shown_path

@@ -23,7 +23,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which models are packed, where to."""
     command.add_argument("--old", metavar="RELEASE", help="release that answers, or the NAME of an --env")
     add_models(command)
     command.add_argument("--into", metavar="DIR", default="bundles", help="where the bundles go (default: bundles)")
@@ -32,7 +31,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Write golden bundles."""
     from harness.apps.pack.pack import pack
     from harness.report.text.bundles import render_packing
 

@@ -29,7 +29,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which run, and as what."""
     from harness.report.formats import RUN
 
     command.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
@@ -48,7 +47,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Show a finished run again; that a later one has no report is said on standard error."""
     from harness.apps.report.files import read_report
     from harness.store.run_folder import LAST, begun_since
 

@@ -26,7 +26,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add which cell of which run."""
     command.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("cell", nargs="?", metavar="CELL_ID", help="one cell, as the report prints it")
@@ -42,7 +41,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Repeat one cell of a run, or several."""
     from harness.apps.report.command import show_run
     from harness.apps.rerun.rerun import RED, UNDECIDED, rerun, rerun_all
 

@@ -42,7 +42,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of a run."""
     from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, UNTIL
     from harness.scenarios import CELL_SCENARIOS, SCENARIOS
 
@@ -106,7 +105,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Run the main job, or list its models."""
     from harness.apps.report.command import show_run
     from harness.apps.upgrade.execute import compat
     from harness.config.selection import select

@@ -35,7 +35,6 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add the actions on waivers."""
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     add = actions.add_parser("add", help="waive red cells of a run: their findings, sizes and releases, no more")
     add.add_argument("run", metavar="RUN", help="a finished run or 'last'")
@@ -60,7 +59,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    """Write, list or take out waivers."""
     say(ACTIONS[parsed.action](project, parsed))
     return None
 

@@ -42,11 +42,20 @@ ASKED = ("compat", "-k", "din and not int8")
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
     """A run that was planned and then interrupted."""
-    plan = planning.make_plan(Project(folder=PROJECT, overrides=SIDES, expression=ASKED[2], arguments=ASKED))
-    run = RunDir.create(tmp_path, "t", NOW)
-    run.save_plan(plan)
-    run.close()
-    return run.path
+    return keep(planned(ASKED[2], arguments=ASKED), tmp_path)
+
+
+def planned(expression: str = "din", folder: Path = PROJECT, **more: Any) -> Plan:
+    """Return the plan of a run on the CPU."""
+    overrides = {**SIDES, "device": "cpu", **more.pop("overrides", {})}
+    return planning.make_plan(Project(folder=folder, overrides=overrides, expression=expression, **more))
+
+
+def keep(plan: Plan, reports: Path, title: str = "t") -> Path:
+    """Store a run that was planned and then interrupted."""
+    with RunDir.create(reports, title, NOW) as run:
+        run.save_plan(plan)
+        return run.path
 
 
 def _resume(stored: Path, *arguments: str) -> None:
@@ -152,8 +161,7 @@ def test_resuming_with_the_fixtures_of_the_plan_goes_on_with_it(stored: Path, ex
 def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *, changed: bool) -> None:
     source = _with_changed_source(stored, "din") if changed else ""
     options = Project(folder=PROJECT, out=str(stored.parent))
-    cell = "din/backward/alone/" + project.chosen_device(Settings(old="", new="")).name + "/default"
-    rerun.rerun(options, stored.name, cell)
+    rerun.rerun(options, stored.name, "din/backward/alone/cpu/default")
     (plan,) = executed
     assert "says nothing about the whole upgrade" in plan.notes[0]
     assert plan.notes[1:] == ((f"{source} changed since the run: this is another artifact",) if changed else ())
@@ -163,11 +171,8 @@ def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *,
 def test_latency_may_be_repeated_with_another_budget(
     tmp_path: Path, executed: list[Plan], asked: str | None, budget: str, model_s: float
 ) -> None:
-    plan = planning.make_plan(Project(folder=PROJECT, overrides=SIDES, expression="served_gru", arguments=()))
-    run = RunDir.create(tmp_path, "t", NOW)
-    run.save_plan(plan)
-    run.close()
-    cell = "served_gru/backward/latency/" + project.chosen_device(Settings(old="", new="")).name + "/default"
+    keep(planned("served_gru"), tmp_path)
+    cell = "served_gru/backward/latency/cpu/default"
     options = Project(folder=PROJECT, out=str(tmp_path), overrides={"latency": asked})
     rerun.rerun(options, "last", cell)
     latency = executed[0].settings.latency
@@ -219,7 +224,7 @@ def test_planted_defects_of_another_device_are_not_planned(monkeypatch: pytest.M
         "read_fixtures",
         lambda folder, subfolders=True: found if folder == fixture_folders.PLANTED_DEFECTS else models,
     )
-    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
+    plan = planned()
     assert [item.name for item in plan.planted_defects] == ["cpu_bird"]
 
 
@@ -243,15 +248,12 @@ def test_a_planted_is_no_model_of_a_run(tmp_path: Path) -> None:
 
 
 def test_an_ordinary_run_plants_no_corpus() -> None:
-    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
+    plan = planned()
     assert {str(Path(item.source).parent) for item in plan.planted_defects} == {"fixtures/planted"}
 
 
 def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: Path) -> None:
-    asked = {**SIDES, "latency": "off"}
-    plan = planning.make_plan(Project(folder=PROJECT, overrides=asked, expression=ASKED[2], arguments=ASKED))
-    with RunDir.create(tmp_path, "t", NOW) as run:
-        run.save_plan(plan)
+    keep(planned(overrides={"latency": "off"}), tmp_path)
     cell = "din/backward/latency/cpu/default"
     with pytest.raises(SelectionError, match="has no cell"):
         rerun.rerun(Project(folder=PROJECT, out=str(tmp_path)), "last", cell)
@@ -270,40 +272,63 @@ def planned_scenarios(
     return planning.make_plan(options).scenarios
 
 
-@pytest.fixture
-def configured(tmp_path: Path) -> Path:
-    """A project that names its scenarios."""
-    (tmp_path / "fixtures").symlink_to(PROJECT / "fixtures")
-    (tmp_path / "pyproject.toml").write_text('[tool.compat]\nscenarios = ["latency", "shared", "cuda_graphs"]\n')
-    return tmp_path
+def can(*missing: str) -> tuple[str, ...]:
+    """Return all scenarios but these, in the order of the report."""
+    return tuple(name for name in SCENARIOS if name not in missing)
 
 
-def test_nothing_asked_for_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert planned_scenarios(monkeypatch=monkeypatch) == (*DEFAULT_SCENARIOS, *IN_PYTHON)
+BY_DEFAULT = (*DEFAULT_SCENARIOS, *IN_PYTHON)
+PLANNED: list[tuple[tuple[str, ...], dict[str, Any], tuple[str, ...]]] = [
+    ((), {}, BY_DEFAULT),
+    ((), {"gpu": True}, tuple(name for name in SCENARIOS if name in (*BY_DEFAULT, "cuda_graphs"))),
+    ((), {"gpu": True, "device": "cpu"}, BY_DEFAULT),
+    ((), {"gpu": True, "scenarios": ["latency", "shared", "cuda_graphs"]}, ("alone", "shared", "cuda_graphs")),
+    ((), {"scenarios": ["concurrent", "prefork", "exit"]}, ("alone", "concurrent", "prefork", "exit")),
+    (("reinit",), {"scenarios": ["shared", "cuda_graphs"]}, ("alone", "reinit")),
+    (("shared",), {"gpu": True}, ("alone", "shared")),
+    (("latency", "reinit", "concurrent", "reinit"), {}, ("alone", "concurrent", "reinit")),
+    *((("while_serving",), {"runtime": name}, ("alone", "while_serving", *IN_PYTHON)) for name in ("both", "python")),
+    (("while_serving",), {"runtime": "libtorch"}, ("alone", "while_serving")),
+    (("python_keeping",), {}, ("alone", "python_keeping")),
+    *(((name,), {}, ("alone", name)) for name in ("inter_op", "small_pools")),
+    (("all",), {}, can("cuda_graphs")),
+    (("all",), {"gpu": True}, can("prefork", "prefork_cold")),
+    (("all",), {"gpu": True, "runtime": "libtorch"}, can("prefork", "prefork_cold", *IN_PYTHON)),
+    (("all",), {"runtime": "python"}, can("cuda_graphs", "inter_op", "small_pools")),
+    (("all",), {"gpu": True, "runtime": "python"}, can("inter_op", "small_pools", "prefork", "prefork_cold")),
+]
+
+
+@pytest.mark.parametrize(("wanted", "machine", "found"), PLANNED)
+def test_scenarios_are_those_that_are_wanted_and_possible_in_the_order_of_the_report(
+    wanted: tuple[str, ...], machine: dict[str, Any], found: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "find_compiler", lambda: "g++")
+    assert planned_scenarios(*wanted, monkeypatch=monkeypatch, **machine) == found
 
 
 @pytest.mark.parametrize(
-    ("runtime", "named", "found"),
+    ("wanted", "machine", "said"),
     [
-        ("auto", ("while_serving",), ("while_serving", *IN_PYTHON)),
-        ("both", ("while_serving",), ("while_serving", *IN_PYTHON)),
-        ("python", ("while_serving",), ("while_serving", *IN_PYTHON)),
-        ("libtorch", ("while_serving",), ("while_serving",)),
-        ("auto", ("concurrent",), ("concurrent",)),
-        ("auto", ("python_keeping",), ("python_keeping",)),
+        (
+            ("python_server",),
+            {"runtime": "libtorch"},
+            'python_server needs the Python worker, and runtime = "libtorch"',
+        ),
+        (("inter_op",), {"runtime": "python"}, "scenario inter_op needs the C"),
+        (("small_pools",), {"runtime": "python"}, "scenario small_pools needs the C"),
+        (("cuda_graphs",), {}, "scenario cuda_graphs needs a GPU"),
+        (("all", "cuda_graphs"), {}, "scenario cuda_graphs needs a GPU"),
+        ((), {"scenarios": ["shared", "cuda_graphs"]}, "scenario cuda_graphs needs a GPU"),
+        (("concurrent", "concurent"), {}, "there is no scenario 'concurent'.*while_serving"),  # codespell:ignore
     ],
 )
-def test_python_servers_come_with_loading_while_serving_unless_production_is_cpp(
-    runtime: str, named: tuple[str, ...], found: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+def test_a_scenario_that_is_impossible_here_is_refused(
+    wanted: tuple[str, ...], machine: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planning, "find_compiler", lambda: "g++")
-    assert planned_scenarios(*named, monkeypatch=monkeypatch, runtime=runtime) == ("alone", *found)
-
-
-def test_python_server_is_refused_where_production_is_cpp(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "find_compiler", lambda: "g++")
-    with pytest.raises(SelectionError, match='python_server needs the Python worker, and runtime = "libtorch"'):
-        planned_scenarios("python_server", monkeypatch=monkeypatch, runtime="libtorch")
+    with pytest.raises(SelectionError, match=said):
+        planned_scenarios(*wanted, monkeypatch=monkeypatch, **machine)
 
 
 @pytest.mark.parametrize("name", ["prefork", "prefork_cold"])
@@ -311,13 +336,6 @@ def test_no_fork_can_use_the_context_of_its_parent(monkeypatch: pytest.MonkeyPat
     forks = {device.name: planning._impossible(name, "auto", device) for device in TABLE.values()}
     assert forks["cpu"] == ""
     assert forks["cuda"] == "forks a process that has a context on cuda, which no fork can use"
-
-
-def test_graphs_are_captured_by_default_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = tuple(name for name in SCENARIOS if name in (*DEFAULT_SCENARIOS, *IN_PYTHON, "cuda_graphs"))
-    assert planned_scenarios(monkeypatch=monkeypatch, gpu=True) == expected
-    assert planned_scenarios("shared", monkeypatch=monkeypatch, gpu=True) == ("alone", "shared")
-    assert planned_scenarios(monkeypatch=monkeypatch, gpu=True, device="cpu") == (*DEFAULT_SCENARIOS, *IN_PYTHON)
 
 
 @pytest.fixture
@@ -372,27 +390,6 @@ def test_a_device_of_its_own_captures_graphs_where_it_can_and_the_python_worker_
     monkeypatch.setattr(planning, "find_compiler", lambda: "g++")
     with pytest.raises(SelectionError, match="cuda_graphs needs the Python worker"):
         planned("cuda_graphs", runtime="libtorch")
-
-
-def test_scenarios_come_in_the_order_of_the_report_with_alone_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = planned_scenarios("latency", "reinit", "concurrent", "reinit", monkeypatch=monkeypatch)
-    assert found == ("alone", "concurrent", "reinit")
-
-
-def test_configured_scenarios_hold_unless_the_command_line_names_some(
-    monkeypatch: pytest.MonkeyPatch, configured: Path
-) -> None:
-    found = planned_scenarios(monkeypatch=monkeypatch, gpu=True, folder=configured)
-    assert found == ("alone", "shared", "cuda_graphs")
-    assert planned_scenarios("reinit", monkeypatch=monkeypatch, folder=configured) == ("alone", "reinit")
-
-
-def test_team_whose_servers_fork_or_exit_asks_for_it_in_every_run_with_one_key(
-    monkeypatch: pytest.MonkeyPatch, configured: Path
-) -> None:
-    wanted = ("concurrent", "prefork", "exit")
-    (configured / "pyproject.toml").write_text(f"[tool.compat]\nscenarios = {list(wanted)}\n")
-    assert planned_scenarios(monkeypatch=monkeypatch, folder=configured) == ("alone", *wanted)
 
 
 @pytest.mark.parametrize("wanted", [(), ("alone",), ("latency",), ("shared", "latency")])
@@ -462,30 +459,10 @@ def test_more_time_that_says_nothing_is_refused_in_words(stored: Path, options: 
 
 
 def test_more_time_for_a_run_that_was_planned_without_timing_is_refused(tmp_path: Path) -> None:
-    overrides = {**SIDES, "latency": "off"}
-    plan = planning.make_plan(Project(folder=PROJECT, overrides=overrides, expression="din", arguments=ASKED))
-    with RunDir.create(tmp_path, "t", NOW) as run_dir:
-        run_dir.save_plan(plan)
+    keep(planned(overrides={"latency": "off"}), tmp_path)
     options = Project(folder=PROJECT, out=str(tmp_path), resume="last", more="10min")
     with pytest.raises(ConfigError, match=r"was planned without it"):
         running.compat(options)
-
-
-@pytest.mark.parametrize(
-    ("gpu", "runtime", "missing"),
-    [
-        (False, "auto", {"cuda_graphs"}),
-        (True, "auto", {"prefork", "prefork_cold"}),
-        (True, "libtorch", {"prefork", "prefork_cold", *IN_PYTHON}),
-        (False, "python", {"cuda_graphs", "inter_op", "small_pools"}),
-        (True, "python", {"inter_op", "small_pools", "prefork", "prefork_cold"}),
-    ],
-)
-def test_all_is_what_this_run_can_do(
-    monkeypatch: pytest.MonkeyPatch, gpu: bool, runtime: str, missing: set[str]
-) -> None:
-    found = planned_scenarios("all", monkeypatch=monkeypatch, gpu=gpu, runtime=runtime)
-    assert found == tuple(name for name in SCENARIOS if name not in missing)
 
 
 def test_all_leaves_out_what_needs_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -495,42 +472,13 @@ def test_all_leaves_out_what_needs_a_compiler_that_is_not_there(monkeypatch: pyt
     assert "inter_op" in planned_scenarios("inter_op", monkeypatch=monkeypatch)  # asked for: never green then
 
 
-@pytest.mark.parametrize("wanted", [("cuda_graphs",), ("all", "cuda_graphs")])
-def test_scenario_that_needs_a_gpu_is_refused_without_one(
-    monkeypatch: pytest.MonkeyPatch, wanted: tuple[str, ...]
-) -> None:
-    with pytest.raises(SelectionError, match="scenario cuda_graphs needs a GPU"):
-        planned_scenarios(*wanted, monkeypatch=monkeypatch)
-
-
-def test_configured_scenario_that_needs_a_gpu_is_refused_without_one_too(
-    monkeypatch: pytest.MonkeyPatch, configured: Path
-) -> None:
-    with pytest.raises(SelectionError, match="scenario cuda_graphs needs a GPU"):
-        planned_scenarios(monkeypatch=monkeypatch, folder=configured)
-
-
-@pytest.mark.parametrize("name", ["inter_op", "small_pools"])
-def test_scenario_of_the_cpp_worker_is_refused_with_the_python_one(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    with pytest.raises(SelectionError, match=f"scenario {name} needs the C"):
-        planned_scenarios(name, monkeypatch=monkeypatch, runtime="python")
-    assert name in planned_scenarios(name, monkeypatch=monkeypatch, runtime="auto")
-
-
-def test_scenario_that_does_not_exist_is_refused_from_python_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SelectionError, match="there is no scenario 'concurent'") as caught:
-        planned_scenarios("concurrent", "concurent", monkeypatch=monkeypatch)  # codespell:ignore
-    assert "while_serving" in caught.value.hint
-
-
 @pytest.mark.parametrize("scenario", ["concurrent", "while_serving"])
 def test_rerunning_an_initialization_brings_its_whole_server_group_up(
     tmp_path: Path, executed: list[Plan], scenario: str
 ) -> None:
-    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
+    plan = planned("din or dlrm")
     together = replace(plan, groups={"ads": tuple(model.name for model in plan.models)})
-    with RunDir.create(tmp_path, "t", NOW) as run:
-        run.save_plan(together)
+    keep(together, tmp_path)
     cell = together.cell("din", scenario).id
     rerun.rerun(Project(folder=PROJECT, out=str(tmp_path)), "last", cell)
     (again,) = executed
@@ -540,9 +488,7 @@ def test_rerunning_an_initialization_brings_its_whole_server_group_up(
 
 
 def test_rerunning_a_model_alone_leaves_its_group_out(tmp_path: Path, executed: list[Plan]) -> None:
-    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
-    with RunDir.create(tmp_path, "t", NOW) as run:
-        run.save_plan(plan)
+    keep(plan := planned("din or dlrm"), tmp_path)
     cell = plan.cell("din", "alone").id
     rerun.rerun(Project(folder=PROJECT, out=str(tmp_path)), "last", cell)
     (again,) = executed
@@ -551,10 +497,7 @@ def test_rerunning_a_model_alone_leaves_its_group_out(tmp_path: Path, executed: 
 
 @pytest.mark.parametrize("command", ["bisect", "mitigate"])
 def test_a_search_is_not_resumed_as_a_run_of_compat(tmp_path: Path, command: str) -> None:
-    plan = planning.make_plan(Project(folder=PROJECT, overrides=SIDES, expression="dlrm", arguments=()))
-    with RunDir.create(tmp_path, f"dlrm-{command}", NOW) as run_dir:
-        run_dir.save_plan(plan)
-        stored = run_dir.path
+    stored = keep(planned("dlrm"), tmp_path, f"dlrm-{command}")
     with pytest.raises(ConfigError, match=f"is a run of {command}; go on with it: {command} --resume last"):
         running.compat(Project(folder=PROJECT, out=str(tmp_path), resume="last"))
     assert not (stored / "report.json").exists()
@@ -562,11 +505,8 @@ def test_a_search_is_not_resumed_as_a_run_of_compat(tmp_path: Path, command: str
 
 def _finished(tmp_path: Path, *cells: CellVerdict) -> None:
     """Keep a run of two models, which share a server group, with these cells."""
-    plan = planning.make_plan(Project(folder=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
-    plan = replace(plan, groups={"ads": ("din", "dlrm")})
-    with RunDir.create(tmp_path, "t", NOW) as run:
-        run.save_plan(plan)
-        run.write("report.json", dump_report(run_of(cells)))
+    folder = keep(replace(planned("din or dlrm"), groups={"ads": ("din", "dlrm")}), tmp_path)
+    (folder / "report.json").write_bytes(dump_report(run_of(cells)))
 
 
 RED_CELLS = (slower("din", 1.1), undecided("dlrm"), hang("dlrm", DEADLOCK))
