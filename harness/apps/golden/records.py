@@ -1,5 +1,6 @@
 """Golden records by command: proposed from a run, compared, accepted with a reason, verified, tidied up."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -182,35 +183,30 @@ def status(project: Project) -> GoldenStatus:
         names = store.names()
     except GoldenError as error:
         return GoldenStatus(folder=folder, problems=(_problem("", error),))
-    problems = _damaged(store)
-    waiting, broken = _waiting(store, _reading(project))
+    problems: list[RecordProblem] = []
+    for name in names:
+        with _noting(problems, name):
+            store.record(name)
+    useless = 0 if problems else len(left_over(project))
+    waiting, reading = list[RecordDiff](), _reading(project)
+    for name in store.proposed():
+        with _noting(problems, name):
+            waiting.append(_proposal_diff(store, name, reading))
     return GoldenStatus(
         folder=folder,
         accepted=store.trust(names),
-        waiting=waiting,
-        problems=(*problems, *broken),
-        left_over=len(left_over(project)) if not problems else 0,
+        waiting=_sorted(waiting),
+        problems=tuple(problems),
+        left_over=useless,
     )
 
 
-def _damaged(store: GoldenStore) -> list[RecordProblem]:
-    problems = []
-    for name in store.names():
-        try:
-            store.record(name)
-        except GoldenError as error:
-            problems.append(_problem(name, error))
-    return problems
-
-
-def _waiting(store: GoldenStore, reading: Reading) -> tuple[tuple[RecordDiff, ...], tuple[RecordProblem, ...]]:
-    diffs, problems = [], []
-    for name in store.proposed():
-        try:
-            diffs.append(_proposal_diff(store, name, reading))
-        except GoldenError as error:
-            problems.append(_problem(name, error))
-    return _sorted(diffs), tuple(problems)
+@contextlib.contextmanager
+def _noting(problems: list[RecordProblem], name: str) -> Iterator[None]:
+    try:
+        yield
+    except GoldenError as error:
+        problems.append(_problem(name, error))
 
 
 def _problem(model: str, error: GoldenError) -> RecordProblem:

@@ -22,7 +22,6 @@ from harness.plugin import fixture
 from harness.plugin.fixture import CannotCheck, Checker, artifacts_argument
 from harness.apps.report.files import Finished
 from harness.project import Project
-from harness.system.progress import Progress
 from tests.unit.builders import reports as builders
 
 FINDING = Finding(kind="values", message="output: off by 0.3 of its largest value")
@@ -52,7 +51,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Project
     checker = Checker(kept, ["--jobs", "2"], project=tmp_path, say=False)
 
     def checked(report: RunReport, **arguments: object) -> Path:
-        def compat(options: Project, progress: Progress) -> Finished:
+        def compat(options: Project) -> Finished:
             started.append(options)
             return Finished(report=report, folder=options.reports / "run")
 
@@ -147,7 +146,7 @@ def test_what_this_machine_cannot_run_is_skipped_and_not_green(check: Callable[.
 def test_a_run_that_cannot_be_made_is_no_regression(
     check: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def full(options: Project, progress: Progress) -> Finished:
+    def full(options: Project) -> Finished:
         raise EnvironmentUnavailable("the disk is full", "free 5 GB")
 
     monkeypatch.setattr(fixture, "compat", full)
