@@ -19,6 +19,7 @@ from harness.domain.text import counted, first_few
 from harness.domain.verdict import Cause
 from harness.errors import RunDirError
 from harness.project import Project
+from harness.scenarios import TIMING
 from harness.store.run_folder import LAST, REPORT, begun_since
 from harness.system import clock
 
@@ -89,10 +90,11 @@ def _with_reruns(report: RunReport, folder: Path, project: Project) -> RunReport
     policy += "".join(f" --set {shlex.quote(text.removeprefix('policy.'))}" for text in project.assignments)
     begin = project.command("rerun", str(folder.absolute()))
     commands = {cell: f"{command}{policy}" for cell, command in report.rerun.items()}
+    cells = {cell.cell: cell for cell in report.judgement.cells}
     for change in changed:
-        longer = " --latency thorough" if change.cell.split("/")[2:3] == ["latency"] else ""
+        longer = " --latency thorough" if cells[change.cell].scenario == TIMING else ""
         commands[change.cell] = f"{begin} {shlex.quote(change.cell)}{longer}{policy}"
-    open_ = [change.cell.split("/")[0] for change in changed if change.now is Status.INCONCLUSIVE]
+    open_ = [cells[change.cell].model for change in changed if change.now is Status.INCONCLUSIVE]
     note = f"this policy leaves {counted(len(open_), 'cell')} to ask again ({first_few(open_, NAMED)})"
     notes = (f"{note}, in one command: {begin} --undecided{policy}",) if open_ else ()
     return replace(report, rerun=commands, notes=(*notes, *report.notes))
