@@ -110,7 +110,7 @@ def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
 def refuse_beside_resume(
     project: Project, verb: str, more: Sequence[str] = (), *, model: str | None, selected: SelectedCell | None
 ) -> None:
-    """Refuse what would be ignored beside ``--resume``; ``more`` are further project, as they were typed."""
+    """Refuse what would be ignored beside ``--resume``; ``more`` are further options, as they were typed."""
     named = [*(["a cell"] if selected is not None else []), *_typed(project, model), *more]
     if named:
         raise ConfigError(
