@@ -23,8 +23,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.apps.env.env import build
+    from harness.environments.pythons import parse_release
+    from harness.probing.provision import build_environments
 
-    for environment in build(project, parsed.releases):
+    wanted = parsed.releases or [project.settings.old, project.settings.new]
+    specs = {name: project.release(parse_release(name), names=()) for name in wanted}
+    project.progress.stage("environments")
+    environments = build_environments(specs, project.builder)
+    project.progress.finish()
+    for environment in environments.values():
         print(f"{environment.name:16} {environment.interpreter}")
     return None

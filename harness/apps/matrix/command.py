@@ -53,6 +53,6 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.releases.matrix_judging import judge_matrix
     from harness.report.formats import MATRIX
 
-    finished = matrix(project, parsed.named, parsed.golden_in, fresh=parsed.fresh)
-    say(MATRIX.render(parsed.format, finished.matrix, shown(shown_path(finished.folder))))
-    return judge_matrix(finished.matrix).outcome
+    found, folder = matrix(project, parsed.named, parsed.golden_in, fresh=parsed.fresh)
+    say(MATRIX.render(parsed.format, found, shown(shown_path(folder))))
+    return judge_matrix(found).outcome

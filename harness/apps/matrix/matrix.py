@@ -25,18 +25,13 @@ from harness.system import clock
 PASSED_ON = tuple(name for name in command_words.REPEATED if name != command_words.LIBRARY)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FinishedMatrix:
-    """A matrix and the folder that keeps its results."""
-
-    matrix: Matrix
-    folder: Path
-
-
 def matrix(
     project: Project, releases: Sequence[str], golden_in: str | None = None, *, fresh: bool = False
-) -> FinishedMatrix:
+) -> tuple[Matrix, Path]:
     """Run what is not known yet of the matrix over ``releases``, the configured ones if none is named.
+
+    Returns:
+        The matrix, and the folder that keeps its results.
 
     Args:
         golden_in: the release whose answers are the golden ones of artifacts that are given; without one
@@ -56,7 +51,7 @@ def matrix(
             raise
         for name, data in MATRIX.rendered_files(found, Shown(directory=shown_path(store.path))):
             store.write(name, data)
-    return FinishedMatrix(matrix=found, folder=store.path)
+    return found, store.path
 
 
 def _asked(

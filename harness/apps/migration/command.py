@@ -65,7 +65,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.migration.migrate import migrate
     from harness.report.formats import MIGRATION
 
-    finished = migrate(
+    migration, folder = migrate(
         project,
         parsed.loaders,
         package=parsed.package,
@@ -74,5 +74,5 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
         explain=parsed.parts,
         manifest=parsed.manifest,
     )
-    say(MIGRATION.render(parsed.format, finished.migration, shown(finished.folder, every_row=parsed.verbose)))
-    return finished.migration
+    say(MIGRATION.render(parsed.format, migration, shown(folder, every_row=parsed.verbose)))
+    return migration

@@ -37,14 +37,6 @@ from harness.system import clock
 from harness.system.progress import Progress
 
 
-@dataclass(frozen=True, kw_only=True)
-class FinishedMigration:
-    """What ``migrate`` found, and the folder that keeps its results, as a reader would type it."""
-
-    migration: Migration
-    folder: str
-
-
 def migrate(
     project: Project,
     releases: Sequence[str],
@@ -54,8 +46,10 @@ def migrate(
     cure: bool = False,
     explain: bool = False,
     manifest: str | None = None,
-) -> FinishedMigration:
-    """Return what becomes of each artifact outside of TorchScript; what is known already is not run again.
+) -> tuple[Migration, str]:
+    """Return what becomes of each artifact outside of TorchScript, and the folder that keeps it, as one would type it.
+
+    What is known already is not run again.
 
     Args:
         project: ``--old`` names the release whose TorchScript answers are the golden ones, ``--new`` the one that
@@ -102,7 +96,7 @@ def migrate(
         folder = shown_path(store.path)
         for name, data in MIGRATION.rendered_files(found, Shown(directory=folder)):
             store.write(name, data)
-    return FinishedMigration(migration=found, folder=folder)
+    return found, folder
 
 
 def _of_torchscript(plan: Plan) -> Plan:
