@@ -33,7 +33,7 @@ def add_sides(command: argparse.ArgumentParser) -> None:
 
 
 def add_running(command: argparse.ArgumentParser, *names: str) -> None:
-    from harness.devices import TABLE
+    from harness.core.devices import TABLE
 
     devices = f"{', '.join(TABLE)}, or one of the configuration (default: auto, the NVIDIA GPU if there is one)"
     for name in names:

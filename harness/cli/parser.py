@@ -29,7 +29,7 @@ class Command(Protocol):
         """Add its options."""
 
     def call(self, parsed: argparse.Namespace, project: "Project") -> object:
-        """Do it, print what came of it and return that, for ``harness.decision.exit_codes``."""
+        """Do it, print what came of it and return that, for ``harness.verdict.exit_codes``."""
 
 
 @functools.cache

@@ -7,10 +7,10 @@ import pytest
 from harness.cli import main
 from harness.apps.upgrade import plan as planning
 from harness.apps.upgrade.execute import other_policy
-from harness.domain.plan import Settings
-from harness.devices import Device
+from harness.core.plan import Settings
+from harness.core.devices import Device
 from harness.project import Project
-from harness.errors import ConfigError, FixtureError
+from harness.core.errors import ConfigError, FixtureError
 from tests.unit.builders.archives import torchscript
 
 SIDES = {"old": "2.1.2", "new": "2.6.0", "device": "cpu"}

@@ -17,18 +17,18 @@ from harness.apps.rerun.own_run import (
 from harness.apps.rerun.selected import BISECTION, SelectedCell, keep_explanation, refuse_changed
 from harness.apps.upgrade import pipeline
 from harness.apps.upgrade.plan import make_plan
-from harness.diagnosis.bisect.cell import RED, SHOWN_AS, WELL
-from harness.diagnosis.bisect.cell import bisect as search
-from harness.diagnosis.bisect.recheck import alone_again, initialize_until_seen, well_rounds
-from harness.diagnosis.explanation import by_bisection
-from harness.domain.diagnosis import BisectAnswer, Bisection
-from harness.domain.models import ModelDeclaration
-from harness.domain.plan import Plan
-from harness.errors import SelectionError
+from harness.checks.startup.groups import assign_groups
+from harness.core.diagnosis import BisectAnswer, Bisection
+from harness.core.errors import SelectionError
+from harness.core.models import ModelDeclaration
+from harness.core.plan import Plan
 from harness.probing.provision import sides
 from harness.project import Project
-from harness.scenarios import INITIALIZATIONS
-from harness.startup.groups import assign_groups
+from harness.search.bisect.cell import RED, SHOWN_AS, WELL
+from harness.search.bisect.cell import bisect as search
+from harness.search.bisect.recheck import alone_again, initialize_until_seen, well_rounds
+from harness.search.explanation import by_bisection
+from harness.serving.scenarios import INITIALIZATIONS
 from harness.store import codec
 from harness.store.run_folder import RunDir
 

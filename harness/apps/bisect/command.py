@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_cell, add_models, add_running, add_sides
 from harness.cli.terminal import say, shown
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from harness.project import Project

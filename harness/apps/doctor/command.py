@@ -25,7 +25,7 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    from harness.domain.plan import RUNTIMES
+    from harness.core.plan import RUNTIMES
     from harness.report.formats import CHECKUP
 
     command.add_argument("named", nargs="*", metavar="RELEASE", help="releases, or NAMEs of --env (default: the pair)")

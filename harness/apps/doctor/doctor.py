@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.doctor.preflight import examine
-from harness.domain.machine import Checkup
-from harness.errors import ConfigError
+from harness.apps.doctor.preflight import examine
+from harness.core.errors import ConfigError
+from harness.core.machine import Checkup
+from harness.machine.progress import Progress
 from harness.project import Project
-from harness.system.progress import Progress
 
 
 def doctor(project: Project, releases: Sequence[str]) -> Checkup:

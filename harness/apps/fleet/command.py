@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_library, add_policy, add_running, add_sides
 from harness.cli.terminal import say, shown, width
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from harness.project import Project
@@ -117,9 +117,9 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
 
 
 def _plan(parsed: argparse.Namespace, project: "Project") -> object:
+    from harness.apps.fleet.plan import plan_fleet
+    from harness.apps.fleet.planning import times_of
     from harness.config.durations import seconds_of
-    from harness.fleet.plan import plan_fleet
-    from harness.fleet.planning import times_of
     from harness.report.formats import FLEET_PLAN, ShownFleetPlan
 
     within_s = seconds_of(parsed.within, "--within") if parsed.within is not None else None
@@ -138,10 +138,10 @@ def _plan(parsed: argparse.Namespace, project: "Project") -> object:
 
 
 def _run(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.domain.outcome import Decision
-    from harness.fleet.plan import in_folder, known_in, load_plan
-    from harness.fleet.planning import read_shard
-    from harness.fleet.shard import run_shard
+    from harness.apps.fleet.plan import in_folder, known_in, load_plan
+    from harness.apps.fleet.planning import read_shard
+    from harness.apps.fleet.shard import run_shard
+    from harness.core.outcome import Decision
     from harness.report.text.fleet import render_shard
 
     if parsed.on is not None:
@@ -170,9 +170,9 @@ def _answering(project: "Project", folder: Path, part: Path) -> str:
 
 
 def _run_on(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.domain.outcome import Decision
-    from harness.fleet.engines.on_ray import run_on_ray
-    from harness.fleet.plan import load_plan
+    from harness.apps.fleet.engines.on_ray import run_on_ray
+    from harness.apps.fleet.plan import load_plan
+    from harness.core.outcome import Decision
     from harness.report.text.fleet import render_shard
 
     if parsed.shard != "1/1" or parsed.into is not None:
@@ -188,9 +188,9 @@ def _run_on(parsed: argparse.Namespace, project: "Project") -> object:
 
 
 def _time_more(parsed: argparse.Namespace, project: "Project") -> object:
+    from harness.apps.fleet.plan import load_plan
+    from harness.apps.fleet.shard import time_more
     from harness.config.durations import seconds_of
-    from harness.fleet.plan import load_plan
-    from harness.fleet.shard import time_more
     from harness.report.text.fleet import render_more
 
     if parsed.shard != "1/1":
@@ -203,9 +203,9 @@ def _time_more(parsed: argparse.Namespace, project: "Project") -> object:
 
 
 def _job(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.fleet.engines.jobs import MODULE, SHARDS, Job, Pods, kubernetes, limit_s, slurm
-    from harness.fleet.plan import PLAN, load_plan
-    from harness.fleet.planning import usual_machines
+    from harness.apps.fleet.engines.jobs import MODULE, SHARDS, Job, Pods, kubernetes, limit_s, slurm
+    from harness.apps.fleet.plan import PLAN, load_plan
+    from harness.apps.fleet.planning import usual_machines
     from harness.project import started_by
 
     planned = load_plan(parsed.plan)
@@ -247,10 +247,10 @@ def _job(parsed: argparse.Namespace, project: "Project") -> object:
 
 
 def _report(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.fleet.answer.merge import merge
-    from harness.fleet.answer.since import with_since
-    from harness.fleet.plan import earlier_answer, load_plan
-    from harness.fleet.results import WRITABLE
+    from harness.apps.fleet.answer.merge import merge
+    from harness.apps.fleet.answer.since import with_since
+    from harness.apps.fleet.plan import earlier_answer, load_plan
+    from harness.apps.fleet.results import WRITABLE
     from harness.report.formats import FLEET
     from harness.store.codec import write_atomically
 
@@ -269,16 +269,16 @@ def _report(parsed: argparse.Namespace, project: "Project") -> object:
 
 
 def _store(parsed: argparse.Namespace, project: "Project") -> object:
-    from harness.fleet.keeping import collect, status
-    from harness.fleet.plan import load_plan
+    from harness.apps.fleet.keeping import collect, status
+    from harness.apps.fleet.plan import load_plan
 
     del project
     planned = load_plan(parsed.plan)
     if parsed.days < LEAST_DAYS:
         raise ConfigError(f"--days {parsed.days}: expected a number of days from {LEAST_DAYS}", "such as 90")
     if parsed.what == "export":
-        from harness.domain.text import counted
-        from harness.fleet.parquet import export
+        from harness.apps.fleet.parquet import export
+        from harness.core.text import counted
 
         say(f"{parsed.to}: {counted(export(planned, Path(parsed.to)), 'result')}\n")
         return None

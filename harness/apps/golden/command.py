@@ -72,7 +72,7 @@ def _status(parsed: argparse.Namespace, project: "Project") -> object:
 
 def _propose(parsed: argparse.Namespace, project: "Project") -> None:
     from harness.apps.golden.records import propose
-    from harness.domain.text import visible
+    from harness.core.text import visible
     from harness.report.text.golden import render_changes
 
     proposing = propose(project, parsed.run)
@@ -94,7 +94,7 @@ def _diff(parsed: argparse.Namespace, project: "Project") -> None:
 
 def _accept(parsed: argparse.Namespace, project: "Project") -> None:
     from harness.apps.golden.records import accept
-    from harness.domain.text import visible
+    from harness.core.text import visible
 
     for model, change in accept(project, parsed.models, parsed.reason):
         say(f"accepted {visible(model)} ({visible(change)})\n")

@@ -1,1 +1,1 @@
-"""Models over many releases."""
+"""Every release's artifacts in every other release."""

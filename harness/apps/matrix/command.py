@@ -50,8 +50,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.matrix.matrix import matrix
     from harness.project import shown_path
-    from harness.releases.matrix_judging import judge_matrix
     from harness.report.formats import MATRIX
+    from harness.verdict.matrix import judge_matrix
 
     found, folder = matrix(project, parsed.named, parsed.golden_in, fresh=parsed.fresh)
     say(MATRIX.render(parsed.format, found, shown(shown_path(folder))))

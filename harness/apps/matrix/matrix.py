@@ -4,22 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.apps.matrix.cells import matrix_cells, matrix_rows
 from harness.apps.upgrade.plan import plan_of_probes
+from harness.artifacts.imported_source import ImportedSource
+from harness.checks.hang import watchdog
 from harness.config import command_words
-from harness.decision.inputs import guess_notes
-from harness.domain.environment import EnvSpec
-from harness.domain.plan import Plan
-from harness.domain.releases import GIVEN, Matrix
-from harness.errors import ConfigError
-from harness.hang import watchdog
-from harness.models.imported_source import ImportedSource
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError
+from harness.core.plan import Plan
+from harness.core.releases import GIVEN, Matrix
+from harness.machine import clock
 from harness.probing.provision import build_environments, opened
 from harness.project import Project, shown_path
-from harness.releases.matrix import matrix_cells, matrix_rows
-from harness.releases.release import ask_releases, release_keys
 from harness.report.formats import MATRIX, Shown
+from harness.search.release import ask_releases, release_keys
 from harness.store.run_folder import RunDir
-from harness.system import clock
+from harness.verdict.inputs import guess_notes
 
 # Libraries are named per release.
 PASSED_ON = tuple(name for name in command_words.REPEATED if name != command_words.LIBRARY)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_cell, add_models, add_out, add_running, add_sides
 from harness.cli.terminal import say, width
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from harness.project import Project
@@ -27,7 +27,7 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    from harness.scenarios import CELL_SCENARIOS
+    from harness.serving.scenarios import CELL_SCENARIOS
 
     add_cell(command)
     command.add_argument(

@@ -5,23 +5,23 @@ from pathlib import Path
 
 from harness.apps.upgrade.pipeline import provisioned
 from harness.apps.upgrade.plan import plan_of_probes
-from harness.decision.alone import not_made, unsupported_words
-from harness.decision.inputs import inputs_words
-from harness.domain.golden import Declared, GoldenRecord, Packed, Packing, Source
-from harness.domain.models import Artifact, ModelDeclaration
-from harness.domain.outcome import Outcome
-from harness.domain.plan import Plan
-from harness.errors import ConfigError, GateError, GoldenError
-from harness.hang.story import failure_finding
-from harness.models.bundles import write_bundle
-from harness.models.old_outputs import Remembered
+from harness.artifacts.bundles import write_bundle
+from harness.artifacts.old_outputs import Remembered
+from harness.checks.hang.story import failure_finding
+from harness.core.errors import ConfigError, GateError, GoldenError
+from harness.core.golden import Declared, GoldenRecord, Packed, Packing, Source
+from harness.core.models import Artifact, ModelDeclaration
+from harness.core.outcome import Outcome
+from harness.core.plan import Plan
+from harness.machine import clock
+from harness.machine.progress import Progress
 from harness.probing.export import export_models
 from harness.probing.facts import Answered, Export, OldAnswers
 from harness.probing.old_answers import probe_old_release
 from harness.project import Project, shown_path
 from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
+from harness.verdict.alone import not_made, unsupported_words
+from harness.verdict.inputs import inputs_words
 
 
 def pack(project: Project, into: Path) -> Packing:

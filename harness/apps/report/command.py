@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_baseline, add_out, add_verbose
 from harness.cli.terminal import say, shown
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from harness.apps.report.files import Finished
-    from harness.domain.verdict import Judgement
+    from harness.core.verdict import Judgement
     from harness.project import Project
 
 HELP = CommandHelp(

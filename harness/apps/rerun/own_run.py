@@ -15,13 +15,13 @@ from harness.apps.rerun.selected import (
 )
 from harness.config.load import with_budget
 from harness.config.selection import find_model, listed
-from harness.domain.models import ArtifactKind, ModelDeclaration
-from harness.domain.plan import Deadlines, LatencyBudget, Plan, Settings
-from harness.errors import ConfigError, GateError, SelectionError
+from harness.core.errors import ConfigError, GateError, SelectionError
+from harness.core.models import ArtifactKind, ModelDeclaration
+from harness.core.plan import Deadlines, LatencyBudget, Plan, Settings
+from harness.machine import clock
 from harness.probing.requests import impatient
 from harness.project import Project
 from harness.store.run_folder import RunDir
-from harness.system import clock
 
 FLOOR = "deadlines.floor_s"
 TIMED = "quick"

@@ -8,19 +8,19 @@ from harness.apps.gate.gate import gate, with_cause
 from harness.apps.report.files import Finished, read_report
 from harness.apps.rerun.selected import as_kept, planned_like
 from harness.apps.upgrade.execute import execute
+from harness.artifacts import fixture_folders
 from harness.config.load import with_budget
 from harness.config.selection import find_model, parse_cell_id
-from harness.decision.commands import is_red
-from harness.domain.outcome import Status
-from harness.domain.plan import Cell, Plan
-from harness.domain.text import counted
-from harness.domain.verdict import CellVerdict
-from harness.errors import SelectionError
-from harness.models import fixture_folders
+from harness.core.errors import SelectionError
+from harness.core.outcome import Status
+from harness.core.plan import Cell, Plan
+from harness.core.text import counted
+from harness.core.verdict import CellVerdict
+from harness.machine import clock
 from harness.project import Project
-from harness.scenarios import INITIALIZATIONS, TIMING
+from harness.serving.scenarios import INITIALIZATIONS, TIMING
 from harness.store.run_folder import RunDir, find_run, require_own
-from harness.system import clock
+from harness.verdict.commands import is_red
 
 RED, UNDECIDED = "red", "undecided"
 

@@ -42,8 +42,8 @@ HELP = CommandHelp(
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, UNTIL
-    from harness.scenarios import CELL_SCENARIOS, SCENARIOS
+    from harness.core.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, UNTIL
+    from harness.serving.scenarios import CELL_SCENARIOS, SCENARIOS
 
     add_sides(command)
     add_models(command)

@@ -4,23 +4,23 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.apps.doctor.preflight import look, machine_notes, with_machine_changes
 from harness.apps.report.baseline import beside_kept, keep_baseline, read_baseline
 from harness.apps.report.files import Finished, write_reports
 from harness.apps.upgrade.pipeline import run
 from harness.apps.upgrade.plan import ending_at, make_plan
+from harness.artifacts import fixture_folders
 from harness.config.durations import seconds_of
 from harness.config.policy import IN_CONFIG
-from harness.doctor.preflight import look, machine_notes, with_machine_changes
-from harness.domain.environment import EnvSpec
-from harness.domain.plan import Plan
-from harness.domain.report import RunReport
-from harness.domain.text import first_few
-from harness.errors import ConfigError, GateError, SelectionError
-from harness.models import fixture_folders
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError, GateError, SelectionError
+from harness.core.plan import Plan
+from harness.core.report import RunReport
+from harness.core.text import first_few
+from harness.machine import clock
 from harness.project import Project
 from harness.report.json.report import dump_report
 from harness.store.run_folder import REPORT, RunDir
-from harness.system import clock
 
 NOT_OF_A_PLAN = ("--resume", "--out", "--project", "--baseline", "--until", "--more")
 

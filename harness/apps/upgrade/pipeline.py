@@ -10,16 +10,17 @@ from harness.apps.upgrade.planted_defects import probe_planted_defects
 from harness.apps.upgrade.planted_startup_defects import beside_init_planted_defects
 from harness.apps.upgrade.rollback import export_again, judge_rollback_probes, probe_rollbacks
 from harness.apps.upgrade.way_out import take_out
-from harness.correctness.compare import compare
-from harness.decision.judge import judge_attributed, judge_cells, without_changed_bytes
-from harness.diagnosis.cure.mitigate import mitigate
-from harness.diagnosis.explain import explain
-from harness.domain.environment import Environment, EnvSpec, Fingerprint
-from harness.domain.plan import Plan
-from harness.domain.report import RunReport
+from harness.checks.hang import watchdog
+from harness.checks.latency.benchmark import benchmark
+from harness.checks.outputs.compare import compare
+from harness.checks.prediction.check import predict_loading
+from harness.checks.startup.initialize import initialize_groups, time_initialization
+from harness.checks.startup.native import begin_builds, build_workers
+from harness.core.environment import Environment, EnvSpec, Fingerprint
+from harness.core.plan import Plan
+from harness.core.report import RunReport
 from harness.environments.sides import direction_of
-from harness.hang import watchdog
-from harness.latency.benchmark import benchmark
+from harness.machine import clock
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import (
@@ -40,12 +41,11 @@ from harness.probing.old_answers import probe_old_release
 from harness.probing.provision import build_environments, opened, sides, take_fingerprints
 from harness.project import Project
 from harness.run.report.make import build_report
-from harness.startup.attribute import attribute_failures
-from harness.startup.initialize import initialize_groups, time_initialization
-from harness.startup.native import begin_builds, build_workers
-from harness.static.check import predict_loading
+from harness.search.attribute import attribute_failures
+from harness.search.explain import explain
+from harness.search.mitigation.mitigate import mitigate
 from harness.store.run_folder import RunDir
-from harness.system import clock
+from harness.verdict.judge import judge_attributed, judge_cells, without_changed_bytes
 
 
 def run(plan: Plan, run_dir: RunDir, project: Project) -> RunReport:

@@ -4,18 +4,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from harness.apps.golden.source import golden_source
-from harness.devices import Device
-from harness.domain.environment import EnvSpec
-from harness.domain.models import ModelDeclaration
-from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
+from harness.artifacts import fixture_folders
+from harness.artifacts.given import GivenModels
+from harness.checks.startup.groups import assign_groups
+from harness.core.devices import Device
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError, EnvironmentUnavailable, SelectionError
+from harness.core.models import ModelDeclaration
+from harness.core.plan import DEFAULT_SCENARIOS, Plan, Settings
 from harness.environments.native import INSTALL, find_compiler, why_no_compiler
 from harness.environments.sides import direction_of
-from harness.errors import ConfigError, EnvironmentUnavailable, SelectionError
-from harness.models import fixture_folders
-from harness.models.given import GivenModels
 from harness.project import Project, chosen_device
-from harness.scenarios import INITIALIZATIONS, SCENARIOS, TIMING
-from harness.startup.groups import assign_groups
+from harness.serving.scenarios import INITIALIZATIONS, SCENARIOS, TIMING
 
 
 def make_plan(project: Project, given: GivenModels | None = None) -> Plan:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_out
 from harness.cli.terminal import say, width
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from harness.apps.waivers.waivers import WaiverReport
@@ -100,7 +100,7 @@ def _prune(project: "Project", parsed: argparse.Namespace) -> str:
 
 def _listed(report: "WaiverReport", what: str, *, judged_by: str = "") -> str:
     """Return the waivers below what was done with them; ``what`` has a place for how many they are."""
-    from harness.domain.text import counted
+    from harness.core.text import counted
     from harness.report.text.waivers import render_waivers
 
     title = f"{what.format(counted(len(report.uses), 'waiver'))} {report.file}"

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import msgspec
 
 from harness import __version__
-from harness.decision.exit_codes import exit_code
-from harness.domain.releases import Ending, FirstBad, ReleaseAnswer, ReleaseResult
-from harness.domain.text import counted, prose, visible
-from harness.releases.judging import reads_otherwise
+from harness.core.releases import Ending, FirstBad, ReleaseAnswer, ReleaseResult
+from harness.core.text import counted, prose, visible
 from harness.report.json.text import json_text
 from harness.report.text.grid import draw, filled, needed
 from harness.report.words.phrases import seconds, shorten
+from harness.verdict.exit_codes import exit_code
+from harness.verdict.first_bad import reads_otherwise
 
 SCHEMA_VERSION = 1
 HEAD = ("answer", "runs", "time", "environment")

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from harness.domain.outcome import Decision, Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import Finding, RowVerdict, Waived
-from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.core.outcome import Decision, Status
+from harness.core.report import RunReport
+from harness.core.verdict import Finding, RowVerdict, Waived
+from harness.core.errors import ConfigError, EnvironmentUnavailable
 from harness.plugin import fixture
 from harness.plugin.fixture import CannotCheck, Checker, artifacts_argument
 from harness.apps.report.files import Finished

@@ -7,7 +7,7 @@ import pytest
 
 from harness.cli import main
 from harness.cli.parser import parser
-from harness.errors import ConfigError, SelectionError
+from harness.core.errors import ConfigError, SelectionError
 from harness.project import Project, started_by
 from harness.apps.bisect.first_bad import _line, bisect_command, one_model, specs_of, subject_of, with_ends
 

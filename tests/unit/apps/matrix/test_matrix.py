@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 from harness.project import Project
 from harness.apps.matrix.matrix import _home, _named, _pair_command
 

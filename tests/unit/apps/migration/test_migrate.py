@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from harness.domain.migration import Migration
-from harness.domain.models import GivenArtifact, ModelDeclaration
-from harness.models.owners import read_fleet_manifest
+from harness.core.migration import Migration
+from harness.core.models import GivenArtifact, ModelDeclaration
+from harness.artifacts.owners import read_fleet_manifest
 from harness.project import Project
 from harness.apps.migration import migrate as migrate_command
 from harness.apps.migration.migrate import _owners

@@ -7,8 +7,8 @@ import pytest
 
 from harness import cli
 from harness.config.selection import find_model
-from harness.domain.plan import Plan
-from harness.errors import ConfigError, ExitCode
+from harness.core.plan import Plan
+from harness.core.errors import ConfigError, ExitCode
 from harness.probing.requests import IMPATIENT_FLOOR_S
 from harness.apps.mitigate import mitigate
 from harness.apps.mitigate.mitigate import Subject

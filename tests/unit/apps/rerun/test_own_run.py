@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from harness.config.selection import find_model
-from harness.errors import ConfigError, SelectionError
+from harness.core.errors import ConfigError, SelectionError
 from harness.apps.bisect import bisect
 from harness.apps.mitigate import mitigate
 from harness.project import Project
 from harness.apps.upgrade.plan import make_plan
 from harness.store.run_folder import RunDir
-from harness.system import clock
+from harness.machine import clock
 
 PROJECT = Path(__file__).resolve().parents[4]
 SIDES = {"old": "2.1.2", "new": "2.6.0"}
