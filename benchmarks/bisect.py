@@ -19,7 +19,7 @@ from harness.core.environment import EnvSpec
 from harness.core.releases import ReleaseAnswer
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
-from harness.run.options import Options, settings_of
+from harness.project import Project
 from harness.search.delta_debugging import ddmin
 from harness.search.first_bad_search import Line, conclude, most_builds, next_likely, next_question
 from harness.store import codec
@@ -291,7 +291,7 @@ def _shown(groups: Sequence[Sequence[str]]) -> str:
 
 
 def _pythons() -> tuple[str, str]:
-    _, settings = settings_of(Options(project=PROJECT))
+    settings = Project(folder=PROJECT).settings
     builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda _name, _text: None, uv=find_uv())
     old, new = (builder.build(EnvSpec(name=f"torch {one}", release=one)) for one in (settings.old, settings.new))
     return old.interpreter, new.interpreter

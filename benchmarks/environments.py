@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.core.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.installer import find_uv
-from harness.run.options import Options, settings_of
+from harness.project import Project
 
 PROJECT = Path(__file__).resolve().parents[1]
 ROUNDS = 5
@@ -27,7 +27,7 @@ def main() -> int:
     if uv is None:
         print("environments: uv is not installed, there is nothing to compare with")
         return 1
-    _, settings = settings_of(Options(project=PROJECT))
+    settings = Project(folder=PROJECT).settings
     releases = [settings.old, settings.new]
     plain_s, ours_s = [], []
     for index in range(ROUNDS + 1):

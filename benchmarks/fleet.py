@@ -31,8 +31,8 @@ from harness.core.outcome import Status
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
 from harness.machine.progress import Progress
+from harness.project import Project
 from harness.report.formats import FLEET, Shown
-from harness.run.options import Options
 
 PROJECT = Path(__file__).resolve().parents[1]
 FLEETS = Path(__file__).parents[-1] / "fleets"
@@ -97,8 +97,8 @@ def main() -> int:
     return int(missed > 0)
 
 
-def _options() -> Options:
-    return Options(project=PROJECT, overrides={"old": "2.1.2", "new": "2.6.0", "latency": "off"}, assignments=ASKED)
+def _options() -> Project:
+    return Project(folder=PROJECT, overrides={"old": "2.1.2", "new": "2.6.0", "latency": "off"}, assignments=ASKED)
 
 
 def _interpreter(release: str) -> str:

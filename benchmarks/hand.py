@@ -21,8 +21,8 @@ from harness.core.outcome import Status
 from harness.core.report import RunReport
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
+from harness.project import Project
 from harness.report.json.report import load_report
-from harness.run.options import Options, settings_of
 from harness.serving.scenarios import TIMING
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -42,7 +42,7 @@ class ByHand:
 
 def main() -> int:
     """Print the walls and what each says of every model; return 0 if both bars are met."""
-    _, settings = settings_of(Options(project=PROJECT))
+    settings = Project(folder=PROJECT).settings
     builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda _name, _text: None, uv=find_uv())
     old, new = builder.build_all([EnvSpec(name=name, release=name) for name in (settings.old, settings.new)])
     with tempfile.TemporaryDirectory(prefix="gate-hand-") as name:

@@ -22,7 +22,7 @@ from harness.core.archive import OperatorRegistry
 from harness.core.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
-from harness.run.options import Options, settings_of
+from harness.project import Project
 
 PROJECT = Path(__file__).resolve().parents[1]
 PER_SECOND, TIMES_FASTER, GROWTH_BYTES = 100.0, 50.0, 16 << 20
@@ -71,7 +71,7 @@ def _word(met: bool) -> str:
 
 
 def _registries() -> tuple[dict[str, OperatorRegistry], str]:
-    _, settings = settings_of(Options(project=PROJECT))
+    settings = Project(folder=PROJECT).settings
     root = default_environment_root(PROJECT)
     builder = EnvironmentBuilder(root, progress=lambda _name, _text: None, uv=find_uv())
     sides = {"old": settings.old, "new": settings.new}

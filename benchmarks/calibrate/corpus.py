@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.apps.upgrade.planted_defects import probe_planted_defects
 from harness.artifacts.fixture_folders import read_fixtures
 from harness.checks.outputs.compare import compare_answers
 from harness.core.comparison import OutputComparison
@@ -21,7 +22,6 @@ from harness.core.verdict import PlantedDefectResult
 from harness.probing.alone import probe_model
 from harness.probing.facts import Answered, Effects
 from harness.probing.verification import legible_outputs
-from harness.run.planted_defects import probe_planted_defects
 from tests.integration.servers import answered, planned, provisioned
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.faults.stored import DOCUMENTED, PROJECT, called
 from harness.core.errors import ConfigError
 from harness.core.fleet import FleetArtifact
-from harness.run.options import Options, settings_of
+from harness.project import Project
 from tests.unit.builders.archives import torchscript
 
 COUNT = 250
@@ -142,9 +142,8 @@ def problems(
     ]
     for name, assignments in profiles.items():
         try:
-            settings_of(
-                Options(project=PROJECT, overrides={"old": "2.1.2", "new": "2.6.0"}, assignments=tuple(assignments))
-            )
+            pair = {"old": "2.1.2", "new": "2.6.0"}
+            assert Project(folder=PROJECT, overrides=pair, assignments=tuple(assignments)).settings
         except ConfigError as error:
             by = [path for path, item in artifacts.items() if item.serving.profile == name]
             wrong.append(f"the profile of {by} is refused, and with it a run: {error}")

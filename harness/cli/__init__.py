@@ -1,7 +1,4 @@
-"""The command line: in ``commands`` one module per command, with its options, its help, its call and its exit code.
-
-A command's module is imported when it is typed, and what does its work when it is called: ``--help`` waits for neither.
-"""
+"""The command line: finds the commands in ``harness.apps``, parses what was typed, and says how it ended."""
 
 from harness.cli.entry import main
 

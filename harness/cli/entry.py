@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from harness.cli.parser import command_module, parser
+from harness.cli.options import project_of
+from harness.cli.parser import commands, parser
 from harness.core.errors import ExitCode, GateError
-from harness.core.text import visible
 from harness.machine import streams
-from harness.machine.files import keep_bug_report, refusal
 
 # What pyproject.toml requires, by the names that Python imports.
 REQUIRED = ("jinja2", "msgspec", "numpy", "packaging", "prometheus_client", "shtab", "tabulate")
@@ -65,11 +64,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     parsed = parser(_called(sys.argv[0]), typed=arguments).parse_args(arguments)
     try:
-        return int(command_module(parsed.verb).call(parsed, arguments))
+        from harness.verdict.exit_codes import exit_code
+
+        return exit_code(commands()[parsed.verb].call(parsed, project_of(parsed, arguments)))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except GateError as error:
+        from harness.core.text import visible
+
         print(f"error: {visible(str(error))}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
@@ -79,6 +82,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
             print(f"error: {sys.executable} has no {error.name}, which the gate needs: {install}", file=sys.stderr)
             return ExitCode.ENVIRONMENT
+        from harness.core.text import visible
+        from harness.machine.files import keep_bug_report, refusal
+
         if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
             where = visible(str(error.filename)) if error.filename else "this machine"
             print(f"error: {where}: {refusal(error)}; free or allow what is missing, then repeat", file=sys.stderr)

@@ -12,14 +12,17 @@ ALWAYS = "2 configuration, 5 a bug of the gate, 130 interrupted"
 
 
 class CommandHelp(NamedTuple):
-    """What the help of one command says beside its options.
+    """What is said of one command beside its options.
 
     Attributes:
+        summary: its line in the help of the program.
         examples: (arguments after the command, what they do).
         codes: what the command's own exit codes mean, beside those that every command has.
         page: of ``docs``.
     """
 
+    name: str
+    summary: str
     what: str
     examples: tuple[tuple[str, str], ...]
     codes: str

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.core.devices import TABLE
-
 if TYPE_CHECKING:
-    from harness.run.options import Options
+    from harness.project import Project
 
+# What is kept of a command line as it was typed; the rest are keys of the configuration, or a command's own.
+TYPED = (
+    *("assignments", "environments", "expression", "scenarios", "golden", "artifacts", "libraries", "out", "resume"),
+    *("trusted", "until", "more", "policy_file"),
+)
 RUNNING: dict[str, dict[str, Any]] = {
-    "--device": {
-        "metavar": "NAME",
-        "help": f"{', '.join(TABLE)}, or one of the configuration (default: auto, the NVIDIA GPU if there is one)",
-    },
+    "--device": {"metavar": "NAME"},
     "--jobs": {"metavar": "N", "help": "probes at the same time"},
     "--profile": {"metavar": "NAME", "help": "serving profile, e.g. cpu_fusion"},
     "--new-profile": {"metavar": "NAME", "help": "serving profile of the new side only"},
@@ -28,19 +28,19 @@ RUNNING: dict[str, dict[str, Any]] = {
 
 
 def add_sides(command: argparse.ArgumentParser) -> None:
-    """Add the pair of releases."""
     command.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
     command.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
 
 
 def add_running(command: argparse.ArgumentParser, *names: str) -> None:
-    """Add the named options of those that say how models are run."""
+    from harness.core.devices import TABLE
+
+    devices = f"{', '.join(TABLE)}, or one of the configuration (default: auto, the NVIDIA GPU if there is one)"
     for name in names:
-        command.add_argument(name, **RUNNING[name])
+        command.add_argument(name, **{"help": devices, **RUNNING[name]})
 
 
 def add_models(command: argparse.ArgumentParser) -> None:
-    """Add the options that choose models and environments: the same for every command that runs models."""
     command.add_argument(
         "--env",
         action="append",
@@ -82,7 +82,6 @@ def add_models(command: argparse.ArgumentParser) -> None:
 
 
 def add_library(command: argparse.ArgumentParser) -> None:
-    """Add operator libraries."""
     command.add_argument(
         "--library",
         dest="libraries",
@@ -94,12 +93,10 @@ def add_library(command: argparse.ArgumentParser) -> None:
 
 
 def add_policy(command: argparse.ArgumentParser) -> None:
-    """Add the file that says what is acceptable."""
     command.add_argument("--policy", metavar="FILE", help="what is acceptable, in place of [tool.compat.policy]")
 
 
 def add_policy_keys(command: argparse.ArgumentParser) -> None:
-    """Add keys of the policy, one by one."""
     command.add_argument(
         "--set",
         dest="assignments",
@@ -117,30 +114,25 @@ def _of_policy(text: str) -> str:
 
 
 def add_baseline(command: argparse.ArgumentParser) -> None:
-    """Add the earlier run that this one is compared with."""
     text = "an earlier run, 'last', or a report.json: shows what is new, fixed or flaky since; decides nothing"
     command.add_argument("--baseline", metavar="RUN", help=text)
 
 
 def add_verbose(command: argparse.ArgumentParser) -> None:
-    """Add the option that leaves nothing out on the console."""
     text = "on the console, every model and every red cell; without it at most 60 lines"
     command.add_argument("--verbose", action="store_true", help=text)
 
 
 def add_trust(command: argparse.ArgumentParser) -> None:
-    """Add the option that accepts a run which somebody else has made."""
     text = "accept a run that is another user's or holds links: what its plan names is executed"
     command.add_argument("--trust", dest="trusted", action="store_true", help=text)
 
 
 def add_out(command: argparse.ArgumentParser) -> None:
-    """Add where runs are kept."""
     command.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
 
 
 def add_cell(command: argparse.ArgumentParser) -> None:
-    """Add the options that choose one cell: of a finished run, or of a model."""
     text = "a finished run or 'last', in place of --model, --old, --new"
     command.add_argument("run", nargs="?", metavar="RUN", help=text)
     add_trust(command)
@@ -149,27 +141,17 @@ def add_cell(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
 
 
-def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Options":
-    """Return the options that were typed."""
+def project_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Project":
+    """Return the project that the command line names, with what it says beside that."""
     from harness.config.schema import OPTIONS
-    from harness.run.options import Options
+    from harness.project import Project
 
-    given = vars(parsed)
-    return Options(
-        project=Path(os.path.realpath(parsed.project)),
-        overrides={name: given[name] for name in OPTIONS if given.get(name) not in (None, [])},
-        assignments=given.get("assignments") or (),
-        environments=given.get("env") or (),
-        expression=given.get("expression"),
-        scenarios=given.get("scenario") or (),
-        golden=given.get("golden"),
-        artifacts=given.get("artifacts") or (),
-        libraries=given.get("libraries") or (),
-        out=given.get("out"),
-        resume=given.get("resume"),
-        trusted=given.get("trusted") or False,
-        until=given.get("until") or "",
-        more=given.get("more") or "",
-        policy=given.get("policy"),
+    given = {name: value for name, value in vars(parsed).items() if value not in (None, [])}
+    names = {"env": "environments", "policy": "policy_file", "scenario": "scenarios"}
+    typed = {names.get(name, name): value for name, value in given.items()}
+    return Project(
+        folder=Path(os.path.realpath(parsed.project)),
+        overrides={name: given[name] for name in OPTIONS if name in given},
+        **{name: typed[name] for name in TYPED if name in typed},
         arguments=arguments,
     )

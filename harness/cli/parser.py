@@ -2,44 +2,45 @@
 
 import argparse
 import difflib
+import functools
 import importlib
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NoReturn
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from harness import __version__
 from harness.cli import help as help_text
+from harness.cli.help import CommandHelp
+
+if TYPE_CHECKING:
+    from harness.project import Project
 
 HARNESS = Path(__file__).resolve().parents[1]
-COMMANDS = {
-    "compat": "judge the upgrade from one release to another",
-    "env": "build environments, one per torch release",
-    "doctor": "say whether this machine can run the gate; installs nothing",
-    "report": "render a finished run again",
-    "gate": "judge a finished run again, by another policy; needs no torch",
-    "waivers": "waive red cells for a while, with owner and bound; list and prune",
-    "rerun": "repeat one cell of a run",
-    "bisect": "find whose doing a red cell is, what cures it, and since which release it is",
-    "mitigate": "find the settings that cure a red cell, and their price",
-    "inspect": "say what files are and which release will load them; runs nothing",
-    "pack": "write a golden bundle per model, for another team to judge by",
-    "matrix": "load what every release exports in every other one",
-    "migrate": "say which artifacts can leave TorchScript, and what stands in the way",
-    "fleet": "plan, run and merge a whole store of artifacts, on one machine or many",
-    "golden": "propose, accept and list golden records",
-    "completion": "write what a shell needs to complete torchscript-gate",
-}
-"""What each command is for, in the order of ``--help``; its module has its name."""
 
 
-def command_module(name: str) -> ModuleType:
-    """Return the module of a command: ``HELP``, ``add_options`` and ``call``."""
-    return importlib.import_module(f"harness.cli.commands.{name.replace('-', '_')}")
+class Command(Protocol):
+    """A command, which a module ``command`` of ``harness.apps`` is."""
+
+    HELP: CommandHelp
+
+    def add_options(self, command: argparse.ArgumentParser) -> None:
+        """Add its options."""
+
+    def call(self, parsed: argparse.Namespace, project: "Project") -> object:
+        """Do it, print what came of it and return that, for ``harness.verdict.exit_codes``."""
 
 
-def parser(program: str = "python -m harness", typed: Container[str] = COMMANDS) -> argparse.ArgumentParser:
+@functools.cache
+def commands() -> Mapping[str, Command]:
+    """Return the commands by their names, in the order of ``--help``."""
+    apps = importlib.import_module("harness.apps")
+    modules = [importlib.import_module(f"{apps.__name__}.{app.name}.command") for app in iter_modules(apps.__path__)]
+    return {module.HELP.name: cast("Command", module) for module in sorted(modules, key=lambda one: one.HELP.name)}
+
+
+def parser(program: str = "python -m harness", typed: Container[str] | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
     Args:
@@ -55,14 +56,13 @@ def parser(program: str = "python -m harness", typed: Container[str] = COMMANDS)
     )
     top.add_argument("--version", action="version", version=f"torchscript-upgrade-gate {__version__}")
     top.add_argument("--project", type=Path, default=Path.cwd(), help="folder with pyproject.toml (default: here)")
-    commands = top.add_subparsers(dest="verb", required=True, metavar="COMMAND")
-    for name, words in COMMANDS.items():
-        command = commands.add_parser(name, help=words, formatter_class=argparse.RawDescriptionHelpFormatter)
-        if name in typed:
-            module = command_module(name)
-            module.add_options(command)
-            command.description = help_text.description(module.HELP)
-            command.epilog = help_text.epilog(module.HELP, docs)
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="COMMAND")
+    for name, command in commands().items():
+        verb = verbs.add_parser(name, help=command.HELP.summary, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if typed is None or name in typed:
+            command.add_options(verb)
+            verb.description = help_text.description(command.HELP)
+            verb.epilog = help_text.epilog(command.HELP, docs)
     return top
 
 

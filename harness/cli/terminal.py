@@ -2,8 +2,10 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from harness.report.formats import Shown
+if TYPE_CHECKING:
+    from harness.report.formats import Shown
 
 _LEAST, _IN_A_LOG, _MOST = 80, 100, 120
 
@@ -14,8 +16,10 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def shown(directory: str = "", *, every_row: bool = False) -> Shown:
+def shown(directory: str = "", *, every_row: bool = False) -> "Shown":
     """Return how the reader sees a result, whose folder is ``directory`` as that reader would type it."""
+    from harness.report.formats import Shown
+
     return Shown(directory=directory, width=width(), colour=colour(), every_row=every_row)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from harness.config.policy import policy_settings
-from harness.config.schema import BUDGET_DEFAULTS, OPTIONS, ROOT, SERVING, TOP, read, shown, unknown
+from harness.config.schema import BUDGET_DEFAULTS, OPTIONS, ROOT, SERVING, TOP, Kind, read, shown, unknown
 from harness.core.devices import AUTO, TABLE, Device
 from harness.core.errors import ConfigError
 from harness.core.measurement import limit_words
@@ -16,26 +16,10 @@ from harness.core.plan import Deadlines, LatencyBudget, LimitSettings, PolicySet
 from harness.core.probe import ServingProfile
 
 DEFAULT_PROFILE: Final = ServingProfile().name
+# Keys whose values are those of ``Settings``.
 PLAIN_KEYS: Final = (
-    "device",
-    "jobs",
-    "init_threads",
-    "init_rounds",
-    "runtime",
-    "capture_mode",
-    "capture_warm_calls",
-    "rollback",
-    "explain",
-    "migrate",
-    "scenarios",
-    "calls",
-    "repeats",
-    "noise_threads",
-    "fixtures",
-    "artifacts",
-    "computes_in",
-    "allow_same_torch",
-)
+    {key for key, kind in TOP.keys.items() if isinstance(kind, Kind)} | {"allow_same_torch", "computes_in"}
+) - {*("old", "new", "releases")}
 
 
 def load_settings(

@@ -35,8 +35,6 @@ class RegatedCell:
     """One cell that is judged otherwise than the run itself judged it; ``why`` in words."""
 
     cell: str
-    model: str
-    scenario: str
     was: Status
     now: Status
     why: str

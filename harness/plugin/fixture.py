@@ -14,6 +14,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from harness.apps.report.files import Finished
+from harness.apps.upgrade.execute import compat
 from harness.artifacts.manifest import MANIFEST, text_of
 from harness.artifacts.names import word_of
 from harness.core.errors import ConfigError, ExitCode, GateError
@@ -22,10 +24,8 @@ from harness.core.text import prose, visible
 from harness.machine.progress import Progress
 from harness.plugin.items import Outcome, decision_lines, row_items
 from harness.plugin.runs import options_from
+from harness.project import shown_path
 from harness.report.words.summary import headline, pair_words
-from harness.run.execute import compat
-from harness.run.files import Finished
-from harness.run.options import shown_path
 
 SCRIPTED: Final = ("ScriptModule", "ScriptFunction")
 NUMBERS: Final = "biufc"
@@ -209,7 +209,7 @@ class Checker:
             given = artifacts_argument(artifact, inputs, folder)
             words = [*BASE, *self._words, *options, "--artifacts", str(given), "--out", str(folder)]
             understood = options_from([*words, *_side("old", old), *_side("new", new)], self._project)
-            finished = compat(replace(understood, whole_fleet=False), Progress(enabled=self._say))
+            finished = compat(replace(understood, whole_fleet=False, progress=Progress(enabled=self._say)))
         except GateError as error:
             raise CannotCheck(visible(str(error))) from None
         return _judged(finished)

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from harness.apps.report.files import stored_report
 from harness.core.errors import ExitCode
 from harness.core.outcome import Status
 from harness.core.prediction import ModelRollback, RollbackAnswer, RollbackReport
 from harness.core.report import RunReport
 from harness.core.text import prose, visible
 from harness.core.verdict import CellVerdict, RowVerdict
+from harness.project import shown_path
 from harness.report.ci.checks import waived_words
 from harness.report.text.console import red_cell_text
 from harness.report.words.phrases import scenario_words
 from harness.report.words.predictions import closed_words, rollback_lines
 from harness.report.words.red_cells import cell_words, red_cells
 from harness.report.words.summary import count_words, decision_words, headline, missed_words, pair_words
-from harness.run.files import stored_report
-from harness.run.options import shown_path
 from harness.store.run_folder import REPORT
 from harness.verdict.commands import is_red, rerun_command
 from harness.verdict.counting import cell_word

@@ -5,18 +5,19 @@ import io
 import shlex
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.cli.options import options_of
+from harness.cli.options import project_of
 from harness.cli.parser import parser
 from harness.core.errors import ConfigError, GateError, SelectionError
 from harness.core.text import visible
 from harness.machine.files import keep_bug_report
 from harness.machine.progress import Progress
 from harness.plugin.items import report_in
-from harness.run.options import Options
+from harness.project import Project
 from harness.store.run_folder import LAST, PLAN, REPORT, find_run
 
 MAY_BE_NAMED = "name a run, TorchScript files, a folder of them or a models.toml"
@@ -34,7 +35,7 @@ def split(words: str) -> list[str]:
         raise pytest.UsageError(f"--torchscript-compat-options: {error}") from None
 
 
-def options_from(words: Sequence[str], project: Path) -> Options:
+def options_from(words: Sequence[str], project: Path) -> Project:
     """Return what ``compat`` understands of ``words``.
 
     Raises:
@@ -49,10 +50,10 @@ def options_from(words: Sequence[str], project: Path) -> Options:
         _, wrong, line = said.getvalue().strip().rpartition("error: ")
         what = line if wrong else f"expected those of a run, got {shlex.join(words)}"  # such as -h
         raise ConfigError(f"options of compat: {what}", "see torchscript-gate compat -h") from None
-    return options_of(parsed, typed)
+    return project_of(parsed, typed)
 
 
-def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[[Options], Path] | None) -> Path:
+def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[[Project], Path] | None) -> Path:
     """Return the folder of the run that ``what`` names, or of one of the artifacts that it names, made now.
 
     Args:
@@ -105,12 +106,12 @@ def _finished(what: str, reports: Path) -> Path | None:
     return None
 
 
-def made(options: Options, *, say: bool) -> Path:
+def made(options: Project, *, say: bool) -> Path:
     """Return the folder of a run that is made now; ``say`` is whether progress is written to standard error.
 
     Raises:
         GateError: it could not be made.
     """
-    from harness.run.execute import compat  # noqa: PLC0415  finished runs need nothing of it
+    from harness.apps.upgrade.execute import compat  # noqa: PLC0415  finished runs need nothing of it
 
-    return compat(options, Progress(enabled=say)).folder
+    return compat(replace(options, progress=Progress(enabled=say))).folder

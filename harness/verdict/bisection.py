@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from harness.checks.outputs.findings import output_findings
 from harness.checks.outputs.tolerances import ONE_OPERATOR
 from harness.core.comparison import CallComparison, OutputComparison
-from harness.core.diagnosis import BisectAnswer, Bisection, NodeFault, Place, TracedNode
-from harness.core.errors import ExitCode
+from harness.core.diagnosis import NodeFault, Place, TracedNode
 from harness.core.findings import SEVERITY, Severity
 from harness.core.outcome import Outcome
 from harness.core.probe import ModelResult
@@ -116,23 +115,6 @@ def gaps(old: Mapping[Place, TracedNode], new: Mapping[Place, TracedNode], *, wh
         first = unchecked[0]
         notes.append(f"{len(unchecked)} node(s) could not be given the old inputs: {first.operator}, {first.unchecked}")
     return tuple(notes)
-
-
-def exit_code(bisection: Bisection) -> ExitCode:
-    """Return 0 for nothing to find, 1 for a culprit, 4 where none was found."""
-    if bisection.answer is BisectAnswer.NOTHING:
-        return ExitCode.COMPATIBLE
-    culprit = {
-        BisectAnswer.OPERATOR: bisection.divergence is not None and bool(bisection.divergence.culprits),
-        BisectAnswer.LOADING: bool(bisection.refusals),
-        BisectAnswer.EXECUTOR: _reduced(bisection) or any(tried.cures for tried in bisection.mitigations),
-        BisectAnswer.NODES: _reduced(bisection),
-    }
-    return ExitCode.INCOMPATIBLE if culprit.get(bisection.answer, False) else ExitCode.INCONCLUSIVE
-
-
-def _reduced(bisection: Bisection) -> bool:
-    return bisection.reduction is not None and bool(bisection.reduction.culprits)
 
 
 def _ended_otherwise(old: TracedNode, new: TracedNode, ended: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

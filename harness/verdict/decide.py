@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from harness.core.errors import ExitCode
 from harness.core.findings import SEVERITY, WORST_FIRST, Severity, cell_reason
 from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Decision, Status
@@ -15,17 +14,10 @@ from harness.core.text import counted, first_few
 from harness.core.verdict import CellVerdict, Finding, Judgement, Mitigation, PlantedDefectResult, RowVerdict
 from harness.serving.settings.mitigations import MITIGATIONS
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, counts_of, exceeded
+from harness.verdict.exit_codes import exit_code
 
 NAMED = 3
 GREEN = (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
-EXIT_CODES = {
-    Decision.UPGRADE_OK: ExitCode.COMPATIBLE,
-    Decision.CELL_OK: ExitCode.COMPATIBLE,
-    Decision.OK_WITH_MITIGATION: ExitCode.INCOMPATIBLE,
-    Decision.BLOCKED: ExitCode.INCOMPATIBLE,
-    Decision.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
-    Decision.NOTHING_TESTED: ExitCode.INCONCLUSIVE,
-}
 
 
 def judge_row(model: str, cells: Sequence[CellVerdict], mitigations: Sequence[Mitigation] = ()) -> RowVerdict:
@@ -101,9 +93,9 @@ def decide(
         decision = Decision.OK_WITH_MITIGATION
         not_asked = f"; not asked for: {left_out}" if left_out else ""
         reason = f"with {', '.join(accepted)}, which policy accepts{not_asked}"
-        code = ExitCode.COMPATIBLE
+        code = exit_code(Decision.UPGRADE_OK)
     else:
-        code = EXIT_CODES[decision]
+        code = exit_code(decision)
     over = (*([named] if named else []), *(item.words for item in exceeded(rows)))
     if over and decision in (*GREEN, Decision.CELL_OK):
         reason = f"{reason}; over its limit: {first_few(over, NAMED, '; ')}"

@@ -3,20 +3,15 @@
 from collections.abc import Collection, Sequence
 
 from harness.core.diagnosis import Answer, SearchAnswer
-from harness.core.errors import ExitCode
 from harness.core.findings import SEVERITY, Severity
 from harness.core.outcome import UNCLEAR, Outcome, Status
 from harness.core.probe import ModelResult
-from harness.core.releases import Ending, FirstBad, ReleaseAnswer
+from harness.core.releases import FirstBad, ReleaseAnswer
 from harness.core.text import joined
 from harness.core.verdict import CellVerdict, Finding
 
 # Kinds whose words name the cause; numbers differ from release to release anyway.
 ERRORS = frozenset({"load_error", "call_error"})
-EXIT_CODES = {
-    Ending.FOUND: ExitCode.INCOMPATIBLE,
-    Ending.NOT_BAD: ExitCode.COMPATIBLE,
-}
 
 
 def failing_kinds(findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -68,8 +63,3 @@ def reads_otherwise(first_bad: FirstBad) -> bool:
 def _without(release: str, reason: str) -> str:
     """Return what an error says, without the name of the release in which it was said."""
     return reason.replace(f"torch {release}", "torch").replace(release, "")
-
-
-def exit_code(first_bad: FirstBad) -> ExitCode:
-    """Return 1 where the first bad release is known, 0 where the new end is not bad, 4 where it is undecided."""
-    return EXIT_CODES.get(first_bad.conclusion.ending, ExitCode.INCONCLUSIVE)

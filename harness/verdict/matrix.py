@@ -10,6 +10,7 @@ from harness.core.errors import ExitCode
 from harness.core.outcome import Status
 from harness.core.releases import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell
 from harness.core.text import first_few
+from harness.verdict.exit_codes import exit_code
 
 MOST_NAMES = 3
 
@@ -49,11 +50,16 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MatrixVerdict:
-    """What a matrix amounts to: one row per exporter and loader, sentences for a reader, an exit code."""
+    """What a matrix amounts to: one row per exporter and loader, sentences for a reader, and all in one."""
 
     pairs: Mapping[tuple[str, str], Pair] = field(default_factory=dict)
     sentences: tuple[str, ...] = ()
-    exit_code: ExitCode
+    outcome: Status
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command ends with."""
+        return exit_code(self.outcome)
 
 
 def direction_of(exporter: Fingerprint, loader: Fingerprint) -> str:
@@ -91,7 +97,7 @@ def judge_matrix(matrix: Matrix) -> MatrixVerdict:
         for release in matrix.releases
     }
     return MatrixVerdict(
-        pairs=pairs, sentences=tuple(_sentences(matrix, pairs)), exit_code=_exit_code(matrix.cells, pairs.values())
+        pairs=pairs, sentences=tuple(_sentences(matrix, pairs)), outcome=_outcome(matrix.cells, pairs.values())
     )
 
 
@@ -111,11 +117,11 @@ def _pair(exporter: str, loader: str, matrix: Matrix) -> Pair:
     )
 
 
-def _exit_code(cells: Sequence[MatrixCell], pairs: Iterable[Pair]) -> ExitCode:
+def _outcome(cells: Sequence[MatrixCell], pairs: Iterable[Pair]) -> Status:
     if any(pair.failed for pair in pairs if pair.direction != FORWARD):
-        return ExitCode.INCOMPATIBLE
+        return Status.FAIL
     undecided = any(cell.status is Status.INCONCLUSIVE for cell in cells)
-    return ExitCode.COMPATIBLE if _abroad(pairs) and not undecided else ExitCode.INCONCLUSIVE
+    return Status.PASS if _abroad(pairs) and not undecided else Status.INCONCLUSIVE
 
 
 def _abroad(pairs: Iterable[Pair]) -> bool:

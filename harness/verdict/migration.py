@@ -12,12 +12,10 @@ from harness.checks.migration.dimensions import differing, fixed_dimensions, tak
 from harness.checks.migration.facts import Answers, Tried
 from harness.checks.migration.obstacles import obstacle
 from harness.checks.migration.words import difference_words, failure_words
-from harness.core.errors import ExitCode
 from harness.core.migration import (
     Dimension,
     Migrated,
     MigratedModel,
-    Migration,
     MigrationOutcome,
     Step,
     counts_of,
@@ -97,14 +95,6 @@ def judge(tried: Tried) -> MigratedModel:
         if judged is not None:
             return replace(judged, reason=_cut(judged.reason, LONGEST_REASON))
     return model
-
-
-def exit_code(migration: Migration) -> ExitCode:
-    """Return 0 where every model is ready, 1 where one is not, 4 where one is undecided or there is none."""
-    counts = migration.counts
-    if set(counts) - {Migrated.READY, Migrated.UNDECIDED}:
-        return ExitCode.INCOMPATIBLE
-    return ExitCode.COMPATIBLE if set(counts) == {Migrated.READY} else ExitCode.INCONCLUSIVE
 
 
 def _stopped(tried: Tried, model: MigratedModel) -> MigratedModel | None:

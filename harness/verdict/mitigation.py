@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from harness.core.diagnosis import MitigationAnswer, MitigationResult, Rewritten
-from harness.core.errors import ExitCode
+from harness.core.diagnosis import MitigationAnswer, Rewritten
 from harness.core.outcome import Status
 from harness.core.verdict import CellVerdict, Mitigation
 
@@ -33,10 +32,3 @@ def answer_of(
         return MitigationAnswer.NOTHING, "both releases fail alike, so it is no regression"
     why = "".join(f" ({finding.message})" for finding in cell.findings[:1])
     return MitigationAnswer.UNDECIDED, f"the cell is {cell.status}: nobody could tell that a symptom is gone{why}"
-
-
-def exit_code(result: MitigationResult) -> ExitCode:
-    """Return 0 for nothing to mitigate, 1 where something cures (red until that is set), 4 where nothing was found."""
-    if result.answer is MitigationAnswer.NOTHING:
-        return ExitCode.COMPATIBLE
-    return ExitCode.INCOMPATIBLE if result.answer is MitigationAnswer.FOUND else ExitCode.INCONCLUSIVE

@@ -222,8 +222,6 @@ def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
     changes = tuple(
         RegatedCell(
             cell=cell.cell,
-            model=cell.model,
-            scenario=cell.scenario,
             was=old[cell.cell].status,
             now=cell.status,
             why=_why(old[cell.cell], cell),

@@ -4,7 +4,7 @@ import posixpath
 import textwrap
 
 from harness.cli.help import ALWAYS
-from harness.cli.parser import COMMANDS, command_module
+from harness.cli.parser import commands
 from tests.docs.pages import PROJECT
 
 WIDTH = 118
@@ -32,12 +32,12 @@ Every command can also end with these exit codes: {always}.
 def text() -> str:
     """Return the page."""
     parts = [HEAD.format(always=ALWAYS)]
-    parts += [_command(name) for name in COMMANDS]
+    parts += [_command(name) for name in commands()]
     return "\n".join(parts)
 
 
 def _command(name: str) -> str:
-    command_help = command_module(name).HELP
+    command_help = commands()[name].HELP
     examples = "\n".join(f"# {what}\npython -m harness {name} {words}" for words, what in command_help.examples)
     page = posixpath.relpath(command_help.page, "guide")
     more = f"[{page.removesuffix('.md').replace('-', ' ')}]({page})"

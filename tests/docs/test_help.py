@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.cli.parser import COMMANDS, command_module, parser
+from harness.cli.parser import commands as verbs, parser
 from harness.core.errors import ExitCode
 from tests.docs import commands_page
 from tests.docs.pages import PROJECT, commands
@@ -26,7 +26,7 @@ def below(one: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, a
 
 
 PARSERS = dict(below(parser()))
-HELP = {name: command_module(name).HELP for name in COMMANDS}
+HELP = {name: command.HELP for name, command in verbs().items()}
 EXAMPLES = [
     f"{PROGRAM} {verb} {example}" for verb, command_help in HELP.items() for example, _ in command_help.examples
 ]
@@ -38,9 +38,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_module_of_a_command_is_a_command_and_the_other_way_round() -> None:
-    folder = PROJECT / "harness" / "cli" / "commands"
-    with_options = {path.stem for path in folder.glob("*.py") if "\ndef add_options(" in path.read_text("utf-8")}
-    assert with_options == {name.replace("-", "_") for name in COMMANDS}
+    folders = [path for path in (PROJECT / "harness" / "apps").iterdir() if (path / "__init__.py").exists()]
+    assert len(folders) == len(verbs()) == sum((path / "command.py").exists() for path in folders)
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -54,7 +53,7 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
     assert [action.dest for action in options if not action.help] == []
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
+@pytest.mark.parametrize("verb", verbs())
 def test_help_of_a_verb_has_what_it_is_for_examples_exit_codes_and_a_page_that_exists(verb: str) -> None:
     said = PARSERS[verb].format_help()
     command_help = HELP[verb]
@@ -72,7 +71,7 @@ def test_help_of_the_program_tells_every_exit_code_and_how_to_begin() -> None:
     codes = said.rpartition("exit codes: ")[2]
     assert not [code for code in ExitCode if not re.search(rf"\b{int(code)} ", codes)]
     begin = said.partition("where to begin:\n")[2].partition("\n\n")[0].splitlines()
-    assert {line.split()[0] for line in begin} <= set(COMMANDS)
+    assert {line.split()[0] for line in begin} <= set(verbs())
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

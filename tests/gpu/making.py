@@ -23,10 +23,9 @@ from harness.core.probe import ProbeResult
 from harness.core.report import SideReport
 from harness.environments.sides import env_spec
 from harness.core.errors import ConfigError, ExitCode, RunDirError, SelectionError
-from harness.run.doctor import doctor
-from harness.run.files import stored_report
-from harness.run.options import CONFIG, Options, settings_of, shown_path
-from harness.run.plan import chosen_device
+from harness.apps.doctor.doctor import doctor
+from harness.apps.report.files import stored_report
+from harness.project import CONFIG, Project, chosen_device, shown_path
 from harness.run.report.trace import read_trace
 from harness.store import codec, probe_files
 from harness.store.run_folder import LAST, PLAN, PROBES, REPORT, RunDir
@@ -59,7 +58,7 @@ class Recorded:
 
 
 def make_record(
-    options: Options,
+    options: Project,
     words: Sequence[str],
     progress: Progress,
     *,
@@ -90,7 +89,7 @@ def make_record(
             raise ConfigError(f"--resume goes on with {folder.name}, which was given: {given}", "leave options out")
     record = replace(record, minutes=minutes)
     with folder:
-        command = (*gate, "--project", str(options.project))
+        command = (*gate, "--project", str(options.folder))
         session = _Session(
             folder=folder.path, into=into, command=command, record=record, begin_s=begin_s, progress=progress
         )
@@ -106,10 +105,10 @@ def _now_s() -> float:
     return clock.monotonic_ns() * 1e-9
 
 
-def _new_record(options: Options, words: Sequence[str], into: Path) -> GpuRecord:
+def _new_record(options: Project, words: Sequence[str], into: Path) -> GpuRecord:
     """Return a record of which nothing has run, after a look at the machine."""
     now, given = clock.utc_now(), _given(options, words)
-    settings = settings_of(options)[1]
+    settings = options.settings
     # One that this machine does not show is refused by the parts, as they refuse everything.
     device = chosen_device(settings) if settings.device == AUTO else device_named(settings.device, settings.devices)
     return GpuRecord(
@@ -125,12 +124,12 @@ def _new_record(options: Options, words: Sequence[str], into: Path) -> GpuRecord
     )
 
 
-def _given(options: Options, words: Sequence[str]) -> tuple[str, ...]:
+def _given(options: Project, words: Sequence[str]) -> tuple[str, ...]:
     """Return what every part is given: with one interpreter for both sides, their profiles differ."""
-    table, settings = settings_of(options)
+    table, settings = options.table, options.settings
     sides: tuple[Literal["old", "new"], ...] = ("old", "new")
     old, new = (
-        env_spec(table, settings, side, options.environments, file=CONFIG, project=options.project) for side in sides
+        env_spec(table, settings, side, options.environments, file=CONFIG, project=options.folder) for side in sides
     )
     one_torch = (old.release, old.interpreter) == (new.release, new.interpreter)
     profiles = OTHER_PROFILE if one_torch and not options.sets("new_profile") else ()
@@ -143,7 +142,7 @@ def _free_name(into: Path, name: str) -> str:
     return next(free for free in names if not any((into / f"{free}{end}").exists() for end in FORMS.values()))
 
 
-def _stored(options: Options, name: str) -> Path:
+def _stored(options: Project, name: str) -> Path:
     """Return the folder of a record by path, by name, or ``last``.
 
     Raises:

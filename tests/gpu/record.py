@@ -7,13 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cli.options import add_models, add_out, add_running, add_sides, options_of
+from harness.cli.options import add_models, add_out, add_running, add_sides, project_of
 from harness.cli.parser import Parser
 from harness.cli.terminal import say
 from harness.core.text import visible
 from harness.core.errors import ExitCode, GateError
-from harness.run.options import shown_path
-from harness.machine.progress import Progress
+from harness.project import shown_path
 from tests.gpu.making import make_record
 from tests.gpu.page import render_record
 from tests.gpu.recorded import exit_code
@@ -82,12 +81,12 @@ def _make(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     if parsed.device is None and (words or parsed.resume is None):
         parsed.device = "cuda"
         words = _handed_on(parsed)
-    options, progress = options_of(parsed, arguments), Progress()
-    into = Path(parsed.into).absolute() if parsed.into is not None else options.project / FOLDER
-    recorded = make_record(options, words, progress, minutes=parsed.minutes, into=into)
+    options = project_of(parsed, arguments)
+    into = Path(parsed.into).absolute() if parsed.into is not None else options.folder / FOLDER
+    recorded = make_record(options, words, options.progress, minutes=parsed.minutes, into=into)
     if recorded.file is not None:
         say(render_record(recorded.record))
-        progress.note(f"written: {shown_path(recorded.file)}, and as JSON beside it")
+        options.progress.note(f"written: {shown_path(recorded.file)}, and as JSON beside it")
     return exit_code(recorded.record)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness.checks.hang import watchdog
-from harness.run.decide import decide_run
-from harness.run.plan import make_plan
-from harness.run.options import Options, builder_for
+from harness.apps.upgrade.decide import decide_run
+from harness.apps.upgrade.plan import make_plan
+from harness.project import Project
 from harness.checks.outputs.compare import compare
 from harness.checks.outputs.findings import differs
 from harness.verdict.judge import judge_cells
@@ -43,7 +43,7 @@ def planned(
 ) -> Plan:
     """Return the plan of a run without planted defects; ``also`` are folders of models that are in no server group."""
     given = {"fixtures": str(fixtures), "latency": "off", **overrides}
-    options = Options(project=PROJECT, overrides=given, scenarios=scenarios, libraries=libraries, out=str(out))
+    options = Project(folder=PROJECT, overrides=given, scenarios=scenarios, libraries=libraries, out=str(out))
     plan = make_plan(options)
     more = tuple(model for folder in also for model in fixture_folders.read_fixtures(PROJECT / folder))
     return replace(plan, planted_defects=(), models=(*plan.models, *more))
@@ -53,7 +53,7 @@ def planned(
 def provisioned(out: Path, plan: Plan) -> Iterator[tuple[Provisioned, Effects]]:
     """Both releases with their zygotes; afterwards every process has ended."""
     progress = Progress(io.StringIO(), enabled=False)
-    builder = builder_for(Options(project=PROJECT), progress)
+    builder = Project(folder=PROJECT, progress=progress).builder
     environments = build_environments(sides(plan), builder)
     with RunDir.create(out, "servers", clock.utc_now()) as run_dir:
         with opened(

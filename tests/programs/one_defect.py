@@ -8,7 +8,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from harness.cli import main
-from harness.run import plan
+from harness.apps.upgrade import plan
 
 PLANTED = ("planted_values", "planted_healthy")
 

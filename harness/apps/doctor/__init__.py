@@ -1,1 +1,1 @@
-"""The preflight: is this machine fit for a run, and what happened to it during one."""
+"""Whether this machine is fit for a run."""

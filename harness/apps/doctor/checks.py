@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from harness.checks.latency.machine import STOLEN_LIMIT
 from harness.core.environment import ENVIRONMENT_BYTES
-from harness.core.errors import ExitCode
-from harness.core.machine import Candidate, CheckStatus, Checkup, Disk, Host, MachineCheck, Tools
+from harness.core.machine import Candidate, CheckStatus, Disk, Host, MachineCheck, Tools
 from harness.environments.cuda_support import LINK_THEM, gpu_trouble, is_older, minimal_driver, runs_on
 
 GB = 1e9
@@ -586,11 +585,6 @@ def examined(
     answers = [_answer(check, facts, one, one.name) for one in candidates for check in of_environments]
     answers += [_answer(check, facts, host) for check in of_machine]
     return tuple(answer for answer in answers if answer is not None)
-
-
-def exit_code(checkup: Checkup) -> ExitCode:
-    """Return 3 where an environment cannot be provisioned here, else 0; warnings change nothing."""
-    return ExitCode.ENVIRONMENT if checkup.blocked else ExitCode.COMPATIBLE
 
 
 def run_notes(host: Host, *, jobs: int, device: str) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""A fleet: a whole store of artifacts, planned, run in shards, merged into one answer and an upgrade plan."""
+"""A whole store of artifacts."""

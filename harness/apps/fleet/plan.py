@@ -19,15 +19,13 @@ from harness.core.errors import RunDirError, SelectionError
 from harness.core.fleet import PLAN_SCHEMA, FleetPlan, FleetReport, PlannedOptions
 from harness.core.plan import PolicySettings, Settings
 from harness.environments.interpreters import inspect_interpreter
-from harness.environments.sides import env_specs
 from harness.machine.files import plain_bytes
 from harness.machine.progress import Progress
 from harness.probing import loaded_libraries
 from harness.probing.provision import build_environments
 from harness.probing.runner import worker_digest
+from harness.project import Project, chosen_device
 from harness.report.json.results import dump_fleet, load_fleet
-from harness.run.options import CONFIG, Options, builder_for, settings_of
-from harness.run.plan import chosen_device
 from harness.store import codec
 from harness.store.run_folder import require_own
 from harness.worker import wire
@@ -59,7 +57,7 @@ class Sides:
 
 
 def plan_fleet(
-    options: Options,
+    options: Project,
     store_name: str,
     *,
     into: Path,
@@ -190,7 +188,7 @@ def known_in(plan: FleetPlan, *folders: Path) -> frozenset[str]:
     return frozenset(known)
 
 
-def options_again(plan: FleetPlan, options: Options, assignments: tuple[str, ...] = ()) -> Options:
+def options_again(plan: FleetPlan, options: Project, assignments: tuple[str, ...] = ()) -> Project:
     """Return the options of a run of the plan: what was said when it was planned, in the project of today."""
     said = plan.options
     return replace(
@@ -203,7 +201,7 @@ def options_again(plan: FleetPlan, options: Options, assignments: tuple[str, ...
     )
 
 
-def _options(options: Options) -> PlannedOptions:
+def _options(options: Project) -> PlannedOptions:
     environments = (said.partition("=") for said in options.environments)
     return PlannedOptions(
         overrides=dict(options.overrides),
@@ -240,13 +238,10 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute()) if "/" in path else path
 
 
-def sides_of(options: Options, progress: Progress) -> Sides:
+def sides_of(options: Project, progress: Progress) -> Sides:
     """Return both releases on this machine, built if need be, with what each accepts."""
-    table, settings = settings_of(options)
-    old, new = env_specs(
-        table, settings, options.environments, file=CONFIG, libraries=options.libraries, project=options.project
-    )
-    builder = builder_for(options, progress)
+    settings, builder = options.settings, options.builder
+    old, new = options.sides()
     progress.stage("environments")
     environments = build_environments({"old": old, "new": new}, builder)
     progress.stage("operators")

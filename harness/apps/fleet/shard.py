@@ -24,6 +24,9 @@ from harness.apps.fleet.results import FleetResults
 from harness.apps.fleet.stores.reading import foreign_code, sha256_of
 from harness.apps.fleet.stores.sources import UNREACHABLE, Listed, SourceFault, Store
 from harness.apps.fleet.stores.torchserve import unpacked
+from harness.apps.report.files import stored_report
+from harness.apps.upgrade.execute import execute
+from harness.apps.upgrade.plan import make_plan
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.given import GivenModels, source_digest
 from harness.core.errors import ConfigError, RunDirError
@@ -36,10 +39,7 @@ from harness.core.report import RunReport
 from harness.core.verdict import RowVerdict
 from harness.machine import clock
 from harness.machine.progress import Progress
-from harness.run.execute import execute
-from harness.run.files import stored_report
-from harness.run.options import Options
-from harness.run.plan import make_plan
+from harness.project import Project
 from harness.serving.scenarios import TIMING
 from harness.store import codec
 from harness.store.run_folder import PLAN as RUN_PLAN
@@ -62,7 +62,7 @@ class _Ready(NamedTuple):
 
 
 def run_shard(
-    options: Options,
+    options: Project,
     planned: PlannedFleet,
     *,
     shard: tuple[int, int] = (1, 1),
@@ -98,7 +98,7 @@ def run_shard(
 
 
 def time_more(
-    options: Options, planned: PlannedFleet, *, more_s: float, trust: bool = False, progress: Progress
+    options: Project, planned: PlannedFleet, *, more_s: float, trust: bool = False, progress: Progress
 ) -> ShardDone:
     """Go on timing, on the machine that ran them, the programs whose latency is undecided; rounds of before count too.
 
@@ -122,7 +122,7 @@ def time_more(
 class _Shard:
     def __init__(
         self,
-        options: Options,
+        options: Project,
         planned: PlannedFleet,
         results: FleetResults,
         progress: Progress,
@@ -244,8 +244,8 @@ class _Shard:
                     else:
                         plan = self._plan_of(ready, profile)
                         run_dir.save_plan(plan)
-                    options = replace(options_again(self._plan, self._options), out=str(runs))
-                    report = execute(plan, run_dir, options, self._progress).report
+                    options = replace(options_again(self._plan, self._options), out=str(runs), progress=self._progress)
+                    report = execute(plan, run_dir, options).report
                 left = self._keep([item.unit for item in ready], report)
                 run_dir.write(KEPT, b"")
         except RunDirError as error:
@@ -316,8 +316,10 @@ class _Shard:
         with RunDir.open(self._folder / RUNS, str(folder)) as run_dir:
             self.runs.append(str(run_dir.path))
             plan = replace(run_dir.load_plan(), more_s=more_s)
-            options = replace(options_again(self._plan, self._options), out=str(self._folder / RUNS))
-            report = execute(plan, run_dir, options, self._progress).report
+            options = replace(
+                options_again(self._plan, self._options), out=str(self._folder / RUNS), progress=self._progress
+            )
+            report = execute(plan, run_dir, options).report
         why_blind = blind(report.judgement)
         if why_blind:
             self._progress.note(f"rounds of {folder.name} do not count: {why_blind}")

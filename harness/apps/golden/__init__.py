@@ -1,1 +1,1 @@
-"""Golden records in git: kept, verified on every read, reviewed, accepted with a reason."""
+"""Golden records: proposed, reviewed, accepted, used in place of the old release."""

@@ -21,13 +21,11 @@ from harness.core.archive import (
     Processor,
     Schema,
 )
-from harness.core.errors import ExitCode
 from harness.core.prediction import (
     LOOPS_AT_LOAD,
     OPERATOR_MISSING,
     RUNS_AT_LOAD,
     SEMANTICS_CHANGED,
-    Inspection,
     Prediction,
     StaticFinding,
     StaticVerdict,
@@ -343,14 +341,3 @@ def _about(
         reach=use.reach,
         source=source,
     )
-
-
-def exit_code(inspection: Inspection) -> ExitCode:
-    """Return 1 if a file will not load somewhere, else 4 if one could not be read or judged, else 0."""
-    verdicts = [verdict for file in inspection.files for verdict in file.verdicts.values()]
-    if any(verdict.prediction is Prediction.FAILS for verdict in verdicts):
-        return ExitCode.INCOMPATIBLE
-    unjudged = any(file.facts is None or not file.facts.is_judged for file in inspection.files)
-    if unjudged or any(verdict.prediction is Prediction.UNKNOWN for verdict in verdicts):
-        return ExitCode.INCONCLUSIVE
-    return ExitCode.COMPATIBLE

@@ -8,9 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness import __version__
-from harness.apps.doctor.checks import exit_code as exit_code_of_checks
 from harness.checks.migration.readiness import by_owner, unlocked
-from harness.checks.prediction.predict import exit_code as exit_code_of_files
 from harness.core.errors import RunDirError
 from harness.core.fleet import FleetPlan, FleetReport
 from harness.core.golden import GoldenStatus, Review
@@ -21,8 +19,8 @@ from harness.core.releases import Matrix
 from harness.machine.typed import converted
 from harness.report.json.text import json_text
 from harness.store.json import JsonError, from_json
+from harness.verdict.exit_codes import exit_code
 from harness.verdict.matrix import MatrixVerdict
-from harness.verdict.migration import exit_code as exit_code_of_migration
 from harness.verdict.prediction import confusion_by_direction
 
 SCHEMA_VERSION = 1
@@ -37,7 +35,7 @@ def _dump(**found: Any) -> str:
 def dump_checkup(checkup: Checkup) -> str:
     """Return the doctor's checks."""
     return _dump(
-        exit_code=int(exit_code_of_checks(checkup)),
+        exit_code=int(exit_code(checkup)),
         blocked=list(checkup.blocked),
         checkup=msgspec.to_builtins(checkup),
     )
@@ -55,7 +53,7 @@ def dump_status(status: GoldenStatus) -> str:
 
 def dump_inspection(inspection: Inspection) -> str:
     """Return everything that was read of files and said about them."""
-    return _dump(exit_code=int(exit_code_of_files(inspection)), **msgspec.to_builtins(inspection))
+    return _dump(exit_code=int(exit_code(inspection)), **msgspec.to_builtins(inspection))
 
 
 def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
@@ -72,7 +70,7 @@ def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
 def dump_migration(migration: Migration) -> str:
     """Return what became of each artifact outside of TorchScript, and what that is for all of them together."""
     return _dump(
-        exit_code=int(exit_code_of_migration(migration)),
+        exit_code=int(exit_code(migration)),
         counts={outcome.value: count for outcome, count in migration.counts.items()},
         cures=msgspec.to_builtins(unlocked(migration)),
         owners={owner: msgspec.to_builtins(counts) for owner, counts in by_owner(migration).items()},

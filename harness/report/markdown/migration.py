@@ -9,7 +9,8 @@ from harness.report.markdown.text import CELL_LIMIT, bullets, code, escape, fold
 from harness.report.words.fleet import owners_words
 from harness.report.words.migration import horizon_facts, horizon_words, steps_words
 from harness.report.words.phrases import exit_words
-from harness.verdict.migration import counts_words, exit_code
+from harness.verdict.exit_codes import exit_code
+from harness.verdict.migration import counts_words
 
 MOST_NAMED = 400
 

@@ -26,7 +26,8 @@ from harness.report.words.migration import (
     unlocked_words,
 )
 from harness.report.words.phrases import exit_words, shorten
-from harness.verdict.migration import WORST_FIRST, exit_code
+from harness.verdict.exit_codes import exit_code
+from harness.verdict.migration import WORST_FIRST
 
 COLUMNS = ("artifact", "owner", "outcome", "stops at", "horizon", "steps")
 CAUSES_SHOWN, SHORT, NOTES_SHOWN = 300, 5, 20

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from harness.apps.doctor.checks import exit_code
 from harness.core.machine import CheckStatus, Checkup, MachineCheck
 from harness.core.text import counted, prose
 from harness.report.text.grid import filled
 from harness.report.words.phrases import seconds
+from harness.verdict.exit_codes import exit_code
 
 Paint = Callable[[CheckStatus, str], str]
 

@@ -10,7 +10,8 @@ from harness.core.text import counted, prose, visible
 from harness.report.json.text import json_text
 from harness.report.text.grid import draw, filled, needed
 from harness.report.words.phrases import seconds, shorten
-from harness.verdict.first_bad import exit_code, reads_otherwise
+from harness.verdict.exit_codes import exit_code
+from harness.verdict.first_bad import reads_otherwise
 
 SCHEMA_VERSION = 1
 HEAD = ("answer", "runs", "time", "environment")

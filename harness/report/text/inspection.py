@@ -5,12 +5,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.artifacts.archive.formats import FORMATS
-from harness.checks.prediction.predict import exit_code
 from harness.core.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts, Reach
 from harness.core.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.core.text import prose, visible
 from harness.report.text.grid import draw, filled, needed
 from harness.report.words.phrases import ending, shorten
+from harness.verdict.exit_codes import exit_code
 
 REACHES = {
     Reach.STRAIGHT: "",

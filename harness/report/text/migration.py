@@ -11,7 +11,8 @@ from harness.report.text.causes import cause_block, cause_blocks, short_lines
 from harness.report.text.grid import draw
 from harness.report.words.migration import horizon_facts, outcomes_words, unlocked_words
 from harness.report.words.phrases import exit_words, seconds, shorten, size
-from harness.verdict.migration import counts_words, exit_code
+from harness.verdict.exit_codes import exit_code
+from harness.verdict.migration import counts_words
 from harness.verdict.served_packages import warm_call
 
 LEAST_WIDTH = 80

@@ -4,6 +4,9 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from harness import __version__
+from harness.apps.upgrade.decide import policy_report, why_untimed
+from harness.apps.upgrade.rollback import with_commands
+from harness.apps.upgrade.way_out import with_command
 from harness.checks.latency.machine import busy_notes
 from harness.checks.outputs import findings
 from harness.checks.outputs.compare import answers_hold_value, later_call_notes
@@ -31,8 +34,7 @@ from harness.probing.facts import (
     new_profile,
 )
 from harness.probing.runner import worker_digest
-from harness.run.decide import policy_report, why_untimed
-from harness.run.options import shown_path
+from harness.project import shown_path
 from harness.run.report.predictions import static_report
 from harness.run.report.scenarios import (
     fixed_size_notes,
@@ -45,8 +47,6 @@ from harness.run.report.scenarios import (
 from harness.run.report.time_shares import time_shares
 from harness.run.report.timelines import timelines
 from harness.run.report.worker_notes import worker_notes
-from harness.run.rollback import with_commands
-from harness.run.way_out import with_command
 from harness.search.explain import unexplained_notes
 from harness.serving.settings import differences
 from harness.serving.settings.differences import Setting

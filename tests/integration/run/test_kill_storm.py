@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.execute import compat as run_compat
-from harness.run.files import Finished
-from harness.run.options import Options
+from harness.apps.upgrade.execute import compat as run_compat
+from harness.apps.report.files import Finished
+from harness.project import Project
 from harness.checks.outputs.compare import compare
 from harness.verdict.judge import judge_cells
 from harness.core.outcome import Outcome, Status
@@ -24,7 +24,6 @@ from harness.probing.export import export_models
 from harness.probing.old_answers import probe_old_release
 from harness.checks.startup.initialize import bring_up, initialize_groups, scenario_result
 from harness.checks.startup.native import build_workers
-from harness.machine.progress import Progress
 from tests.integration.checks.startup.concurrency import storm
 from tests.integration.gate import PROJECT
 from tests.integration.servers import answered, cell, judged, launcher, planned, provisioned
@@ -143,8 +142,8 @@ def gate_with_storm(machine_state: Scene, fixtures: Path) -> Finished:
     overrides: Mapping[str, object] = {
         "fixtures": str(fixtures), "latency": "off", "new_profile": "storm", "deadlines.floor_s": DEADLINE_S,
     }  # fmt: skip
-    options = Options(project=project, overrides=overrides, scenarios=SCENARIOS, out=str(machine_state.folder))
-    return run_compat(options, Progress(enabled=False))
+    options = Project(folder=project, overrides=overrides, scenarios=SCENARIOS, out=str(machine_state.folder))
+    return run_compat(options)
 
 
 def test_interrupt_in_the_middle_of_cpp_initialization_leaves_no_process(

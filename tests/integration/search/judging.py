@@ -7,9 +7,9 @@ from pathlib import Path
 
 from harness.probing.facts import Attributed, Effects
 from harness.probing.provision import sides
-from harness.run import pipeline
-from harness.run.options import Options, builder_for, golden_store
-from harness.run.plan import make_plan
+from harness.apps.upgrade import pipeline
+from harness.project import Project
+from harness.apps.upgrade.plan import make_plan
 from harness.store.run_folder import RunDir
 from harness.machine import clock
 from harness.machine.progress import Progress
@@ -36,8 +36,8 @@ def judged(
         floor_s: the least deadline of a phase.
         overrides: further keys of the configuration; nothing is timed unless they say so.
     """
-    options = Options(
-        project=PROJECT,
+    options = Project(
+        folder=PROJECT,
         overrides={
             **{"fixtures": str(fixtures), "old": "old", "new": "new", "latency": "off"},
             **{"deadlines.floor_s": str(floor_s)},
@@ -48,21 +48,12 @@ def judged(
         scenarios=scenarios,
         expression=expression,
         out=str(reports),
+        progress=Progress(enabled=False),
     )
     plan = make_plan(options)
     plan = replace(plan, planted_defects=(), groups={model.name: (model.name,) for model in plan.models})
-    progress = Progress(enabled=False)
     with (
         RunDir.create(reports, fixtures.name, clock.utc_now()) as run_dir,
-        pipeline.provisioned(
-            plan,
-            sides(plan),
-            run_dir,
-            builder=builder_for(options, progress),
-            progress=progress,
-            golden=golden_store(options),
-            waivers=(),
-            today=clock.today(),
-        ) as (effects, first),
+        pipeline.provisioned(plan, sides(plan), run_dir, options) as (effects, first),
     ):
         yield pipeline.judge(first, effects), effects

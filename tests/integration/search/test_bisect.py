@@ -6,7 +6,7 @@ import pytest
 
 from harness.search.bisect.cell import bisect
 from harness.search.bisect.divergence import MORE_INDEX_BYTES
-from harness.verdict.bisection import exit_code
+from harness.verdict.exit_codes import exit_code
 from harness.core.diagnosis import BisectAnswer, Bisection
 from harness.worker import wire
 from tests.integration.search.judging import judged

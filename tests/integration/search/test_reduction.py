@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.search.bisect.cell import bisect
-from harness.verdict.bisection import exit_code
+from harness.verdict.exit_codes import exit_code
 from harness.search.reduce import program
 from harness.core.diagnosis import BisectAnswer, Symptom
 from harness.core.outcome import Status

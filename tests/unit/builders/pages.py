@@ -236,9 +236,7 @@ def _policy(words: str) -> PolicyReport:
             decision=Decision.UPGRADE_OK,
             reason=words,
             exit_code=0,
-            changes=(
-                RegatedCell(cell="m/alone", model="m", scenario="alone", was=Status.PASS, now=Status.FAIL, why=words),
-            ),
+            changes=(RegatedCell(cell="m/alone", was=Status.PASS, now=Status.FAIL, why=words),),
             why=words,
         ),
     )

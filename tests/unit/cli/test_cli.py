@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli.entry import REQUIRED
-from harness.cli.parser import COMMANDS, command_module, parser
+from harness.cli.parser import commands, parser
 from harness.cli import main
-from harness.run.plan import make_plan
-from harness.run.options import Options
+from harness.apps.upgrade.plan import make_plan
+from harness.project import Project
 from harness.core.plan import Plan
 from harness.environments.interpreters import find_pythons, verified_python
 from harness.core.errors import ConfigError, EnvironmentUnavailable
@@ -38,93 +38,41 @@ def _fails(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> st
     return captured.err
 
 
-def test_an_unknown_model_names_the_nearest(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = _fails(capsys, 2, "--project", str(project), "compat", "-k", "drlm")
-    assert "drlm" in said and "dlrm" in said and "--list" in said
+CONFIG = "pyproject.toml"
+BAD_INPUT: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
+    ({}, "-k drlm", ("drlm", "dlrm", "--list")),
+    ({}, "--new 2.six", ("2.six",)),
+    ({}, "--fixtures nowhere", ("nowhere",)),
+    ({}, "--old 2.6.0 --new 2.6.0", ("same torch",)),
+    ({}, "--env ood=/usr/bin/python3", ("ood",)),
+    ({}, "--resume yesterday", ("yesterday",)),
+    ({}, "--golden", ("golden propose",)),
+    ({"mine/broken.py": "import torch\n\ndef oops(:\n"}, "--fixtures mine", ("broken.py:3",)),
+    ({"golden/waivers.toml": 'reason = "gr\u00fcn"\n'}, "-k din", ("waivers.toml", "UTF-8")),
+    ({"file": ""}, "--out file/runs", ("file", "--out")),
+    ({CONFIG: "[tool.compat\n"}, "", ("not valid TOML",)),
+    ({CONFIG: "tool = 3\n"}, "", ("pyproject.toml: tool.compat: expected a table, got 3", "[tool.compat]")),
+    ({CONFIG: "[tool]\ncompat = 3\n"}, "", ("pyproject.toml: tool.compat: expected a table, got 3",)),
+    ({CONFIG: "[tool.compat.latency]\nbudgett = 1\n"}, "", ("pyproject.toml: tool.compat.latency.budgett", "budget")),
+]
 
 
-def test_a_nonsense_release_is_refused_before_anything_is_built(
-    project: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("files", "words", "parts"), BAD_INPUT)
+def test_bad_input_is_named_before_anything_is_built(
+    project: Path,
+    files: dict[str, str],
+    words: str,
+    parts: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    said = _fails(capsys, 2, "--project", str(project), "compat", "--new", "2.six")
-    assert "2.six" in said
-    assert not (project / "reports").exists()
-
-
-def test_a_malformed_config_names_the_key_and_what_is_allowed(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (project / "pyproject.toml").write_text(
-        '[tool.compat]\nold = "2.1.2"\nnew = "2.6.0"\n[tool.compat.latency]\nbudgett = 1\n'
-    )
-    said = _fails(capsys, 2, "--project", str(project), "compat")
-    assert "pyproject.toml: tool.compat.latency.budgett" in said and "budget" in said
-
-
-def test_a_config_that_is_no_toml_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "pyproject.toml").write_text("[tool.compat\n")
-    assert "not valid TOML" in _fails(capsys, 2, "--project", str(project), "compat")
-
-
-@pytest.mark.parametrize(("text", "key"), [("tool = 3\n", "tool.compat"), ("[tool]\ncompat = 3\n", "tool.compat")])
-def test_a_config_that_is_no_table_is_named(
-    project: Path, capsys: pytest.CaptureFixture[str], text: str, key: str
-) -> None:
-    (project / "pyproject.toml").write_text(text)
-    said = _fails(capsys, 2, "--project", str(project), "compat")
-    assert f"pyproject.toml: {key}: expected a table, got 3" in said and "[tool.compat]" in said
-
-
-def test_waivers_that_are_no_utf8_are_named_before_anything_is_built(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (project / "golden").mkdir()
-    (project / "golden" / "waivers.toml").write_bytes('reason = "gr\u00fcn"\n'.encode("latin-1"))
-    said = _fails(capsys, 2, "--project", str(project), "compat", "-k", "din")
-    assert "waivers.toml" in said and "UTF-8" in said
-    assert not list((project / "reports").glob("2*"))
-
-
-def test_a_fixture_folder_that_does_not_exist_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = _fails(capsys, 2, "--project", str(project), "compat", "--fixtures", "nowhere")
-    assert "nowhere" in said
-
-
-def test_a_fixture_with_a_syntax_error_is_named_with_its_line(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = project / "mine"
-    folder.mkdir()
-    (folder / "broken.py").write_text("import torch\n\ndef oops(:\n")
-    said = _fails(capsys, 2, "--project", str(project), "compat", "--fixtures", "mine")
-    assert "broken.py:3" in said
-
-
-def test_the_same_release_twice_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = _fails(capsys, 2, "--project", str(project), "compat", "--old", "2.6.0", "--new", "2.6.0")
-    assert "same torch" in said
-
-
-def test_an_env_that_no_side_uses_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = _fails(capsys, 2, "--project", str(project), "compat", "--env", "ood=/usr/bin/python3")
-    assert "ood" in said
-
-
-def test_a_report_folder_that_cannot_be_written_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    blocked = project / "file"
-    blocked.write_text("")
-    said = _fails(capsys, 2, "--project", str(project), "compat", "--out", str(blocked / "runs"))
-    assert str(blocked) in said and "--out" in said
-
-
-def test_resuming_a_run_that_does_not_exist_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = _fails(capsys, 2, "--project", str(project), "compat", "--resume", "yesterday")
-    assert "yesterday" in said
-
-
-def test_a_golden_run_without_records_says_how_to_make_some(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = _fails(capsys, 2, "--project", str(project), "compat", "--golden")
-    assert "golden propose" in said
+    monkeypatch.chdir(project)
+    for name, text in files.items():
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_bytes(text.encode("latin-1"))
+    said = _fails(capsys, 2, "compat", *words.split())
+    assert [part for part in parts if part not in said] == []
+    assert not list((project / "reports").glob("2*")) and not (project / ".nox").exists()
 
 
 @pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has a GPU")
@@ -162,16 +110,16 @@ def test_a_mistyped_word_names_the_one_that_was_meant(
 
 def test_every_verb_of_the_parser_leads_to_a_function() -> None:
     choices = next(action.choices for action in parser()._actions if action.dest == "verb")
-    assert choices is not None and list(choices) == list(COMMANDS)
+    assert choices is not None and list(choices) == list(commands())
     for name in choices:
-        assert callable(command_module(name).call)
+        assert callable(commands()[name].call)
 
 
 def test_help_waits_for_nothing_that_only_a_run_needs() -> None:
     code = (
         "import contextlib, sys, harness.cli\n"
         "with contextlib.suppress(SystemExit): harness.cli.main(['compat', '--help'])\n"
-        "print(sorted({'numpy', 'msgspec', 'jinja2', 'tabulate', 'harness.run.pipeline'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'msgspec', 'jinja2', 'tabulate', 'harness.apps.upgrade.pipeline'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=PROJECT)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
@@ -183,7 +131,7 @@ def test_our_own_bug_is_called_ours(
     def explode(*_arguments: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr("harness.run.execute.make_plan", explode)
+    monkeypatch.setattr("harness.apps.upgrade.execute.make_plan", explode)
     assert main(["--project", str(project), "compat"]) == 5
     said = capsys.readouterr().err
     assert "bug of the harness" in said
@@ -246,11 +194,11 @@ def test_an_unknown_choice_names_the_choices(capsys: pytest.CaptureFixture[str],
 def test_options_of_initialization_reach_the_plan(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plans: list[Plan] = []
 
-    def remember(options: Options) -> Plan:
+    def remember(options: Project) -> Plan:
         plans.append(make_plan(options))
         raise ConfigError("planned", "that is all")
 
-    monkeypatch.setattr("harness.run.execute.make_plan", remember)
+    monkeypatch.setattr("harness.apps.upgrade.execute.make_plan", remember)
     typed = "--scenario all --runtime python --init-rounds 50 --init-threads 6 --device cpu"
     captures = "--capture-mode relaxed --capture-warm-calls 0"
     assert main(["--project", str(project), "compat", "-k", "din", *typed.split(), *captures.split()]) == 2

@@ -66,11 +66,11 @@ def test_what_the_machine_refuses_is_no_bug_of_the_gate(
     def refuse(*_: object) -> None:
         os.close(os.open("/dev/full/below", os.O_RDONLY))
 
-    monkeypatch.setattr("harness.run.execute.make_plan", refuse)
-    monkeypatch.setattr("harness.cli.entry.keep_bug_report", lambda _text: None)
+    monkeypatch.setattr("harness.apps.upgrade.execute.make_plan", refuse)
+    monkeypatch.setattr("harness.machine.files.keep_bug_report", lambda _text: None)
     assert main(["--project", str(PROJECT), "compat"]) == 5
     assert "please report it with NotADirectoryError" in capsys.readouterr().err
-    monkeypatch.setattr("harness.run.execute.make_plan", lambda *_: Path("/dev/full").write_text("x"))
+    monkeypatch.setattr("harness.apps.upgrade.execute.make_plan", lambda *_: Path("/dev/full").write_text("x"))
     assert main(["--project", str(PROJECT), "compat"]) == 2
     assert "this machine: the disk is full" in capsys.readouterr().err
 

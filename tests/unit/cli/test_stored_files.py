@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.report.json.report import dump_report
-from harness.run import plan as planning
-from harness.run.options import Options
+from harness.apps.upgrade import plan as planning
+from harness.project import Project
 from harness.store.run_folder import RunDir
 from benchmarks.faults import stored
 from tests.unit.builders import golden_records
@@ -27,7 +27,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stored.propose_accepted(folder / "golden")
     settings = {"old": "2.1.2", "new": "2.6.0"}
     plan = planning.make_plan(
-        Options(project=PROJECT, overrides=settings, expression="early_exit", arguments=("compat",))
+        Project(folder=PROJECT, overrides=settings, expression="early_exit", arguments=("compat",))
     )
     with RunDir.create(folder / "reports", "t", datetime(2026, 11, 23, tzinfo=UTC)) as run:
         run.save_plan(plan)

@@ -20,9 +20,8 @@ from harness.core.verdict import Finding, RowVerdict, Waived
 from harness.core.errors import ConfigError, EnvironmentUnavailable
 from harness.plugin import fixture
 from harness.plugin.fixture import CannotCheck, Checker, artifacts_argument
-from harness.run.files import Finished
-from harness.run.options import Options, settings_of
-from harness.machine.progress import Progress
+from harness.apps.report.files import Finished
+from harness.project import Project
 from tests.unit.builders import reports as builders
 
 FINDING = Finding(kind="values", message="output: off by 0.3 of its largest value")
@@ -39,20 +38,20 @@ def report_of(status: Status, decision: Decision, code: int) -> RunReport:
 
 
 @pytest.fixture
-def started() -> list[Options]:
+def started() -> list[Project]:
     """The options of each run that was started."""
     return []
 
 
 @pytest.fixture
-def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Options]) -> Callable[..., Path]:
+def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Project]) -> Callable[..., Path]:
     """One check, whose run ends with the report that is given first."""
     kept = tmp_path / "kept"
     kept.mkdir()
     checker = Checker(kept, ["--jobs", "2"], project=tmp_path, say=False)
 
     def checked(report: RunReport, **arguments: object) -> Path:
-        def compat(options: Options, progress: Progress) -> Finished:
+        def compat(options: Project) -> Finished:
             started.append(options)
             return Finished(report=report, folder=options.reports / "run")
 
@@ -71,7 +70,7 @@ def test_a_green_run_returns_its_folder_and_each_check_has_one_of_its_own(check:
 
 
 def test_sides_are_releases_interpreters_or_what_is_configured(
-    check: Callable[..., Path], started: list[Options]
+    check: Callable[..., Path], started: list[Project]
 ) -> None:
     check(GREEN)
     check(GREEN, old="2.1.2", new="serving=/opt/python")
@@ -81,7 +80,7 @@ def test_sides_are_releases_interpreters_or_what_is_configured(
 
 
 def test_what_a_test_can_afford_is_the_default_and_options_win(
-    check: Callable[..., Path], started: list[Options]
+    check: Callable[..., Path], started: list[Project]
 ) -> None:
     check(GREEN)
     check(GREEN, options=["--latency", "quick", "--scenario", "concurrent", "--jobs", "4"])
@@ -95,7 +94,7 @@ def test_what_a_test_can_afford_is_the_default_and_options_win(
 
 
 def test_what_policy_asks_of_the_whole_fleet_is_not_asked_of_one_model(
-    check: Callable[..., Path], started: list[Options], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    check: Callable[..., Path], started: list[Project], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     check(GREEN)
@@ -106,7 +105,7 @@ def test_what_policy_asks_of_the_whole_fleet_is_not_asked_of_one_model(
         f"[tool.compat]\nold = '2.1.2'\nnew = '2.6.0'\n[tool.compat.policy]\n{wants}"
     )
     for options in started:
-        _, settings = settings_of(options)
+        settings = options.settings
         assert (settings.policy.minimum_models, settings.policy.required_scenarios) == (0, ())
         assert settings.policy.limits == {"error": 0.5}
 
@@ -147,7 +146,7 @@ def test_what_this_machine_cannot_run_is_skipped_and_not_green(check: Callable[.
 def test_a_run_that_cannot_be_made_is_no_regression(
     check: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def full(options: Options, progress: Progress) -> Finished:
+    def full(options: Project) -> Finished:
         raise EnvironmentUnavailable("the disk is full", "free 5 GB")
 
     monkeypatch.setattr(fixture, "compat", full)

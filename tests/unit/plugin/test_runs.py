@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.options import Options
+from harness.project import Project
 from harness.plugin import runs
 from harness.report.json.report import dump_report
 from tests.unit.builders import reports as builders
@@ -85,15 +85,15 @@ def test_artifacts_are_not_run_where_nothing_may_run(project: Path) -> None:
 
 def test_artifacts_are_run_with_the_words_that_were_given(project: Path) -> None:
     (project / "models").mkdir()
-    asked: list[Options] = []
+    asked: list[Project] = []
 
-    def make(options: Options) -> Path:
+    def make(options: Project) -> Path:
         asked.append(options)
         return stored(project / "made")
 
     folder = runs.folder_of("models", ["--old", "2.1.2"], project=project, make=make)
     assert folder == project / "made"
-    assert [(one.artifacts, one.overrides["old"], one.project) for one in asked] == [(["models"], "2.1.2", project)]
+    assert [(one.artifacts, one.overrides["old"], one.folder) for one in asked] == [(["models"], "2.1.2", project)]
 
 
 def test_an_option_that_compat_does_not_have_is_named(project: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.builders.verdicts import mitigation
-from harness.verdict.bisection import CallInQuestion, exit_code, failing_call, faults, gaps
+from harness.verdict.exit_codes import exit_code
+from harness.verdict.bisection import CallInQuestion, failing_call, faults, gaps
 from harness.core.comparison import CallComparison
 from harness.core.diagnosis import (
     BisectAnswer,

@@ -6,7 +6,8 @@ from harness.core.diagnosis import Answer
 from harness.core.releases import Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.core.outcome import Outcome, Status
 from harness.core.verdict import CellVerdict, Finding
-from harness.verdict.first_bad import answer_of, exit_code, old_end, reason_of
+from harness.verdict.exit_codes import exit_code
+from harness.verdict.first_bad import answer_of, old_end, reason_of
 from tests.unit.builders.verdicts import result
 
 

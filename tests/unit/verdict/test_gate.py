@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.verdict.decide import EXIT_CODES, chosen_cures, decide, judge_row
+from harness.verdict.exit_codes import DECISIONS
+from harness.verdict.decide import chosen_cures, decide, judge_row
 from harness.core.findings import WORST_FIRST
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import RollbackAnswer, RollbackReport
@@ -93,8 +94,8 @@ def test_row_without_a_deciding_cell_is_inconclusive(cells: list[CellVerdict]) -
 
 
 def test_every_decision_has_an_exit_code_and_only_ok_is_green() -> None:
-    assert set(EXIT_CODES) == set(Decision)
-    assert [decision for decision, code in EXIT_CODES.items() if code == 0] == [Decision.UPGRADE_OK, Decision.CELL_OK]
+    assert set(DECISIONS) == set(Decision)
+    assert [decision for decision, code in DECISIONS.items() if code == 0] == [Decision.UPGRADE_OK, Decision.CELL_OK]
 
 
 def test_all_pass_is_upgrade_ok() -> None:

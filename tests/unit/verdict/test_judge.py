@@ -19,7 +19,7 @@ from harness.core.plan import PolicyRule, PolicySettings
 from harness.core.probe import Failure, Span
 from harness.core.verdict import PlantedDefectResult, CellVerdict, Mitigation, Waiver
 from harness.probing.facts import OldAnswers, Export, Decided, Failing, Initialized, ScenarioResult
-from harness.run.decide import decide_run
+from harness.apps.upgrade.decide import decide_run
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.artifacts.tensors.outputs import Outputs
 from tests.unit.builders.stages import (

@@ -13,7 +13,8 @@ from harness.core.outcome import Outcome, Status
 from harness.core.probe import Failure, ModelResult, ProbeResult, Span
 from harness.core.errors import ExitCode
 from harness.checks.migration.facts import Answers, Tried
-from harness.verdict.migration import causes_of, counts_words, exit_code, judge
+from harness.verdict.exit_codes import exit_code
+from harness.verdict.migration import causes_of, counts_words, judge
 from harness.checks.migration.obstacles import obstacle
 from harness.checks.migration.structure import with_tuples
 from harness.artifacts.tensors.outputs import Outputs

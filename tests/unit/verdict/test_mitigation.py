@@ -3,7 +3,8 @@
 import pytest
 
 from tests.unit.builders.verdicts import mitigation
-from harness.verdict.mitigation import answer_of, exit_code
+from harness.verdict.exit_codes import exit_code
+from harness.verdict.mitigation import answer_of
 from harness.core.diagnosis import MitigationAnswer, MitigationResult, Rewritten
 from harness.core.outcome import Status
 from harness.core.verdict import CellVerdict, Mitigation

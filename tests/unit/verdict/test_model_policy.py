@@ -7,7 +7,7 @@ from harness.config.policy import model_budget, model_policy, policy_source, som
 from harness.verdict.decide import decide, judge_row
 from harness.core.plan import LatencyBudget, Plan, PolicyRule, PolicySettings
 from harness.core.verdict import Judgement
-from harness.run.decide import policy_report
+from harness.apps.upgrade.decide import policy_report
 from tests.unit.builders.stages import declared, known, planned
 
 RULES = (PolicyRule(models="slow", limits={"steady": 1.2}, gates=("load",), severity={"tail": "fail"}),)

@@ -30,11 +30,12 @@ from harness.core.report import RunReport, SideReport
 from harness.core.text import counted, joined
 from harness.core.verdict import Cause, Judgement, RowVerdict
 from harness.machine import clock
+from harness.project import Project, own_command
 from harness.report.words.fleet import unjudged_words
-from harness.run.options import Options, own_command, read_waivers, settings_of
 from harness.verdict.causes import with_causes
 from harness.verdict.counting import counts_of, row_word
 from harness.verdict.enforce import WaiverContext
+from harness.verdict.exit_codes import exit_code
 from harness.verdict.regate import regate
 from harness.verdict.waivers.uses import ran_by
 
@@ -43,7 +44,7 @@ NOT_RUN = "not run yet"
 GREEN = (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
 
 
-def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -> tuple[Merged, int]:
+def merge(planned: PlannedFleet, options: Project, others: Sequence[str] = ()) -> tuple[Merged, int]:
     """Return the answer over a plan's store as far as results are known, judged by the policy and waivers of today.
 
     Args:
@@ -67,8 +68,8 @@ def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -
     found = {key: result for key, result in read.items() if is_of(result.content, asked[key], planned.plan)}
     frames = {item.frame: frame for item in found.values() if (frame := results.frame(item.frame)) is not None}
     faults = {key: fault for key in sorted(asked.keys() - found.keys()) if (fault := results.fault(key)) is not None}
-    again = replace(options_again(planned.plan, options), policy=options.policy)
-    return merged(planned, found, frames, faults, lambda report: _judged(report, again), project=options.project), taken
+    again = replace(options_again(planned.plan, options), policy_file=options.policy_file)
+    return merged(planned, found, frames, faults, lambda report: _judged(report, again), project=options.folder), taken
 
 
 def _results_in(folder: Path) -> Path:
@@ -214,12 +215,12 @@ def _words(artifact: FleetArtifact) -> tuple[str, ...]:
     return (*artifact.tags, artifact.owner, artifact.tier)
 
 
-def _judged(report: RunReport, options: Options) -> RunReport:
+def _judged(report: RunReport, options: Project) -> RunReport:
     """Return the report as the policy and the waivers of today judge it."""
-    _, settings = settings_of(options)
+    settings = options.settings
     source = settings.policy_file or IN_CONFIG
     models = [Tagged(model.model, model.tags) for model in report.models]
-    context = WaiverContext(waivers=read_waivers(options.project, settings), ran=ran_by(report), today=clock.today())
+    context = WaiverContext(waivers=options.waivers(settings), ran=ran_by(report), today=clock.today())
     policies = {model.name: policy_of(settings.policy, model, source=source) for model in models}
     return with_causes(regate(report, settings.policy, policies, context, source=source))
 
@@ -272,13 +273,13 @@ def _why_none(artifact: FleetArtifact, faults: Mapping[str, Fault]) -> str:
 def _decision(report: RunReport | None, missing: Sequence[FleetRow], unjudged: str) -> tuple[Decision, str, ExitCode]:
     """Return the decision, why, and the exit code; a green one says what it does not speak of."""
     if report is None:
-        return Decision.NOTHING_TESTED, "no result is known yet", ExitCode.INCONCLUSIVE
+        return Decision.NOTHING_TESTED, "no result is known yet", exit_code(Decision.NOTHING_TESTED)
     judgement: Judgement = report.judgement
     without = f"{counted(len(missing), 'artifact')} without a result"
     if missing and judgement.decision in GREEN:
-        return Decision.INCONCLUSIVE, without, ExitCode.INCONCLUSIVE
+        return Decision.INCONCLUSIVE, without, exit_code(Decision.INCONCLUSIVE)
     reason = joined(judgement.reason, without if missing else "", unjudged if judgement.decision in GREEN else "")
-    return judgement.decision, reason, ExitCode(judgement.exit_code)
+    return judgement.decision, reason, exit_code(judgement)
 
 
 def _fleet_cause(

@@ -19,7 +19,7 @@ from harness.apps.fleet.plan import PLAN, STORE
 from harness.apps.fleet.results import FAULTS, FRAMES, MARK, RESULTS
 from harness.environments.builder import ROOT_VARIABLE
 from harness.machine import processes
-from harness.run.options import CONFIG
+from harness.project import CONFIG
 
 LOCK = ".lock"
 HIDES_GPUS = "CUDA_VISIBLE_DEVICES"

@@ -26,8 +26,8 @@ from harness.core.errors import ConfigError, EnvironmentUnavailable, ExitCode
 from harness.core.fleet import Fault, FleetPlan, FleetUnit, ShardDone
 from harness.core.text import counted
 from harness.machine.progress import Progress
+from harness.project import CONFIG, Project
 from harness.report.json.results import dump_fleet
-from harness.run.options import CONFIG, Options
 from harness.store import codec
 
 AUTO = "auto"
@@ -46,7 +46,7 @@ REFUSED = (ExitCode.CONFIGURATION, ExitCode.ENVIRONMENT, ExitCode.INTERNAL, Exit
 
 
 def run_on_ray(
-    options: Options, planned: PlannedFleet, *, address: str, parts: int | None, trust: bool = False, progress: Progress
+    options: Project, planned: PlannedFleet, *, address: str, parts: int | None, trust: bool = False, progress: Progress
 ) -> ShardDone:
     """Run what is not known of a plan on a Ray cluster, and keep its results.
 
@@ -144,7 +144,7 @@ class _Cluster:
 class _Driver:
     def __init__(
         self,
-        options: Options,
+        options: Project,
         planned: PlannedFleet,
         results: FleetResults,
         cluster: _Cluster,
@@ -156,8 +156,8 @@ class _Driver:
         self._plan, self._results = planned.plan, results
         self._cluster, self._progress = cluster, progress
         self._fleet = codec.digest([str(planned.folder), planned.plan.store, planned.plan.settings])[:12]
-        self._project = options.project
-        config = options.project / CONFIG
+        self._project = options.folder
+        config = options.folder / CONFIG
         self._config = config.read_bytes() if config.is_file() else b""
         self._why: dict[str, str] = {}
         self._call = secrets.token_hex(4)

@@ -27,8 +27,8 @@ from harness.apps.fleet import shard as fleet_shard
 from harness.apps.fleet.answer.merge import merge
 from harness.apps.fleet.plan import PlannedFleet, in_folder, plan_fleet
 from harness.apps.fleet.shard import run_shard
-from harness.run.options import Options
-from harness.run.plan import make_plan
+from harness.project import Project
+from harness.apps.upgrade.plan import make_plan
 from harness.store import codec
 from harness.machine.progress import Progress
 from tests.integration.gate import PROJECT, harness
@@ -57,9 +57,9 @@ def write_store(folder: Path, python: str, *names: str) -> Path:
     return folder
 
 
-def options(old: str, new: str, *assignments: str) -> Options:
-    return Options(
-        project=PROJECT,
+def options(old: str, new: str, *assignments: str) -> Project:
+    return Project(
+        folder=PROJECT,
         overrides={"latency": "off"},
         assignments=assignments,
         environments=(f"old={old}", f"new={new}"),
@@ -75,7 +75,7 @@ def with_few_planted_defects(*arguments: Any) -> Plan:
     return replace(plan, planted_defects=tuple(kept))
 
 
-def fleet_of(store: Path, into: Path, asked: Options, shards: int) -> tuple[PlannedFleet, list[ShardDone]]:
+def fleet_of(store: Path, into: Path, asked: Project, shards: int) -> tuple[PlannedFleet, list[ShardDone]]:
     progress = Progress(enabled=False)
     planned = plan_fleet(asked, str(store), into=into, manifest=None, within_s=None, progress=progress)
     places = [planned] if shards == 1 else [in_folder(planned, part) for part in parts_of(into, shards)]

@@ -21,7 +21,7 @@ from harness.apps.fleet.answer.merge import merge
 from harness.apps.fleet.plan import CACHE, PlannedFleet, plan_fleet
 from harness.apps.fleet.shard import run_shard
 from harness.apps.fleet.stores.sources import RemoteStore
-from harness.run.options import Options
+from harness.project import Project
 from harness.store import codec
 from harness.machine.progress import Progress
 from tests.integration.apps.fleet.clusters import free_port
@@ -102,19 +102,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory, old_python: str) -> Path:
 
 
 @pytest.fixture
-def asked(old_python: str, new_python: str, monkeypatch: pytest.MonkeyPatch) -> Options:
+def asked(old_python: str, new_python: str, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setattr(fleet_shard, "make_plan", with_few_planted_defects)
     return options(old_python, new_python, 'scenarios=["alone"]')
 
 
-def planned_on(name: str, into: Path, asked: Options) -> PlannedFleet:
+def planned_on(name: str, into: Path, asked: Project) -> PlannedFleet:
     planned = plan_fleet(asked, name, into=into, manifest=None, within_s=None, progress=QUIET)
     shutil.rmtree(into / CACHE, ignore_errors=True)  # as on another machine than that which planned
     return planned
 
 
 def done_after_first_fetch(
-    planned: PlannedFleet, asked: Options, what: Any, monkeypatch: pytest.MonkeyPatch
+    planned: PlannedFleet, asked: Project, what: Any, monkeypatch: pytest.MonkeyPatch
 ) -> ShardDone:
     """Run all, and let something happen as soon as one artifact has come."""
     fetch = RemoteStore.local
@@ -132,7 +132,7 @@ def done_after_first_fetch(
         return run_shard(asked, planned, progress=QUIET)
 
 
-def answer_of(planned: PlannedFleet, asked: Options) -> bytes:
+def answer_of(planned: PlannedFleet, asked: Project) -> bytes:
     """The answer without the name of the store, and without the commands that name a file in a folder."""
     answer = merge(planned, asked)[0].answer
     causes = tuple(replace(item, cause=replace(item.cause, commands=())) for item in answer.causes)
@@ -146,7 +146,7 @@ def texts_below(folder: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def test_a_bucket_says_what_the_folder_says_and_no_file_has_the_credentials(
-    bucket: Bucket, folder: Path, asked: Options, tmp_path: Path
+    bucket: Bucket, folder: Path, asked: Project, tmp_path: Path
 ) -> None:
     local, (done,) = fleet_of(folder, tmp_path / "local", asked, 1)
     assert done.made == 3
@@ -161,7 +161,7 @@ def test_a_bucket_says_what_the_folder_says_and_no_file_has_the_credentials(
 
 
 def test_an_object_that_changes_or_goes_after_the_plan_is_labelled_and_mended_by_the_next_run(
-    bucket: Bucket, folder: Path, asked: Options, tmp_path: Path
+    bucket: Bucket, folder: Path, asked: Project, tmp_path: Path
 ) -> None:
     bucket.fill(folder)
     planned = planned_on("s3://bucket/models", tmp_path / "s3", asked)
@@ -179,7 +179,7 @@ def test_an_object_that_changes_or_goes_after_the_plan_is_labelled_and_mended_by
 
 
 def test_a_store_that_fails_in_mid_run_leaves_finished_results_and_labels_the_rest(
-    bucket: Bucket, folder: Path, asked: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bucket: Bucket, folder: Path, asked: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.fill(folder)
     cases: tuple[tuple[Callable[[], Any], str, Callable[[], Any] | None], ...] = (
@@ -220,7 +220,7 @@ class Refusing(http.server.BaseHTTPRequestHandler):
 
 
 def test_an_expired_token_is_labelled_for_every_artifact_and_none_is_judged(
-    bucket: Bucket, folder: Path, asked: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bucket: Bucket, folder: Path, asked: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.fill(folder)
     planned = planned_on("s3://bucket/models", tmp_path / "s3", asked)

@@ -13,8 +13,8 @@ from harness.core.verdict import PlantedDefectResult
 from harness.artifacts import fixture_folders
 from harness.probing.alone import probe_alone
 from harness.probing.facts import Decided, Effects, WithWorker
-from harness.run.planted_defects import probe_planted_defects
-from harness.run.planted_startup_defects import beside_init_planted_defects, probe_init_planted_defects
+from harness.apps.upgrade.planted_defects import probe_planted_defects
+from harness.apps.upgrade.planted_startup_defects import beside_init_planted_defects, probe_init_planted_defects
 from harness.checks.startup.initialize import initialize_groups
 from harness.checks.startup.native import build_workers
 from harness.store import probe_files

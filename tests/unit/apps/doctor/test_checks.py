@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness.apps.doctor.checks import CHECKS, examined, exit_code, run_notes
+from harness.verdict.exit_codes import exit_code
+from harness.apps.doctor.checks import CHECKS, examined, run_notes
 from harness.core.machine import (
     Candidate,
     CheckStatus,

@@ -19,7 +19,7 @@ from harness.apps.fleet.results import FleetResults
 from harness.apps.fleet.shard import run_shard
 from harness.apps.fleet.stores.reading import sha256_of
 from harness.apps.fleet.stores.sources import Listed
-from harness.run.options import Options
+from harness.project import Project
 from harness.machine.progress import Progress
 from tests.unit.builders.reports import latency, ratio, upgrade_ok
 from tests.unit.apps.fleet.answers import COMMON, artifact, plan_of, result_of
@@ -50,7 +50,7 @@ def bucket(*paths: str) -> None:
 @pytest.mark.parametrize("trust", [False, True])
 def test_programs_from_a_bucket_run_only_where_that_is_said(planned: PlannedFleet, trust: bool) -> None:
     bucket("other.txt")
-    done = run_shard(Options(project=planned.folder), planned, trust=trust, progress=Progress(enabled=False))
+    done = run_shard(Project(folder=planned.folder), planned, trust=trust, progress=Progress(enabled=False))
     found = {re.split("[: ]", fault.text)[0]: fault for fault in done.faults}
     runs = dict.fromkeys(("ads/a.pt", "ads/c.pt", "ads/d.pt"), "spurious-vanished" if trust else "spurious-untrusted")
     assert {path: fault.label for path, fault in found.items()} == {"ads/b.pt": "spurious-vanished", **runs}
@@ -75,7 +75,7 @@ def test_a_run_of_a_folder_is_told_what_the_artifact_is_and_needs_no_trust(
     made = replace(plan_of(item, store=str(tmp_path / "models")), folder=tmp_path)
     with FleetResults(made.folder / STORE) as results:
         quiet = Progress(enabled=False)
-        runner = shard._Shard(Options(project=tmp_path), made, results, quiet, (), trust=False)
+        runner = shard._Shard(Project(folder=tmp_path), made, results, quiet, (), trust=False)
         declaration = runner._declaration(made.plan.units[0], {"ads/a.pt": Listed("ads/a.pt", 1)})
     assert declaration.kind is kind
     assert (declaration.given is not None and declaration.given.path) == str(path)
@@ -83,7 +83,7 @@ def test_a_run_of_a_folder_is_told_what_the_artifact_is_and_needs_no_trust(
 
 def test_what_was_left_without_trust_is_asked_again_with_it(planned: PlannedFleet) -> None:
     bucket("ads/a.pt", "ads/a.inputs.py")
-    options, quiet = Options(project=planned.folder), Progress(enabled=False)
+    options, quiet = Project(folder=planned.folder), Progress(enabled=False)
     assert "spurious-untrusted" in {fault.label for fault in run_shard(options, planned, progress=quiet).faults}
     again = run_shard(options, planned, trust=True, progress=quiet)
     assert {fault.label for fault in again.faults} == {"spurious-changed", "spurious-vanished"}  # it was fetched
@@ -96,7 +96,7 @@ def test_a_folder_of_runs_that_cannot_be_written_is_not_told_of_an_option_of_oth
     (planned.folder / "runs").write_bytes(b"no folder")
     monkeypatch.setattr(shard._Shard, "_declaration", lambda *_: None)
     with pytest.raises(RunDirError) as error:
-        run_shard(Options(project=planned.folder), planned, progress=Progress(enabled=False))
+        run_shard(Project(folder=planned.folder), planned, progress=Progress(enabled=False))
     assert str(error.value).startswith(str(planned.folder / "runs")) and "--out" not in str(error.value)
     assert error.value.hint == "free space, or make the folder writable, or name another one with --into"
 
@@ -114,7 +114,7 @@ def test_more_rounds_of_a_run_count_in_place_of_the_first(planned: PlannedFleet)
 
     with FleetResults(planned.folder / STORE) as results:
         runner = shard._Shard(
-            Options(project=planned.folder), planned, results, Progress(enabled=False), (), trust=False
+            Project(folder=planned.folder), planned, results, Progress(enabled=False), (), trust=False
         )
         assert (runner._keep([unit], report(3)), runner._rounds(unit)) == ([], 3)
         assert (runner._keep([unit], report(9), replaces=True), runner._rounds(unit)) == ([], 9)

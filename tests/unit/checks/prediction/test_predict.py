@@ -10,7 +10,8 @@ from harness.artifacts.archive.formats import FAILURES, FORMATS
 from harness.core.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry, StorageGroup, Upgrader
 from harness.core.prediction import InspectedFile, Inspection, Prediction, StaticVerdict, Weight
 from harness.core.errors import ExitCode
-from harness.checks.prediction.predict import UNREAD, exit_code, predict
+from harness.verdict.exit_codes import exit_code
+from harness.checks.prediction.predict import UNREAD, predict
 from harness.checks.prediction.semantics import CHANGES, changes_between
 from tests.unit.builders.archives import facts, registry, schema, use
 

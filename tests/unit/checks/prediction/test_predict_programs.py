@@ -19,7 +19,8 @@ from harness.core.archive import (
 from harness.core.prediction import InspectedFile, Inspection, Prediction, StaticVerdict, Weight
 from harness.core.errors import ExitCode
 from harness.report.text.inspection import render_static
-from harness.checks.prediction.predict import exit_code, predict, runs_code
+from harness.verdict.exit_codes import exit_code
+from harness.checks.prediction.predict import predict, runs_code
 from tests.unit.builders.archives import registry
 
 RELU = "aten::relu(Tensor self) -> Tensor"

@@ -97,9 +97,7 @@ def test_cells_beyond_the_limit_are_counted() -> None:
 
 
 def test_run_that_is_judged_again_says_what_it_had_decided() -> None:
-    change = RegatedCell(
-        cell="m/alone", model="m", scenario="alone", was=Status.PASS, now=Status.FAIL, why="about values"
-    )
+    change = RegatedCell(cell="m/alone", was=Status.PASS, now=Status.FAIL, why="about values")
     regated = Regated(
         decision=Decision.UPGRADE_OK,
         reason="3 models pass",
@@ -137,7 +135,7 @@ def test_console_tells_once_what_the_policy_made_of_a_cell() -> None:
     found = report()
     cells = {cell.model: replace(cell, note=ruled_words(cell.ruled)) for cell in found.judgement.cells}
     changes = tuple(
-        RegatedCell(cell=cell.cell, model=cell.model, scenario=cell.scenario, was=was, now=cell.status, why=cell.note)
+        RegatedCell(cell=cell.cell, was=was, now=cell.status, why=cell.note)
         for cell, was in ((cells["recommender"], Status.FAIL), (cells["speech_encoder"], Status.PASS))
     )
     rows = tuple(judge_row(row.model, [cells[row.model]]) for row in found.judgement.rows)

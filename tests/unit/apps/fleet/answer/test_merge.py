@@ -23,7 +23,7 @@ from harness.report.markdown.fleet import render_fleet_markdown
 from harness.report.page.fleet import render_fleet_html
 from harness.report.text.fleet import render_answer
 from harness.report.words.fleet import row_words, store_words
-from harness.run.options import Options, own_command
+from harness.project import Project, own_command
 from harness.store import codec
 from tests.unit.builders.planted_causes import hang, red, refused
 from tests.unit.builders.reports import cell_id, healthy
@@ -86,7 +86,7 @@ def test_a_result_counts_only_for_what_it_is_of(tmp_path: Path) -> None:
             results.save(result_of(planned, name), FRAME)
     first, second = planned.plan.artifacts
     swapped = (replace(first, key=second.key), replace(second, key=first.key))
-    options = Options(project=tmp_path)
+    options = Project(folder=tmp_path)
     (tmp_path / "pyproject.toml").write_text('[tool.compat]\nold = "2.1.2"\nnew = "2.6.0"\n')
     assert {row.status for row in merge(planned, options)[0].answer.rows} == {Status.PASS}
     edited = replace(planned, plan=replace(planned.plan, artifacts=swapped))

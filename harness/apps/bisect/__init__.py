@@ -1,0 +1,1 @@
+"""Whose doing a red cell is, or since when it is."""

@@ -1,0 +1,1 @@
+"""What a shell needs to complete a command line."""

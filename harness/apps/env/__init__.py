@@ -1,0 +1,1 @@
+"""Environments, built before anybody needs them."""

@@ -1,0 +1,1 @@
+"""A finished run, judged again by another policy."""

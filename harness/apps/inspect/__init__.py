@@ -1,0 +1,1 @@
+"""Files, read without running them."""

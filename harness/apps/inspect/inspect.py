@@ -1,0 +1,50 @@
+"""The static check: read files, compare them with what releases accept. Nothing is loaded, nothing is run."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from harness.artifacts.archive.code import CodeMemory
+from harness.artifacts.files import find_files
+from harness.artifacts.given import is_request_file
+from harness.checks.prediction.check import inspect_file
+from harness.checks.prediction.registries import registries_of
+from harness.core.archive import OperatorRegistry
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError
+from harness.core.prediction import Inspection
+from harness.probing.provision import build_environments
+from harness.project import Project
+
+SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
+
+
+def inspect(project: Project, names: Sequence[str]) -> Inspection:
+    """Return what the files are and hold, and what the releases that were named will do with them."""
+    found = find_files(names)
+    wanted = [file for file in found if file.named or not is_request_file(file.path)] or found
+    registries = _registries(project)
+    progress = project.progress
+    progress.stage("read", len(wanted))
+    files = []
+    memory = CodeMemory()
+    for path, within in wanted:
+        files.append(inspect_file(path, registries, memory, within=within))
+        progress.step()
+    progress.finish()
+    return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))
+
+
+def _registries(project: Project) -> dict[str, OperatorRegistry]:
+    """Return what each named release accepts, by side; the configured pair is not taken unasked."""
+    given = {argument.partition("=")[0] for argument in project.environments}
+    sides = [side for side in SIDES if side in project.overrides or side in given]
+    if not sides:
+        if given:
+            raise ConfigError("--env names no side", "say which one it is with --old NAME or --new NAME")
+        return {}
+    specs: dict[str, EnvSpec] = {side: project.side(side) for side in sides}
+    builder = project.builder
+    project.progress.stage("environments")
+    environments = build_environments(specs, builder)
+    project.progress.stage("operators")
+    return registries_of(environments, builder.root)

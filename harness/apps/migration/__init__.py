@@ -1,0 +1,1 @@
+"""Which artifacts can leave TorchScript."""

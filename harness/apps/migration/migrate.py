@@ -1,0 +1,256 @@
+"""Can artifacts leave TorchScript: they are converted in one release, and what comes of it is run in others."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.apps.upgrade.plan import plan_of_probes
+from harness.artifacts.archive.code import CodeMemory
+from harness.artifacts.imported_source import ImportedSource
+from harness.artifacts.owners import FleetManifest, load_fleet_manifest
+from harness.checks.hang import watchdog
+from harness.checks.migration.deprecation import release_facts
+from harness.checks.migration.facts import Loader, Tried
+from harness.checks.migration.known_races import race_notes
+from harness.checks.migration.migrate import try_all
+from harness.checks.migration.serving import take_worker, why_no_cpp, worker_in_the_making
+from harness.checks.prediction.check import inspect_file
+from harness.core.environment import EnvSpec
+from harness.core.migration import Horizon, MigratedModel, Migration
+from harness.core.models import ArtifactKind, ModelDeclaration
+from harness.core.plan import Plan
+from harness.environments.undeclared import compiling
+from harness.machine import clock
+from harness.machine.progress import Progress
+from harness.probing.facts import Answered, Effects, Provisioned
+from harness.probing.provision import build_environments, opened
+from harness.project import Project, shown_path
+from harness.report.formats import MIGRATION, Shown
+from harness.search.release import Release, Row, ask_releases, make_row, release_keys
+from harness.search.rewrite.conversion import try_cures
+from harness.search.unconvertible import with_parts
+from harness.store.run_folder import RunDir
+from harness.verdict.horizon import horizon
+from harness.verdict.inputs import guess_notes
+from harness.verdict.migration import causes_of, judge
+
+
+def migrate(
+    project: Project,
+    releases: Sequence[str],
+    *,
+    package: bool = False,
+    fresh: bool = False,
+    cure: bool = False,
+    explain: bool = False,
+    manifest: str | None = None,
+) -> tuple[Migration, str]:
+    """Return what becomes of each artifact outside of TorchScript, and the folder that keeps it, as one would type it.
+
+    What is known already is not run again.
+
+    Args:
+        project: ``--old`` names the release whose TorchScript answers are the golden ones, ``--new`` the one that
+            converts; without it the newest configured one does.
+        releases: others in which the programs are loaded and run.
+        package: whether packages of AOTInductor are made as well: that compiles for minutes.
+        fresh: whether what earlier runs found is asked again.
+        cure: whether rewrites are tried on what is not convertible.
+        explain: whether the smallest part that is not convertible is looked for, in one artifact of each cause.
+        manifest: a ``fleet.toml``, of which owners are taken.
+    """
+    said = load_fleet_manifest(Path(manifest), file=manifest) if manifest is not None else FleetManifest()
+    settings = project.settings
+    configured: Sequence[str] = project.table.get("releases", ())
+    given = project.sides_given
+    new = settings.new if "new" in project.overrides or not configured else configured[-1]
+    new = "new" if "new" in given else new
+    settings = replace(settings, old="old") if "old" in given else settings
+    loaders = tuple(dict.fromkeys((new, *releases)))
+    names = tuple(dict.fromkeys((settings.old, *loaders)))
+    specs = project.releases(names)
+    if package:
+        specs[new] = compiling(specs[new])
+    plan = _of_torchscript(
+        plan_of_probes(project, project.selected(), settings, old=specs[settings.old], new=specs[new])
+    )
+    with RunDir.shared(project.answers) as store:
+        try:
+            asked = _Asked(
+                plan=plan,
+                specs=specs,
+                old=settings.old,
+                loaders=loaders,
+                package=package,
+                fresh=fresh,
+                cure=cure,
+                explain=explain,
+                said=said,
+            )
+            found = _run(asked, project, store)
+        except KeyboardInterrupt:
+            project.progress.note("interrupted; finished results are kept, and the same command goes on with them")
+            raise
+        folder = shown_path(store.path)
+        for name, data in MIGRATION.rendered_files(found, Shown(directory=folder)):
+            store.write(name, data)
+    return found, folder
+
+
+def _of_torchscript(plan: Plan) -> Plan:
+    """Return the plan without what has left TorchScript already, which a note names."""
+    left = [model for model in plan.models if model.kind is not ArtifactKind.TORCHSCRIPT]
+    notes = [f"{model.name} is {model.kind.words} already (left out)" for model in left]
+    models = tuple(model for model in plan.models if model not in left)
+    return replace(plan, models=models, notes=(*plan.notes, *notes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What is asked for: see ``migrate``; ``specs`` are the environments by name."""
+
+    plan: Plan
+    specs: Mapping[str, EnvSpec]
+    old: str
+    loaders: Sequence[str]
+    package: bool
+    fresh: bool
+    cure: bool
+    explain: bool
+    said: FleetManifest
+
+
+def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
+    begin_ns, builder, progress = clock.monotonic_ns(), project.builder, project.progress
+    plan, loaders = asked.plan, asked.loaders
+    progress.stage("environments")
+    environments = build_environments(asked.specs, builder)
+    keys = release_keys(environments, plan.runs_on)
+    ready = opened(
+        {
+            **{keys[name]: environments[name] for name in keys},
+            **{side: environments[name] for side, name in (("old", asked.old), ("new", loaders[0]))},
+        },
+        store,
+        builder=builder,
+        progress=progress,
+        golden=project.golden_store(),
+        waivers=(),
+        today=clock.today(),
+        watchdog=watchdog,
+        reuse=not asked.fresh,
+        imported=(source := ImportedSource()),
+    )
+    with ready as effects:
+        releases, notes = ask_releases(plan, environments, keys, effects, fresh=asked.fresh)
+        by_name = {release.name: release for release in releases}
+        ways = [Loader(name=name, side=by_name[name].key, torch=by_name[name].fingerprint.torch) for name in loaders]
+        no_cpp = why_no_cpp(plan, effects, ways[0].side) if asked.package else "no package was asked for"
+        with contextlib.nullcontext() if no_cpp else worker_in_the_making(plan, effects, ways[0].side) as making:
+            row = _row(plan, by_name[asked.old], releases, effects)
+            if making is not None:
+                no_cpp = take_worker(making, effects, ways[0].side)
+        answered = row.facts
+        tried = try_all(answered, ways, effects, package=asked.package, in_cpp=not no_cpp)
+        models = list(map(judge, tried))
+        both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
+        if asked.explain:
+            models = with_parts(tried, models, both, effects)
+        if asked.cure:
+            models = try_cures(tried, models, both, ways, effects, package=asked.package, in_cpp=not no_cpp)
+        progress.stage("read what was written", len(tried))
+        owners, idle = _owners(plan.models, asked.said)
+        models = [
+            replace(model, horizon=_horizon(one, row, releases, progress), owner=owners.get(one.model, ""))
+            for one, model in zip(tried, models, strict=True)
+        ]
+        progress.finish()
+        return Migration(
+            device=plan.device,
+            profile=plan.profile_name,
+            old=asked.old,
+            new=loaders[0],
+            releases={release.name: release.fingerprint.torch for release in releases},
+            loaders=tuple(loaders),
+            packaged=asked.package,
+            models=tuple(models),
+            causes=causes_of(models),
+            facts=tuple(
+                fact for release in releases for fact in release_facts(release.name, release.fingerprint.torch)
+            ),
+            asked=len({result.key for result in effects.runner.finished}),
+            known=len(effects.runner.results.reused),
+            wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
+            notes=(
+                *([f"packages were not loaded, served or timed in C++: {no_cpp}"] if asked.package and no_cpp else []),
+                *_races(tried, models, by_name[loaders[0]]),
+                *plan.notes,
+                *guess_notes({name: export.artifact for name, export in answered.exports.items()}),
+                *notes,
+                *idle,
+                *(f"{folder} holds too much Python source to tell changes: not reused" for folder in source.too_many),
+                *(f"could not be ended: {name}" for name in effects.runner.unreaped),
+            ),
+        )
+
+
+def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:
+    """Yield what packages are known to suffer from in the release that made them, where any was made."""
+    cured = (step for model in models for cure in model.cures for step in cure.steps)
+    if any(one.compiled is not None for one in tried) or any(step.name == "package" for step in cured):
+        told = {name for one in tried for way in one.served for name in way.cure}
+        yield from race_notes(made_by.name, made_by.fingerprint.torch, told)
+
+
+def _row(plan: Plan, old: Release, releases: Sequence[Release], effects: Effects) -> Row:
+    """Return the artifacts with their golden outputs: exported, or taken over, by the old release; and read."""
+    facts = Provisioned(plan=plan, fingerprints={release.key: release.fingerprint for release in releases})
+    row = make_row(old.name, old, plan.models, facts, effects, memory=CodeMemory())
+    effects.runner.release(old.key)
+    return row
+
+
+def _in_both(answered: Answered, old: Release, new: Release) -> Answered:
+    """Return the facts for what asks two sides, ``old`` and ``new``: rewrites and searches."""
+    sides = {"old": old.fingerprint, "new": new.fingerprint}
+    return replace(answered, fingerprints={**answered.fingerprints, **sides})
+
+
+def _horizon(tried: Tried, row: Row, releases: Sequence[Release], progress: Progress) -> Horizon | None:
+    """Return how long an artifact, and the program that was made of it, still load."""
+    program = None
+    if tried.program is not None:
+        folder = os.path.realpath(Path(tried.program.path).parent)
+        program = inspect_file(tried.program.path, {}, within=folder).facts
+    progress.step(tried.model)
+    registries = {release.name: release.registry for release in releases if release.registry is not None}
+    converted = tried.conversion.models if tried.conversion is not None else ()
+    loaded = {tried.release} if any(one.load_ns is not None for one in converted) else set()
+    return horizon(
+        row.read.get(tried.model),
+        program,
+        registries,
+        row.release.registry,
+        loaded=loaded | ({row.release.name} if not tried.stopped[0] else set()),  # which has answered its requests
+        program_loaded={one.release for one in tried.answers if one.load.load_ns is not None},
+    )
+
+
+def _owners(models: Sequence[ModelDeclaration], said: FleetManifest) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return whose each model is, and notes on what the manifest says of none; a pattern means the path of its file."""
+    paths = {model.name: _path_of(model) for model in models}
+    owners = {name: str(said.of(path).get("owner", "")) for name, path in paths.items()}
+    return owners, said.idle([path] for path in paths.values())
+
+
+def _path_of(model: ModelDeclaration) -> str:
+    """Return the path of a model's file below the folder that was named; the name of one that is no file."""
+    if model.given is None:
+        return model.name
+    real = Path(os.path.realpath(model.given.path))
+    for folder in filter(None, (model.given.within, os.path.realpath(model.package_root))):
+        if real.is_relative_to(folder):
+            return real.relative_to(folder).as_posix()
+    return real.name

@@ -1,0 +1,1 @@
+"""Which settings make a red cell pass."""

@@ -1,0 +1,66 @@
+"""``mitigate``: what cures a red cell."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from harness.cli.help import CommandHelp
+from harness.cli.options import add_cell, add_models, add_out, add_running, add_sides
+from harness.cli.terminal import say, width
+from harness.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from harness.project import Project
+
+HELP = CommandHelp(
+    "mitigate",
+    "assess which settings cure a red cell, and their price; changes nothing",
+    "Assess what cures a red cell; nothing is changed. Finds the smallest sets of settings that do, what each costs "
+    "against the old release, and the lines to paste for Python, C++, Triton or the environment; where none does, "
+    "rewrites of the guilty operators.",
+    (
+        ("--artifact ranker.pt --old 2.1.2 --new 2.6.0", "what cures it, what it costs, and lines to paste"),
+        ("--cell CELL_ID", "the same for a red cell of the last run"),
+    ),
+    "0 nothing to cure, 1 a cure was found, 4 none was found",
+    "guide/curing.md",
+)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    from harness.serving.scenarios import CELL_SCENARIOS
+
+    add_cell(command)
+    command.add_argument(
+        "--scenario",
+        dest="sought",
+        choices=CELL_SCENARIOS,
+        metavar="NAME",
+        help=f"which of its cells is to be cured (default: alone): {', '.join(CELL_SCENARIOS)}",
+    )
+    command.add_argument("--pairs", action="store_true", help="try pairs of settings also where one setting cures")
+    add_sides(command)
+    add_models(command)
+    add_running(command, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
+    command.add_argument(
+        "--latency", choices=("off", "quick", "thorough"), help="how long the measurement of costs may take"
+    )
+    command.add_argument("--resume", metavar="RUN", help="go on with an interrupted search")
+    add_out(command)
+
+
+def call(parsed: argparse.Namespace, project: "Project") -> object:
+    from harness.apps.mitigate.mitigate import mitigate
+    from harness.apps.rerun.selected import selected_cell
+    from harness.project import shown_path
+    from harness.report.text.cures import render_curing
+
+    selected = selected_cell(
+        project, parsed.verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model
+    )
+    if selected is not None and parsed.sought is not None:
+        raise ConfigError("--scenario beside a cell, which has its own", "leave it out")
+    cured = mitigate(
+        project, model=parsed.model, selected=selected, scenario=parsed.sought or "alone", pairs=parsed.pairs
+    )
+    say(render_curing(cured.found, directory=shown_path(cured.folder), width=width()))
+    return cured.found

@@ -1,0 +1,1 @@
+"""Golden bundles, for another team to judge by."""

@@ -1,0 +1,1 @@
+"""A finished run: its folder, its report, shown again."""

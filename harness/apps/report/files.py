@@ -1,0 +1,151 @@
+"""What a finished run leaves in its folder for people, for CI and for the other commands."""
+
+import contextlib
+import os
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.apps.report.baseline import beside, earlier_runs, read_baseline
+from harness.core.errors import ConfigError, GateError, RunDirError
+from harness.core.plan import Plan
+from harness.core.releases import Matrix
+from harness.core.report import RunReport
+from harness.machine.files import keep_bug_report
+from harness.project import Project, shown_path
+from harness.report.formats import RUN, Shown, ShownRun
+from harness.report.json.report import load_report
+from harness.report.json.results import load_matrix
+from harness.run.report.trace import read_trace
+from harness.search.explanation import with_later
+from harness.store import codec
+from harness.store.explanations import kept
+from harness.store.run_folder import PLAN, REPORT, RunDir, find_run
+from harness.verdict.causes import with_causes
+from harness.verdict.commands import at_home
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A finished run: its report and its folder, and a version matrix that somebody wants to see beside it.
+
+    ``project`` is the folder of the project whose models it judged.
+    """
+
+    report: RunReport
+    folder: Path
+    matrix: Matrix | None = None
+    project: Path = Path()
+
+
+def stored_report(folder: Path, *, program: str = "") -> RunReport:
+    """Return the report of a finished run, with what searches have found about its cells since.
+
+    Args:
+        program: what its commands begin with here, see ``own_command``; empty: as it says itself.
+    """
+    path = folder / REPORT
+    if not path.is_file():
+        search = RunDir(folder).search
+        if search:
+            raise RunDirError(f"{folder} is a run of {search}, which judges nothing", "name a run of compat")
+        raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
+    report = at_home(load_report(path.read_bytes(), file=str(path)), program=program, folder=str(folder.absolute()))
+    return with_causes(replace(report, explained=with_later(report.explained, kept(folder))))
+
+
+def read_report(
+    project: Project, run_name: str, matrix_file: str | None = None, baseline: str | None = None
+) -> Finished:
+    """Return the stored report of a run, with the matrix in ``matrix_file``, and beside the run ``baseline``."""
+    folder = find_run(project.reports, run_name, with_report=True)
+    report = stored_report(folder, program=project.command())
+    matrix = None
+    if matrix_file is not None:
+        try:
+            matrix = load_matrix(Path(matrix_file).read_bytes(), file=matrix_file)
+        except OSError as error:
+            raise ConfigError(f"--matrix {matrix_file}: {error.strerror}", "name a matrix.json") from error
+    if baseline is not None:
+        report = beside(report, read_baseline(project, baseline))
+    return Finished(report=report, folder=folder, matrix=matrix, project=project.folder)
+
+
+def shown_run(finished: Finished) -> ShownRun:
+    """Return a finished run for the formats; what only some of them need is read on demand."""
+    return ShownRun(
+        report=finished.report,
+        places=lambda: declared_at(finished.report, finished.folder, finished.project),
+        trace=lambda: read_trace(finished.folder),
+        matrix=finished.matrix,
+        earlier=lambda: earlier_runs(finished.report, finished.folder),
+    )
+
+
+def write_reports(finished: Finished, run_dir: RunDir) -> tuple[str, ...]:
+    """Write the report of a run in every form that a run leaves; return a note for each form that could not be made.
+
+    ``report.json`` comes first, and survives whatever becomes of the forms that can be made of it again.
+    """
+    run, how = shown_run(finished), Shown(directory=shown_path(run_dir.path))
+    notes = []
+    for form, name in RUN.files.items():
+        try:
+            run_dir.write(name, RUN.render(form, run, how).encode())
+        except Exception as error:  # a finished run is not lost to one form of it
+            if name == REPORT:
+                raise
+            with contextlib.suppress(OSError):
+                (run_dir.path / name).unlink()  # of an earlier session of this run
+            why = str(error) if isinstance(error, GateError) else _bug_words(traceback.format_exc())
+            notes.append(f"{name} was not written: {why}; {REPORT} is whole: report {run_dir.name} --format {form}")
+    return tuple(notes)
+
+
+def _bug_words(story: str) -> str:
+    return f"this is a bug of the harness; please report it with {keep_bug_report(story)}"
+
+
+def declared_at(report: RunReport, folder: Path, project: Path) -> Mapping[str, str]:
+    """Return model -> ``file:line`` relative to the root of the repository around ``project``.
+
+    The plan of a run knows in which folder a declaration lies; without one, what the report says is looked for in the
+    project. Models that no file of the repository declares are left out.
+    """
+    root = _repository(project.resolve())
+    folders = _folders(folder)
+    found = {}
+    for model in report.models:
+        path, _, line = model.where.rpartition(":")
+        named = Path(folders.get(model.model) or project) / (path if line.isdecimal() else model.where)
+        place = _file(named) if model.where else None
+        if place is not None and place.is_relative_to(root):
+            found[model.model] = str(place.relative_to(root)) + (f":{line}" if path and line.isdecimal() else "")
+    return found
+
+
+def _file(path: Path) -> Path | None:
+    """Return the file at a path, or None; a report from elsewhere may name what cannot be a file name.
+
+    A link that leads to itself is none: ``Path.resolve`` raises ``RuntimeError`` there, before Python 3.13.
+    """
+    try:
+        place = Path(os.path.realpath(path))
+        return place if place.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _repository(project: Path) -> Path:
+    """Return the nearest folder with ``.git``, else the project itself."""
+    return next((folder for folder in (project, *project.parents) if (folder / ".git").exists()), project)
+
+
+def _folders(folder: Path) -> dict[str, str]:
+    """Return model -> the folder that its declaration is relative to; empty without a plan."""
+    try:
+        plan = codec.read_json(folder / PLAN, Plan)
+    except RunDirError:
+        return {}
+    return {model.name: model.package_root for model in plan.models}

@@ -1,0 +1,1 @@
+"""Cells of a finished run: repeated, or searched in runs of their own."""

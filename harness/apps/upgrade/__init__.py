@@ -1,0 +1,1 @@
+"""Judge the upgrade: from a plan to a decision."""

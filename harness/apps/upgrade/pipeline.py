@@ -1,0 +1,168 @@
+"""The whole program as a chain of stages: plan -> environments -> export -> probe -> compare -> judge."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from harness.apps.golden.source import records_of
+from harness.apps.upgrade.decide import decide_run, tell_so_far
+from harness.apps.upgrade.planted_defects import probe_planted_defects
+from harness.apps.upgrade.planted_startup_defects import beside_init_planted_defects
+from harness.apps.upgrade.rollback import export_again, judge_rollback_probes, probe_rollbacks
+from harness.apps.upgrade.way_out import take_out
+from harness.checks.hang import watchdog
+from harness.checks.latency.benchmark import benchmark
+from harness.checks.outputs.compare import compare
+from harness.checks.outputs.findings import differs
+from harness.checks.prediction.check import predict_loading
+from harness.checks.startup.initialize import initialize_groups, time_initialization
+from harness.checks.startup.native import begin_builds, build_workers
+from harness.core.environment import Environment, EnvSpec, Fingerprint
+from harness.core.plan import Plan
+from harness.core.report import RunReport
+from harness.environments.sides import direction_of
+from harness.machine import clock
+from harness.probing.alone import probe_alone
+from harness.probing.export import export_models
+from harness.probing.facts import (
+    Attributed,
+    Compared,
+    Complete,
+    Decided,
+    Diagnosed,
+    Effects,
+    Inspected,
+    Provisioned,
+    Started,
+    Timed,
+    WithWorker,
+)
+from harness.probing.loaders import look_at_loaders
+from harness.probing.old_answers import probe_old_release
+from harness.probing.provision import build_environments, opened, sides, take_fingerprints
+from harness.project import Project
+from harness.run.report.make import build_report
+from harness.search.attribute import attribute_failures
+from harness.search.explain import explain
+from harness.search.mitigation.mitigate import mitigate
+from harness.store.run_folder import RunDir
+from harness.verdict.judge import judge_attributed, judge_cells, without_changed_bytes
+
+
+def run(plan: Plan, run_dir: RunDir, project: Project) -> RunReport:
+    """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused."""
+    begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
+    with provisioned(plan, sides(plan), run_dir, project) as (effects, first):
+        taken_out = take_out(all_stages(first, effects), effects)
+        project.progress.finish()
+        return build_report(
+            taken_out,
+            effects,
+            started_at=started_at.isoformat(timespec="seconds"),
+            wall_ns=(begin_ns, clock.monotonic_ns()),
+            command=project.command(),
+        )
+
+
+def all_stages(ready: Provisioned, effects: Effects) -> Decided:
+    """Return everything that a run learns, and its decision: each stage takes what the ones before it gave."""
+    with begin_builds(ready, effects) as builds:
+        exported = export_models(ready, effects)
+        answered = probe_old_release(exported, effects)
+        planted_defects = probe_planted_defects(answered, effects)
+        probed = probe_alone(answered, effects)
+        loader_notes = look_at_loaders(probed, effects)
+        inspected = predict_loading(export_again(probed, effects), effects)
+        inspected = probe_rollbacks(inspected, probed, effects)
+        with_worker = build_workers(probed, effects, inspected.predictions, builds)
+    started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
+    compared = compare(started, effects, differs)
+    tell_so_far(compared, (*planted_defects, *more_planted_defects), effects)
+    startup_timed = time_initialization(compared, effects)
+    timed = benchmark(startup_timed, effects)
+    judged = judge_cells(timed, effects)
+    attributed = judge_attributed(attribute_failures(judged, effects), effects)
+    mitigated = mitigate(attributed, effects)
+    diagnosed = explain(mitigated, effects)
+    rollback = judge_rollback_probes(inspected, answered, effects)
+    complete = Complete(
+        **{**Inspected.known(inspected), **Diagnosed.known(diagnosed)},
+        planted_defects=(*planted_defects, *more_planted_defects),
+        rollback=rollback,
+        loader_notes=loader_notes,
+    )
+    return decide_run(without_changed_bytes(complete, effects), effects)
+
+
+def judge(
+    ready: Provisioned,
+    effects: Effects,
+    *,
+    initialize: Callable[[WithWorker, Effects], Started] = initialize_groups,
+    time: Callable[[Compared, Effects], Timed] = benchmark,
+) -> Attributed:
+    """Return the verdicts that a search begins with: no planted defects, no rollback, and nothing is searched yet."""
+    exported = export_models(ready, effects)
+    answered = probe_old_release(exported, effects)
+    probed = probe_alone(answered, effects)
+    with_worker = build_workers(probed, effects)
+    started = initialize(with_worker, effects)
+    compared = compare(started, effects, differs)
+    timed = time(compared, effects)
+    judged = judge_cells(timed, effects)
+    return without_changed_bytes(judge_attributed(attribute_failures(judged, effects), effects), effects)
+
+
+@contextlib.contextmanager
+def provisioned(
+    plan: Plan, specs: Mapping[str, EnvSpec], run_dir: RunDir, project: Project
+) -> Iterator[tuple[Effects, Provisioned]]:
+    """Yield what touches the world, and the first facts, of a plan in the environments ``specs``, by side.
+
+    Every process is ended however the run ends.
+    """
+    progress, golden = project.progress, records_of(plan, project)
+    waivers = project.waivers(plan.settings) if "new" in specs else ()  # else nothing is judged
+    try:
+        begin_ns = clock.monotonic_ns()
+        progress.stage("environments")
+        environments = build_environments(specs, project.builder)
+        built_ns = clock.monotonic_ns()
+        ready = opened(
+            environments,
+            run_dir,
+            builder=project.builder,
+            progress=progress,
+            golden=golden,
+            waivers=waivers,
+            today=clock.today(),
+            watchdog=watchdog,
+        )
+        with ready as effects:
+            progress.stage("import torch", len(environments))
+            fingerprints = take_fingerprints(plan, environments, effects.runner, progress.step)
+            if plan.golden is not None:
+                producers = [golden.record(model.name).producer for model in plan.models]
+                same = [producer for producer in producers if producer.identity == fingerprints["new"].identity]
+                fingerprints["old"] = (same or producers)[0]
+            environments = {
+                side: replace(environment, name=_telling_name(environment, fingerprints[side]))
+                for side, environment in environments.items()
+            }
+            if "new" in fingerprints:  # ready-made interpreters say only now which releases they hold
+                plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
+            spans = (("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns()))
+            yield (
+                replace(effects, environments=environments, spans=spans, import_cpu_s=effects.runner.import_cpu_s),
+                Provisioned(plan=plan, fingerprints=fingerprints),
+            )
+    finally:
+        progress.finish()
+
+
+def _telling_name(environment: Environment, fingerprint: Fingerprint) -> str:
+    """Return ``torch 2.6.0`` for a built environment, ``NAME (torch 2.6.0+cu124)`` for a ready-made interpreter."""
+    if environment.spec.release is not None:
+        return environment.name
+    torch = f"torch {fingerprint.torch}"
+    return torch if environment.name in ("old", "new") else f"{environment.name} ({torch})"

@@ -1,0 +1,1 @@
+"""Known findings, waived for a while."""

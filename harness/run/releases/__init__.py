@@ -1,1 +1,0 @@
-"""Models in many environments: over releases of torch, or over what is installed beside it."""

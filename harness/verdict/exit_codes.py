@@ -1,0 +1,85 @@
+"""The one place where what a command came to becomes its exit code; pure.
+
+What ends a command before it comes to anything is an error with a code of its own, see ``harness.core.errors``.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from harness.core.diagnosis import BisectAnswer, Bisection, MitigationAnswer, MitigationResult
+from harness.core.errors import ExitCode
+from harness.core.fleet import FleetReport
+from harness.core.golden import GoldenStatus, Packing
+from harness.core.machine import Checkup
+from harness.core.migration import Migrated, Migration
+from harness.core.outcome import Decision, Status
+from harness.core.prediction import Inspection, Prediction
+from harness.core.releases import Ending, FirstBad
+from harness.core.verdict import Judgement
+
+GREEN, RED, OPEN = ExitCode.COMPATIBLE, ExitCode.INCOMPATIBLE, ExitCode.INCONCLUSIVE
+DECISIONS: Final[Mapping[Decision, ExitCode]] = {
+    Decision.UPGRADE_OK: GREEN,
+    Decision.CELL_OK: GREEN,
+    Decision.OK_WITH_MITIGATION: RED,  # unless policy accepts it, see ``decide``
+    Decision.BLOCKED: RED,
+    Decision.INCONCLUSIVE: OPEN,
+    Decision.NOTHING_TESTED: OPEN,
+}
+STATUSES: Final[Mapping[Status, ExitCode]] = {Status.PASS: GREEN, Status.FAIL: RED, Status.INCONCLUSIVE: OPEN}
+
+
+def exit_code(result: object) -> ExitCode:
+    """Return the exit code of a command that came to ``result``; None is one that has done what it was told.
+
+    What is red here is what a search was for as well: a culprit, a first bad release, a setting that cures.
+    """
+    match result:
+        case None:
+            return GREEN
+        case Decision():
+            return DECISIONS[result]
+        case Status():
+            return STATUSES[result]
+        case Judgement() | FleetReport():
+            return ExitCode(result.exit_code)  # as the policy of the run decided it
+        case FirstBad():
+            return {Ending.FOUND: RED, Ending.NOT_BAD: GREEN}.get(result.conclusion.ending, OPEN)
+        case MitigationResult():
+            return {MitigationAnswer.FOUND: RED, MitigationAnswer.NOTHING: GREEN}.get(result.answer, OPEN)
+        case Bisection():
+            return GREEN if result.answer is BisectAnswer.NOTHING else RED if _has_culprit(result) else OPEN
+        case Inspection():
+            return _of_files(result)
+        case Migration():
+            outcomes = set(result.counts)
+            if outcomes - {Migrated.READY, Migrated.UNDECIDED}:
+                return RED
+            return GREEN if outcomes == {Migrated.READY} else OPEN  # which is also where there is no artifact
+        case Checkup():
+            return ExitCode.ENVIRONMENT if result.blocked else GREEN
+        case Packing():
+            return GREEN if result.complete else OPEN
+        case GoldenStatus():
+            return ExitCode.CONFIGURATION if result.problems else GREEN
+        case _:
+            raise TypeError(type(result))
+
+
+def _has_culprit(result: Bisection) -> bool:
+    reduced = result.reduction is not None and bool(result.reduction.culprits)
+    culprit = {
+        BisectAnswer.OPERATOR: result.divergence is not None and bool(result.divergence.culprits),
+        BisectAnswer.LOADING: bool(result.refusals),
+        BisectAnswer.EXECUTOR: reduced or any(tried.cures for tried in result.mitigations),
+        BisectAnswer.NODES: reduced,
+    }
+    return culprit.get(result.answer, False)
+
+
+def _of_files(result: Inspection) -> ExitCode:
+    predictions = {verdict.prediction for file in result.files for verdict in file.verdicts.values()}
+    unjudged = any(file.facts is None or not file.facts.is_judged for file in result.files)
+    if Prediction.FAILS in predictions:
+        return RED
+    return OPEN if unjudged or Prediction.UNKNOWN in predictions else GREEN

@@ -1,0 +1,95 @@
+"""Whose artifacts these are: a pattern means the path of a file below the folder that was named, or a fixture's name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.core.migration import Migration
+from harness.core.models import GivenArtifact, ModelDeclaration
+from harness.artifacts.owners import read_fleet_manifest
+from harness.project import Project
+from harness.apps.migration import migrate as migrate_command
+from harness.apps.migration.migrate import _owners
+
+ONE = 'from fixtures.declare import model\n@model("declared")\ndef build():\n    pass\n'
+
+MANIFEST = """
+[[artifacts]]
+match = "*"
+owner = "platform"
+[[artifacts]]
+match = "ads/*"
+owner = "ads"
+[[artifacts]]
+match = "gone/*"
+owner = "nobody"
+"""
+
+
+def file(folder: Path, path: str, within: str = "") -> ModelDeclaration:
+    given = GivenArtifact(path=str(folder / path), within=within)
+    return ModelDeclaration(name=path, package_root=str((folder / path).parent), source=path, given=given)
+
+
+def test_files_of_a_folder_have_their_path_in_it_and_others_their_name(tmp_path: Path) -> None:
+    folder = str(tmp_path.resolve())
+    fixture = ModelDeclaration(name="ads/not_a_file", package_root="/", source="zoo.py")
+    models = [file(tmp_path, "ads/ranker.pt", folder), file(tmp_path, "search/ranker.pt", folder), fixture]
+    owners, notes = _owners([*models, file(tmp_path, "ads/alone.pt")], read_fleet_manifest(MANIFEST, file="fleet.toml"))
+    assert owners == {
+        "ads/ranker.pt": "ads",
+        "search/ranker.pt": "platform",
+        "ads/not_a_file": "ads",
+        "ads/alone.pt": "platform",
+    }
+    assert notes == ("fleet.toml: match = 'gone/*' means none of 4 artifacts",)
+
+
+def test_without_a_manifest_nobody_is_named(tmp_path: Path) -> None:
+    owners, notes = _owners([file(tmp_path, "a.pt")], read_fleet_manifest("", file="fleet.toml"))
+    assert (owners, notes) == ({"a.pt": ""}, ())
+
+
+@pytest.mark.parametrize(
+    ("environments", "given"),
+    [
+        ((), set()),
+        (("old=/a/python",), {"old"}),
+        (("new=/b/python",), {"new"}),
+        (("old=/a/python", "new=/b/python"), {"old", "new"}),
+        (("prod=/a/python",), set()),
+        (("old", "newer=/b/python"), {"old"}),
+    ],
+)
+def test_an_interpreter_for_a_side_is_that_side(environments: tuple[str, ...], given: set[str]) -> None:
+    assert Project(folder=Path("/p"), environments=environments).sides_given == given
+
+
+@pytest.mark.parametrize("sides", [{"old"}, {"new"}, {"old", "new"}])
+def test_migrate_takes_the_interpreters_that_its_help_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: set[str]
+) -> None:
+    """What compat takes as --env old= and --env new=, this takes too: the sides are these interpreters."""
+    asked = []
+
+    def run(found: Any, *_: object) -> Migration:
+        asked.append(found)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(migrate_command, "_run", run)
+    (tmp_path / "zoo").mkdir()
+    (tmp_path / "zoo" / "models.py").write_text(ONE)
+    python = str(tmp_path / "python")
+    options = Project(
+        folder=tmp_path,
+        overrides={"fixtures": "zoo", "old": "2.1.2", "new": "2.6.0", "device": "cpu"},
+        environments=tuple(f"{side}={python}" for side in sorted(sides)),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        migrate_command.migrate(options, ())
+    (found,) = asked
+    named = {"old": found.old, "new": found.loaders[0]}
+    for side in ("old", "new"):
+        spec = found.specs[named[side]]
+        assert (named[side] == side, spec.interpreter == python) == (side in sides, side in sides)

@@ -1,0 +1,135 @@
+"""Where the earlier run comes from: a name, ``last``, a folder of CI's artifacts, a file; and that it decides nothing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.apps.upgrade import execute as running, plan as planning
+from harness.apps.report.baseline import KEPT, beside_kept, earlier_runs, keep_baseline, read_baseline
+from harness.project import Project
+from harness.core.errors import ConfigError, RunDirError, SelectionError
+from harness.report.json.report import dump_report
+from harness.store.run_folder import RunDir
+from harness.machine.clock import utc_now
+from tests.unit.builders.reports import beside_another, blocked, earlier, upgrade_ok
+
+PROJECT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    """Two finished runs and an interrupted one."""
+    for name, report in (("2025-01-13", earlier()), ("2025-01-14", blocked()), ("2025-01-15", None)):
+        folder = tmp_path / "reports" / name
+        folder.mkdir(parents=True)
+        (folder / "plan.json").write_text("{}")
+        if report is not None:
+            (folder / "report.json").write_bytes(dump_report(report))
+    return tmp_path / "reports"
+
+
+@pytest.fixture
+def options(reports: Path) -> Project:
+    return Project(folder=PROJECT, out=str(reports))
+
+
+def test_it_is_found_by_name_by_folder_and_by_file(options: Project, reports: Path, tmp_path: Path) -> None:
+    folder = reports / "2025-01-13"
+    for name in ("2025-01-13", str(folder), str(folder / "report.json")):
+        assert dump_report(read_baseline(options, name)) == dump_report(earlier())
+    downloaded = tmp_path / "artifact"
+    downloaded.mkdir()
+    (downloaded / "report.json").write_bytes(dump_report(upgrade_ok()))
+    assert read_baseline(options, str(downloaded)) == upgrade_ok()
+
+
+def test_last_is_the_newest_run_that_has_a_report(options: Project) -> None:
+    assert dump_report(read_baseline(options, "last")) == dump_report(blocked())
+
+
+def test_one_that_is_not_there_or_has_no_report_says_so(options: Project, reports: Path) -> None:
+    with pytest.raises(SelectionError, match="--baseline: there is no run 'yesterday'"):
+        read_baseline(options, "yesterday")
+    with pytest.raises(RunDirError, match="has no report.json: the run was interrupted"):
+        read_baseline(options, "2025-01-15")
+    (reports / "2025-01-13" / "report.json").write_text("{}")
+    with pytest.raises(RunDirError, match="is not a report"):
+        read_baseline(options, "2025-01-13")
+
+
+def test_a_file_that_may_not_be_read_says_so(options: Project, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(ConfigError, match="Permission denied"):
+        read_baseline(options, "2025-01-13")
+
+
+def test_a_report_is_shown_beside_it_with_its_own_exit_code(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["report", "2025-01-14", "--out", str(reports)]
+    assert main([*words, "--baseline", "2025-01-13"]) == 1
+    told = capsys.readouterr().out
+    assert "new       text_tagger, latency: PASS -> FAIL" in told
+    assert main(words) == 1
+    assert "baseline" not in capsys.readouterr().out
+
+
+def test_a_wrong_one_is_one_line_and_exit_code_2(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "2025-01-14", "--out", str(reports), "--baseline", "no-such"]) == 2
+    told = capsys.readouterr().err
+    assert "--baseline: there is no run 'no-such'" in told
+    assert "Traceback" not in told
+
+
+def test_compat_looks_for_it_before_anything_is_begun(reports: Path) -> None:
+    runs = sorted(reports.iterdir())
+    with pytest.raises(SelectionError, match="--baseline"):
+        running.compat(Project(folder=PROJECT, out=str(reports)), baseline="no-such")
+    assert sorted(reports.iterdir()) == runs
+
+
+@pytest.mark.parametrize("words", [["--baseline", "last"], ["--baseline=last"], []])
+def test_a_run_may_be_gone_on_with_beside_another_baseline(words: list[str]) -> None:
+    assert running._what_was_asked(["compat", "-k", "din", *words]) == ["compat", "-k", "din"]
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_run_has_it_before_its_first_probe(
+    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, resumed: bool
+) -> None:
+    kept: list[bool] = []
+    monkeypatch.setattr(running, "execute", lambda _, run_dir, *__: kept.append((run_dir.path / KEPT).is_file()))
+    options = Project(folder=PROJECT, overrides={"old": "2.1.2", "new": "2.6.0"}, expression="din", out=str(tmp_path))
+    if resumed:
+        with RunDir.create(tmp_path, "a-run", utc_now()) as run_dir:
+            run_dir.save_plan(planning.make_plan(options))
+        options = Project(folder=PROJECT, out=str(tmp_path), resume=run_dir.name)
+    running.compat(options, baseline=str(reports / "2025-01-13"))
+    assert kept == [True]
+
+
+def test_it_is_kept_in_the_folder_of_the_run(tmp_path: Path) -> None:
+    """The other run may be deleted before this one is gone on with."""
+    now = beside_another()
+    with RunDir.create(tmp_path, "a-run", utc_now()) as run_dir:
+        assert beside_kept(replace(now, baseline=None), run_dir.path).baseline is None
+        keep_baseline(run_dir, earlier())
+        assert beside_kept(replace(now, baseline=None), run_dir.path) == now
+        keep_baseline(run_dir, now)
+        assert b'"baseline":null' in (run_dir.path / KEPT).read_bytes()  # no chain of all runs that ever were
+
+
+def test_a_trend_has_the_earlier_runs_of_the_same_pair_the_oldest_first(reports: Path) -> None:
+    other = replace(blocked(), new=replace(blocked().new, name="torch 9.9"))
+    for name, report in (("2025-01-10", other), ("2025-01-11", upgrade_ok()), ("2025-01-16", upgrade_ok())):
+        (reports / name).mkdir()
+        (reports / name / "report.json").write_bytes(dump_report(replace(report, run=name, started_at=name)))
+    (reports / "2025-01-12").mkdir()
+    (reports / "2025-01-12" / "report.json").write_bytes(b"{}")
+    found = earlier_runs(blocked(), reports / "2025-01-14")
+    assert [run.started_at for run in found] == sorted(run.started_at for run in found)
+    assert {run.run for run in found} == {"2025-01-11", earlier().run}
+    assert earlier_runs(blocked(), reports / "2025-01-10") == () == earlier_runs(blocked(), reports / "no" / "where")

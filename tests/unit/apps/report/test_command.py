@@ -1,0 +1,101 @@
+"""``report`` renders the page and the trace of a finished run again."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.core.report import RunReport
+from harness.verdict.matrix import judge_matrix
+from harness.report.ci.annotations import render_annotations
+from harness.report.ci.ctrf import render_ctrf
+from harness.report.ci.junit import render_junit
+from harness.report.ci.openmetrics import render_openmetrics
+from harness.report.json.results import dump_matrix
+from harness.report.json.report import dump_report
+from harness.report.markdown.report import render_markdown
+from harness.report.page.html import render_html
+from harness.apps.report.files import stored_report
+from harness.project import own_command
+from harness.store.run_folder import RunDir
+from tests.unit.builders.reports import blocked
+from tests.unit.builders.matrices import mixed
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "a-run"
+    folder.mkdir()
+    (folder / "plan.json").write_text("{}")
+    (folder / "report.json").write_bytes(dump_report(blocked()))
+    return folder
+
+
+def told(run: Path) -> RunReport:
+    """Return the report with its commands as they run from here."""
+    return stored_report(run, program=own_command(Path.cwd()))
+
+
+def test_the_page_is_printed_with_the_exit_code_of_the_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(run), "--format", "html"]) == 1
+    assert capsys.readouterr().out == render_html(told(run), directory=str(run))
+
+
+def test_a_matrix_is_shown_where_its_file_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = run / "matrix.json"
+    file.write_text(dump_matrix(mixed(), judge_matrix(mixed())))
+    assert main(["report", str(run), "--format", "html", "--matrix", str(file)]) == 1
+    assert capsys.readouterr().out == render_html(told(run), directory=str(run), matrix=mixed())
+
+
+def test_the_trace_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(run), "--format", "trace"]) == 1
+    assert json.loads(capsys.readouterr().out)["otherData"]["run"] == "a-run"
+
+
+@pytest.mark.parametrize("name", ["ctrf", "github", "junit", "markdown", "openmetrics"])
+def test_the_formats_for_ci_are_printed(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    report, folder = told(run), str(run)
+    texts = {
+        "ctrf": render_ctrf(report, directory=folder, places={}),
+        "github": render_annotations(report, directory=folder, places={}),
+        "junit": render_junit(report, directory=folder),
+        "markdown": render_markdown(report, directory=folder),
+        "openmetrics": render_openmetrics(report),
+    }
+    assert main(["report", folder, "--format", name]) == 1
+    assert capsys.readouterr().out == texts[name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--matrix", "m.json"], "--format html only"),
+        (["--format", "html", "--matrix", "no-such.json"], "no-such.json: No such file"),
+    ],
+)
+def test_a_wrong_matrix_is_one_line_and_exit_code_2(
+    run: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(["report", str(run), *arguments]) == 2
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+
+
+def test_an_older_run_that_stands_for_one_without_a_report_is_reported(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = ["report", "last", "--out", str(run.parent), "--format", "ctrf"]
+    assert main(ask) == 1
+    assert capsys.readouterr().err == ""
+    later = run.parent / f"{run.name}-later"
+    later.mkdir()
+    (later / "plan.json").write_text("{}")
+    assert main(ask) == 1
+    told = capsys.readouterr()
+    assert told.err == f"the last run, {later.name}, ended before it had a report; this is {run.name}\n"
+    assert told.out.startswith("{")
+    with RunDir.open(run.parent, later.name):
+        assert main(ask) == 1
+    assert f"{later.name}, is still running; this" in capsys.readouterr().err

@@ -1,0 +1,241 @@
+"""Every command that any format of a finished run prints: it runs as printed, from any folder, whatever ``python`` is."""
+
+import csv
+import html
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from harness.cli.parser import parser
+from harness.config.command_words import from_anywhere
+from harness.config.command_words import kept as kept_options
+from harness.verdict.causes import with_causes
+from harness.verdict.commands import at_home
+from harness.core.migration import RunMigration
+from harness.core.report import RunReport
+from harness.report.formats import RUN, Shown
+from harness.report.json.report import dump_report
+from harness.apps.report.files import Finished, read_report, shown_run
+from harness.apps.gate.gate import gate
+from harness.project import Project, own_command
+from tests.unit.builders import reports
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+BARE = "python -m harness"
+MADE_AS = "/elsewhere/bin/python /elsewhere/harness --project /elsewhere"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "our project"
+    folder.mkdir()
+    return folder
+
+
+def made_elsewhere(name: str) -> RunReport:
+    """A report as the machine of a job has written it: its paths are not here."""
+    report = replace(reports.REPORTS[name](), program=MADE_AS, folder="/elsewhere/reports/r")
+    rerun = {
+        cell: f"{MADE_AS} rerun /elsewhere/reports/r {shlex.quote(cell)} --latency thorough" for cell in report.rerun
+    }
+    back, migration = report.rollback, report.migration
+    if back is not None:
+        models = tuple(replace(item, command=f"{MADE_AS} compat -k x" if item.command else "") for item in back.models)
+        back = replace(back, models=models)
+    if migration is not None and migration.command:
+        migration = RunMigration(**{**_fields(migration), "command": f"{MADE_AS} migrate --old 2.1.2 --new 2.6.0"})
+    return with_causes(replace(report, rerun=rerun, rollback=back, migration=migration))
+
+
+def _fields(item: RunMigration) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in item.__slots__}
+
+
+def kept(project: Path, name: str) -> Path:
+    folder = project / "reports" / "2026-01-02T03-04-05-a-to-b"
+    folder.mkdir(parents=True)
+    (folder / "report.json").write_bytes(dump_report(made_elsewhere(name)))
+    return folder
+
+
+def texts(form: str, text: str) -> Iterator[str]:
+    """Yield the texts that a reader of a format sees."""
+    if form in ("json", "ctrf", "trace", "sarif"):
+        yield from _strings(json.loads(text))
+    elif form == "csv":
+        yield from (cell for line in csv.reader(io.StringIO(text)) for cell in line)
+    elif form == "junit":
+        root = ET.fromstring(text)  # noqa: S314  our own
+        yield from (part for item in root.iter() for part in (*item.attrib.values(), item.text or ""))
+    elif form == "html":
+        yield from map(html.unescape, re.findall(r">([^<]+)<", text))
+    elif form == "github":
+        yield from (line.replace("%0A", "\n").replace("%25", "%") for line in text.splitlines())
+    else:
+        yield from (html.unescape(line.replace("\\", "")) if form == "comment" else line for line in text.splitlines())
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+def commands(form: str, text: str, begin: str) -> list[str]:
+    """Return the commands in the output of a format; each goes on to the end of its line or its code span."""
+    found = []
+    for said in texts(form, text):
+        for line in said.splitlines():
+            at = line.find(begin)
+            if at >= 0 and line != begin:  # which the report says by itself
+                found.append(line[at:].split("`")[0].split("}}")[0].rstrip().removesuffix("</code>"))
+    return found
+
+
+def check(command: str, begin: str) -> None:
+    """Parse a command as the shell and the program do, from where it is typed; what it names is there."""
+    words = shlex.split(command)
+    assert words[: len(shlex.split(begin))] == shlex.split(begin)
+    assert Path(words[0]).is_file() and Path(words[1]).exists() and Path(words[3]).is_dir()
+    typed = words[words.index("--project") :]
+    parsed = parser("gate", typed=typed).parse_args(typed)
+    for name in ("run", "resume"):
+        folder = getattr(parsed, name, None)
+        assert folder is None or (Path(folder).is_absolute() and (Path(folder) / "report.json").is_file()), command
+
+
+@pytest.mark.parametrize("name", ["blocked", "mitigated", "inconclusive", "since", "upgrade_ok", "golden"])
+def test_every_command_of_every_format_runs_from_any_folder(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    if name not in reports.REPORTS:
+        pytest.skip(f"there is no such report: {name}")
+    folder = kept(project, name)
+    finished = read_report(Project(folder=project), str(folder))
+    begin = own_command(project)
+    monkeypatch.chdir("/")
+    seen = set()
+    forms = [(form, Shown(directory="elsewhere")) for form in RUN.names]
+    forms += [("console", Shown(directory="elsewhere", every_row=True))]
+    for form, shown in forms:
+        if form == "trace":
+            continue  # which is of a run's events, and names no command
+        text = RUN.render(form, shown_run(finished), shown)
+        assert BARE not in text and MADE_AS not in text, form
+        for command in commands(form, text, begin):
+            check(command, begin)
+            seen.add(form)
+    if name == "blocked":
+        assert seen >= {"console", "markdown", "html", "junit", "ctrf", "csv", "json", "github"}
+
+
+def test_a_run_judged_again_names_its_policy_and_its_folder_from_anywhere(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = kept(project, "blocked")
+    monkeypatch.chdir(project)
+    (project / "policy.toml").write_text('[severity]\nhang = "info"\n')
+    judged = gate(Project(folder=project, policy_file="policy.toml"), str(folder)).report
+    found = [command for cause in judged.causes for _, command in cause.commands]
+    assert found
+    monkeypatch.chdir("/")
+    for command in [*found, *judged.rerun.values()]:
+        check(command, own_command(project))
+        assert "bisect" in command or f"'{project / 'policy.toml'}'" in command
+
+
+def test_a_report_of_an_older_harness_gets_commands_that_run_here() -> None:
+    older = reports.blocked()
+    here = at_home(older, program="/p/python /p/harness --project /p", folder="/p/reports/r")
+    assert set(here.rerun) == set(older.rerun)
+    assert all(
+        command.startswith("/p/python /p/harness --project /p rerun /p/reports/r ") for command in here.rerun.values()
+    )
+
+
+@pytest.mark.parametrize("where", ["/", "elsewhere"])
+def test_the_program_runs_from_any_folder_without_any_python_on_the_path(
+    project: Path, tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "harness.py").write_text("raise SystemExit('what lies here is not the program')\n")
+    command = own_command(project, "gate", "--help")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=tmp_path / where,
+        env={**environment, "PATH": "/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: ")
+
+
+def test_a_console_script_is_named_by_its_path(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "torchscript-gate"
+    script.touch()
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    assert own_command(project, "gate") == shlex.join([str(script), "--project", str(project), "gate"])
+
+
+def test_one_function_makes_every_command() -> None:
+    """What begins a command stands nowhere else; advice names the command without the program that it is of."""
+    allowed = {"cli/help.py", "cli/entry.py", "cli/parser.py", "__main__.py"}
+    found = {
+        str(path.relative_to(CHECKOUT / "harness"))
+        for path in (CHECKOUT / "harness").rglob("*.py")
+        if re.search(r"-m harness|\"-m\", \"harness\"", path.read_text(encoding="utf-8"))
+    }
+    # One makes it, two start the gate on other machines.
+    rest = {
+        "project.py",
+        "apps/fleet/engines/jobs.py",
+        "apps/fleet/engines/node.py",
+    }
+    assert found - allowed == rest
+
+
+def test_a_finished_run_names_where_it_lies(project: Path) -> None:
+    finished: Finished = read_report(Project(folder=project), str(kept(project, "blocked")))
+    assert finished.report.folder == str(finished.folder) and finished.report.program == own_command(project)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "anywhere"),
+    [
+        ("--artifacts", "models/", "/here/models"),
+        ("--artifacts", "../m/*.pt", "/m/*.pt"),
+        ("--artifact", "/abs/net.pt", "/abs/net.pt"),
+        ("--artifacts", "s3://bucket/models", "s3://bucket/models"),
+        ("--library", "torchvision", "torchvision"),
+        ("--library", "old=./ops.so", "old=/here/ops.so"),
+        ("--library", "./a=b/ops.so", "/here/a=b/ops.so"),
+        ("--library", "new=/x=y/ops.so", "new=/x=y/ops.so"),
+        ("--env", "old=.venv/bin/python", "old=/here/.venv/bin/python"),
+        ("--env", "old=python3.11", "old=python3.11"),
+        ("--fixtures", "zoo", "zoo"),  # the project's, which commands name
+        ("--set", "latency.limit=0.05", "latency.limit=0.05"),
+    ],
+)
+def test_what_an_option_names_is_named_from_anywhere(name: str, value: str, anywhere: str) -> None:
+    assert from_anywhere(name, value, "/here") == anywhere
+    assert from_anywhere(name, value, "") == value
+    assert kept_options(["compat", name, value], (name,), here="/here") == [(name, anywhere)]
