@@ -315,10 +315,7 @@ CHECKS = (
         source="the installed Pythons, the wheels of each release",
         limit="one that suits all releases; an --env runs and has torch",
         problems={
-            "missing": Problem(
-                "{name} cannot be provisioned here.",
-                "{hint}",
-            ),
+            "missing": Problem("{name} cannot be provisioned here.", "{hint}"),
             "unsuited": Problem(
                 "Only an index with wheels of your own can have one for this Python.",
                 "Name another Python in [tool.compat.environments], or none.",
@@ -375,10 +372,7 @@ CHECKS = (
                 OLD_DRIVER,
                 f"Update the driver to {{least}} or later, name a +cuXYZ build for an older CUDA, {ON_THE_CPU}.",
             ),
-            "not in the table": Problem(
-                OLD_DRIVER,
-                "Compare them with the table of NVIDIA's CUDA release notes.",
-            ),
+            "not in the table": Problem(OLD_DRIVER, "Compare them with the table of NVIDIA's CUDA release notes."),
         },
     ),
     Check(
@@ -388,14 +382,8 @@ CHECKS = (
         source="nvidia-smi, the list of architectures in libtorch_python.so",
         limit="kernels for a GPU that is here",
         problems={
-            "no GPU": Problem(
-                NO_KERNEL,
-                f"Name a release or a +cuXYZ build with that architecture, {ON_THE_CPU}.",
-            ),
-            "not every GPU": Problem(
-                NO_KERNEL,
-                CHOOSE_A_GPU,
-            ),
+            "no GPU": Problem(NO_KERNEL, f"Name a release or a +cuXYZ build with that architecture, {ON_THE_CPU}."),
+            "not every GPU": Problem(NO_KERNEL, CHOOSE_A_GPU),
         },
     ),
     Check(
@@ -409,10 +397,7 @@ CHECKS = (
                 "uv asks the index even for what its cache has, so a build fails until it answers.",
                 "Set UV_OFFLINE=1, and build from the cache.",
             ),
-            "away": Problem(
-                "{name} is not built yet, and cannot be as long as this is so.",
-                "{hint}",
-            ),
+            "away": Problem("{name} is not built yet, and cannot be as long as this is so.", "{hint}"),
             "no installer": Problem(
                 "No environment can be built here.",
                 "Run pip install uv, or give ready-made interpreters with --env NAME=PYTHON.",
@@ -424,7 +409,7 @@ CHECKS = (
         RESOURCES,
         _disk,
         source="the folder of the environments",
-        limit="5.3 GB for each that is to be built, and writable",
+        limit=f"{ENVIRONMENT_BYTES / GB:.0f} GB for each that is to be built, and writable",
         problems={
             "read-only": Problem(
                 "The folder of the environments may not be written.",
@@ -458,8 +443,7 @@ CHECKS = (
         limit="one for C++20, where --runtime libtorch asks for it",
         problems={
             "none": Problem(
-                "Models are brought up by Python threads, which the GIL lets load only one after the other.",
-                "{cure}",
+                "Models are brought up by Python threads, which the GIL lets load only one after the other.", "{cure}"
             ),
             "wanted": Problem(
                 'The C++ worker was asked for (runtime = "libtorch" or "both"), so a run ends before it begins.',
@@ -501,13 +485,9 @@ CHECKS = (
         source="nvidia-smi, 5 s at most",
         limit="NVML begins, no GPU is lost or has to be reset, and not all are prohibited",
         problems={
-            "trouble": Problem(
-                "{so_what}",
-                "{do_this}",
-            ),
+            "trouble": Problem("{so_what}", "{do_this}"),
             "prohibited": Problem(
-                "No program may compute on this GPU.",
-                "Run nvidia-smi --compute-mode=DEFAULT on the host.",
+                "No program may compute on this GPU.", "Run nvidia-smi --compute-mode=DEFAULT on the host."
             ),
         },
     ),

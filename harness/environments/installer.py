@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from packaging.version import Version
 
+from harness.domain.environment import ENVIRONMENT_BYTES
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from harness.errors import EnvironmentUnavailable
 from harness.system import processes
@@ -171,7 +172,6 @@ def installer_environment() -> dict[str, str]:
     return kept | {"NO_COLOR": "1", "UV_NO_WRAP": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}
 
 
-UNREACHABLE: Final = "the package index could not be reached"
 _LINE_LIMIT: Final = 320
 
 
@@ -179,6 +179,7 @@ class _Rule(NamedTuple):
     pattern: str
     message: str
     hint: str
+    is_unreachable: bool = False
 
 
 # The first rule that matches anywhere in the output decides; the line it matched is quoted.
@@ -186,7 +187,7 @@ _RULES: Final[Sequence[_Rule]] = (
     _Rule(
         r"No space left on device|Disk quota exceeded|os error (28|122)\b|Errno (28|122)\b",
         "the disk is full",
-        "free some space (one environment takes about 5 GB), or set TORCHSCRIPT_GATE_ENVS to a folder on a larger disk",
+        f"free some space (one takes {ENVIRONMENT_BYTES / 1e9:.0f} GB), or set TORCHSCRIPT_GATE_ENVS to a larger disk",
     ),
     _Rule(
         r"Permission denied|Read-only file system|os error (13|30)\b|Errno (13|30)\b",
@@ -218,8 +219,9 @@ _RULES: Final[Sequence[_Rule]] = (
         r"|Failed to establish a new connection|Network is unreachable|invalid peer certificate"
         r"|CERTIFICATE_VERIFY_FAILED|operation timed out|Read timed out|ConnectTimeout|error sending request"
         r"|HTTP status \w+ error|\b[45]\d\d (Client|Server) Error|Failed to fetch",
-        UNREACHABLE,
+        "the package index could not be reached",
         "check the network, proxy and index arguments",
+        is_unreachable=True,
     ),
     _Rule(
         r"\(from versions: none\)",
@@ -235,16 +237,16 @@ _RULES: Final[Sequence[_Rule]] = (
 
 
 class Explanation(NamedTuple):
-    """What an installer's output means: a sentence, the line that says so, and what to do."""
+    """What an installer's output means: a sentence, the line that says so, and what to do.
+
+    Attributes:
+        is_unreachable: whether the index did not answer, rather than say no.
+    """
 
     message: str
     line: str
     hint: str
-
-    @property
-    def is_unreachable(self) -> bool:
-        """Whether the index did not answer, rather than say no."""
-        return self.message == UNREACHABLE
+    is_unreachable: bool = False
 
 
 def explained(output: str, *, status: int, release: str, python: str) -> Explanation:
@@ -256,7 +258,7 @@ def explained(output: str, *, status: int, release: str, python: str) -> Explana
             continue
         line = _line_around(text, match.start())
         words = {"what": _what(line, release), "python": python, "tags": _tags(text), "nearby": _nearby(line, release)}
-        return Explanation(rule.message.format(**words), _cut(line), rule.hint.format(**words))
+        return Explanation(rule.message.format(**words), _cut(line), rule.hint.format(**words), rule.is_unreachable)
     lines = [line for line in text.splitlines() if line.strip()]
     decisive = next(
         (line for line in lines if re.match(r"\s*error\b", line, re.IGNORECASE)), lines[-1] if lines else ""
