@@ -12,7 +12,7 @@ from harness.decision.enforce import WaiverContext, enforce, judge_timed, settle
 from harness.decision.inputs import guess_of, with_changed_operators
 from harness.domain.comparison import OutputComparison
 from harness.domain.diagnosis import Attribution
-from harness.domain.findings import status_of
+from harness.domain.findings import DISTURBANCE, status_of
 from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult
@@ -295,13 +295,17 @@ def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) ->
     if export.outcome is Outcome.UNSUPPORTED:
         status, kind, message = Status.UNSUPPORTED, "not_measured", unsupported_words(export)
     evidence = effects.evidence(export.result.directory) if export.result else ""
-    error = error_words(export.failure) if export.failure is not None else ""
+    error, detail = "", {}
+    if export.failure is not None:
+        error = error_words(export.failure)
+        if export.failure.disturbance is not None:
+            detail = {DISTURBANCE: export.failure.disturbance.value}
     return CellVerdict(
         cell=facts.plan.cell(model.name, "alone").id,
         model=model.name,
         scenario="alone",
         status=status,
-        findings=(Finding(kind=kind, message=message, evidence=evidence, error=error),),
+        findings=(Finding(kind=kind, message=message, evidence=evidence, error=error, detail=detail),),
     )
 
 

@@ -37,31 +37,36 @@ Seen = tuple[str, str]  # a key of CONSEQUENCES, and what was read
 
 
 class Consequence(NamedTuple):
-    """What an event means for the run, what to do about it, and the verdicts that it touches."""
+    """What an event means for the run, what to do about it, the verdicts that it touches, and its name if not its key.
+
+    What a lost GPU means, and what to do, is in braces: its trouble says that.
+    """
 
     so_what: str
     do_this: str
     touches: tuple[str, ...]
+    name: str = ""
 
 
-# By the event's name; what stands behind a colon tells variants of one event apart. Words in braces are the event's.
+GPU_LOST, OUT_OF_MEMORY, OF_OTHERS = "GPU lost", "out of memory", "out of memory of others"
 CONSEQUENCES = {
-    "out of memory": Consequence(
+    OUT_OF_MEMORY: Consequence(
         "A crash or a hang of this run may be such a kill, and not the release's doing.",
         "Repeat those cells with a lower --jobs or more memory before you believe them.",
         (ENDS,),
     ),
-    "out of memory: of others": Consequence(
+    OF_OTHERS: Consequence(
         "Another container's limit does nothing here; a machine that is short of memory makes times long.",
         "If much memory is taken now as well, repeat what is red or undecided on another machine.",
         (TIMES,),
+        name=OUT_OF_MEMORY,
     ),
     "process limit": Consequence(
         "A worker that lacks a thread fails or waits forever, which looks like a fault of the release.",
         "Raise the container's --pids-limit, or lower --jobs, and repeat what is red.",
         (ENDS, ERRORS),
     ),
-    "GPU lost": Consequence(
+    GPU_LOST: Consequence(
         "{so_what} What failed since then is not the release's doing.",
         "{do_this} Then repeat what is red.",
         (TIMES, ENDS, ERRORS),
@@ -160,11 +165,11 @@ def happened_between(before: CounterReading, after: CounterReading) -> MachineDu
 
 
 def _event(key: str, read: str) -> MachineEvent:
-    so_what, do_this, touches = CONSEQUENCES[key]
-    if key == "GPU lost":
+    so_what, do_this, touches, name = CONSEQUENCES[key]
+    if key == GPU_LOST:
         meaning, cure = gpu_trouble(read) or ("Nobody knows how the GPU fares.", "Run nvidia-smi.")
         so_what, do_this = so_what.format(so_what=meaning), do_this.format(do_this=cure)
-    return MachineEvent(name=key.partition(":")[0], read=read, so_what=so_what, do_this=do_this, touches=touches)
+    return MachineEvent(name=name or key, read=read, so_what=so_what, do_this=do_this, touches=touches)
 
 
 def during_run_notes(during_run: MachineDuringRun, *, times: bool = True) -> tuple[str, ...]:
@@ -209,11 +214,11 @@ def _kills(before: CounterReading, after: CounterReading) -> Iterator[Seen]:
     ours, all_ = _grown(before.oom_kills, after.oom_kills), _grown(before.machine_oom_kills, after.machine_oom_kills)
     killed = f"the kernel killed {counted(ours or all_, 'process', 'processes')}"
     if ours:
-        yield "out of memory", f"{killed} in this container"
+        yield OUT_OF_MEMORY, f"{killed} in this container"
     elif all_ and after.oom_kills is None:
-        yield "out of memory", f"{killed} on this machine"
+        yield OUT_OF_MEMORY, f"{killed} on this machine"
     elif all_:
-        yield "out of memory: of others", f"{killed} on this machine, none of them in this container"
+        yield OF_OTHERS, f"{killed} on this machine, none of them in this container"
     if refused := _grown(before.tasks_refused, after.tasks_refused):
         yield "process limit", f"a process or thread could not be started {counted(refused, 'time')}"
 
@@ -223,12 +228,12 @@ def _gpus(before: Gpus | None, after: Gpus | None) -> Iterator[Seen]:
     if before is None or after is None:
         return
     if after.trouble and after.trouble != before.trouble:
-        yield "GPU lost", f"nvidia-smi answered before, and now: {after.trouble}"
+        yield GPU_LOST, f"nvidia-smi answered before, and now: {after.trouble}"
     if before.driver and after.driver and before.driver != after.driver:
         yield "GPU driver", f"{before.driver} before, {after.driver} now"
     cards, left = {card.uuid: card for card in before.cards}, {card.uuid for card in after.cards}
     if gone := [card.machine_state.name for card in before.cards if card.uuid not in left and not after.trouble]:
-        yield "GPU lost", f"no longer listed: {', '.join(gone)}"
+        yield GPU_LOST, f"no longer listed: {', '.join(gone)}"
     for card in after.cards:
         if card.uuid in cards:
             yield from _memory_errors(cards[card.uuid], card)

@@ -73,7 +73,8 @@ class FleetArtifact:
         examination: what is asked of it; ``key``: what its result is kept under, empty where nothing can be asked.
         predictions: side -> what reading predicts; ``why``: the first reason where one is not "will load", or what is
             known to answer otherwise.
-        left_out: why it is not run, in words; empty where it is.
+        left_out: why it is not run, in words; empty where it is; ``left_out_for``: the same without what is of this
+            artifact alone.
         notes: what a reader should know of how its requests and its profile were come by.
     """
 
@@ -96,6 +97,7 @@ class FleetArtifact:
     examination: Examination = Examination.WEIGHTS
     key: str = ""
     left_out: str = ""
+    left_out_for: str = ""
     notes: tuple[str, ...] = ()
 
 

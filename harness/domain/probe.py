@@ -7,7 +7,7 @@ from typing import Any
 from harness.devices import CPU, Device
 from harness.domain.hang import Evidence
 from harness.domain.models import Artifact, ArtifactKind, ModelDeclaration
-from harness.domain.outcome import FINE, Outcome
+from harness.domain.outcome import FINE, Disturbance, Outcome
 
 Step = tuple[str | int, ...]
 
@@ -249,6 +249,7 @@ class Failure:
     traceback: str = ""
     input_set: str | None = None
     call: int | None = None
+    disturbance: Disturbance | None = None
 
     @property
     def first_line(self) -> str:

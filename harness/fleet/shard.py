@@ -14,8 +14,8 @@ from harness.domain.outcome import Status
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.domain.verdict import RowVerdict
-from harness.errors import ConfigError, RunDirError
-from harness.fleet.faults import FULL, blind, label_of
+from harness.errors import ConfigError, DiskFull, RunDirError
+from harness.fleet.faults import blind, label_of
 from harness.fleet.plan import (
     CACHE,
     OTHER_FOLDER,
@@ -248,12 +248,11 @@ class _Shard:
                     report = execute(plan, run_dir, options, self._progress).report
                 left = self._keep([item.unit for item in ready], report)
                 run_dir.write(KEPT, b"")
-        except RunDirError as error:
-            if FULL not in error.message:
-                raise RunDirError(
-                    error.message, OTHER_FOLDER if error.hint == codec.OTHER_FOLDER else error.hint
-                ) from error
+        except DiskFull as error:
             return [self._faulty(item.unit, "spurious-disk", error.message) for item in ready]
+        except RunDirError as error:
+            hint = OTHER_FOLDER if error.hint == codec.OTHER_FOLDER else error.hint
+            raise RunDirError(error.message, hint) from error
         return left
 
     def _run_dir(self, runs: Path, title: str) -> RunDir:

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Sequence
 
-from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity
+from harness.domain.findings import DISTURBANCE, OUTCOME_KIND, SEVERITY, Severity
 from harness.domain.hang import Evidence, HangKind, HangProof
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import Disturbance, Outcome
 from harness.domain.probe import Failure, ModelResult
 from harness.domain.text import amount, error_words, marked_expression
 from harness.domain.verdict import Finding, Standstill
 from harness.hang.readings import Reading, reading
 from harness.hang.stack_words import INTERPRETER, Folded, interesting, threads_in_words, who
+from harness.probing.lacking import KILLED
 from harness.worker import wire
 
 # Frames of one thread in the report; the files of the probe have all of them.
@@ -174,6 +175,7 @@ def failure_finding(
             why, subject = f" at `{operator}`{why}", operator
     else:
         what = f"{result.outcome.value.replace('_', ' ')} in {phase} {exit_detail}".rstrip()
+    killed = result.outcome is Outcome.OUT_OF_MEMORY and exit_detail == KILLED
     telling = seen if SEVERITY[kind] is Severity.FAIL else None
     return Finding(
         kind=kind,
@@ -183,6 +185,7 @@ def failure_finding(
         story=hang_story(telling, _before_s(phase, old)) if telling is not None else (),
         error=error,
         subject=subject,
+        detail={DISTURBANCE: Disturbance.KILLED.value} if killed else {},
         standstill=standstill(telling) if telling is not None else None,
     )
 

@@ -14,6 +14,8 @@ from harness.models import files
 from harness.store.results import ResultStore, WhyNot
 from harness.worker import wire
 
+CHANGED = "changed"
+"""Of ``CannotRead``: a file is another one than was planned."""
 CHUNK_BYTES = 1 << 20
 COPIED_BYTES = 256 << 20
 """Up to this size a file is copied where the file system cannot share its blocks; larger ones are linked."""
@@ -134,7 +136,7 @@ def _require(planned_sha256: str | None, sha256: str) -> None:
     if planned_sha256 not in (None, sha256):
         before = f"its sha256 was {planned_sha256[:12]}" if planned_sha256 else "it could not be read then"
         text = f"is another file than when this run was planned ({before}, now {sha256[:12]}): start a new run"
-        raise CannotRead("changed", text)
+        raise CannotRead(CHANGED, text)
 
 
 def _shared(source: files.FileSource, part: Path) -> bool:

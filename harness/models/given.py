@@ -245,10 +245,13 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         wrong = "" if outside else what_else(found.path)
         if wrong and found.named:
             raise SelectionError(f"{shown(found.path)} {wrong}", INSPECT)
-        if not wrong and not found.named and found.path.endswith(golden.SUFFIX):
-            wrong = f"is a link that leads out of {found.within}" if outside else _why_no_bundle(found.path)
+        is_bundle = not found.named and found.path.endswith(golden.SUFFIX)
+        if is_bundle and outside:
+            wrong = f"is a link that leads out of {found.within}"
         if wrong:
             notes.append(f"{shown(found.path)} {wrong} (left out)")
+        elif is_bundle and (why_not := _why_no_bundle(found.path)):
+            notes.append(f"{why_not} (left out)")
         elif found.path not in taken:
             usable.append(found)
     if not usable and not declared:
@@ -321,7 +324,7 @@ def _why_no_bundle(path: str) -> str:
     try:
         bundle_declaration(Path(path))
     except GoldenError as error:
-        return error.message.removeprefix(f"{path}: ")
+        return error.message
     return ""
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from harness.errors import RunDirError
 from harness.store.json import JsonError, from_json
-from harness.system.files import plain_bytes, refusal
+from harness.system.files import plain_bytes, unwritable
 
 T = TypeVar("T")
 OTHER_FOLDER = "free space, or name another folder with --out"
@@ -67,7 +67,7 @@ def write_atomically(
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise RunDirError(f"{path} cannot be written: {refusal(error)}", hint) from error
+        raise unwritable(f"{path} cannot be written", error, hint) from error
 
 
 def draft_of(path: Path) -> Path:

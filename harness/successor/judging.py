@@ -34,7 +34,7 @@ from harness.successor.serving_judging import (
     slower_words,
     unclear_when_served,
 )
-from harness.successor.words import difference_words, failure_words
+from harness.successor.words import difference_words, failure_words, first_difference
 from harness.tensors.decode import DecodeError
 from harness.worker import wire
 
@@ -178,13 +178,16 @@ def _differs(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         return None
     fixed = dimensions_of(tried)
     others = [name for name in first.calls if not varies(tried.requests[name], fixed)]
-    found = difference(first, others)  # what a size or value that is held explains is told as that
-    if found:
+    comparison = first.comparison
+    if comparison is not None:  # what a size or value that is held explains is told as that
+        comparison = replace(comparison, calls=tuple(call for call in comparison.calls if call.input_set in others))
+    finding = first_difference(comparison)
+    if finding is not None:
+        reason = difference_words(comparison)
         if tried.in_torchscript:
-            found += f"; TorchScript itself answers otherwise in {first.release} than the golden: compat judges that"
-        return replace(
-            model, outcome=Migrated.DIFFERS, kind="answers otherwise", reason=found, cure=_cure_of_change(found)
-        )
+            reason += f"; TorchScript itself answers otherwise in {first.release} than the golden: compat judges that"
+        cure = RESET_CURE.format("that keeps it") if finding.kind == "input_changed" else ""
+        return replace(model, outcome=Migrated.DIFFERS, kind="answers otherwise", reason=reason, cure=cure)
     refused = [result for result in _failing(first) if not _refuses_size(tried, result)]
     if refused:
         said = failure_words(refused[0], first.probe)
@@ -193,20 +196,9 @@ def _differs(tried: Tried, model: MigratedModel) -> MigratedModel | None:
     return None
 
 
-def _cure_of_change(found: str) -> str:
-    return RESET_CURE.format("that keeps it") if "changed in place" in found else ""
-
-
-def difference(answers: Answers, input_sets: Sequence[str] | None = None) -> str:
-    """Return in what the answers are others than the golden ones, empty where in nothing that counts.
-
-    Args:
-        input_sets: those that are looked at; None: all.
-    """
-    if answers.comparison is None:
-        return ""
-    calls = [call for call in answers.comparison.calls if input_sets is None or call.input_set in input_sets]
-    return difference_words(replace(answers.comparison, calls=tuple(calls)))
+def difference(answers: Answers) -> str:
+    """Return in what the answers are others than the golden ones, empty where in nothing that counts."""
+    return difference_words(answers.comparison)
 
 
 def _failing(answers: Answers) -> list[ModelResult]:

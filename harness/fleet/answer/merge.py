@@ -109,11 +109,18 @@ def merged(
     causes = report.causes if report is not None else ()
     cause_of = {cell: cause.id for cause in reversed(causes) for cell in cause.cells}
     guesses = {model.model: model.guessed for model in report.models} if report is not None else {}
-    rows = [
-        replace(_row(item, verdicts.get(item.name), cause_of, faults, standing), guessed=guesses.get(item.name, ""))
+    judged = [
+        _row(
+            item,
+            verdicts.get(item.name),
+            cause_of,
+            faults,
+            standing.get(family_of(item)),
+            guessed=guesses.get(item.name, ""),
+        )
         for item in plan.artifacts
     ]
-    judged = [Judged(artifacts[row.name], row, verdicts.get(row.name)) for row in rows]
+    rows = [item.row for item in judged]
     missing = [row for row in rows if row.status is None]
     decision, reason, code = _decision(report, missing, unjudged_words(plan.unjudged))
     notes = [*plan.notes, *filter(None, [timing.words])]
@@ -229,20 +236,22 @@ def _row(
     verdict: RowVerdict | None,
     cause_of: Mapping[str, str],
     faults: Mapping[str, Fault],
-    standing: Mapping[tuple[str, str, str], tuple[str, FleetResult | None]],
-) -> FleetRow:
-    stands = standing.get(family_of(artifact))
+    stands: tuple[str, FleetResult | None] | None,
+    *,
+    guessed: str,
+) -> Judged:
     is_itself = stands is None or stands[0] == artifact.name or artifact.examination is Examination.FULL
     status = verdict.status if verdict is not None else None
-    reason = verdict.reason if verdict is not None else _why_none(artifact, faults)
+    unknown_for, reason = ("", verdict.reason) if verdict is not None else _why_none(artifact, faults)
     if stands is not None and not is_itself and stands[1] is None and status in (Status.PASS, Status.XFAIL):
-        status, reason = None, f"its program was not examined in full: {stands[0]} has no result"
+        status, unknown_for = None, "its program was not examined in full"
+        reason = f"{unknown_for}: {stands[0]} has no result"
     cause = ""
     if verdict is not None and status is not None:
         cause = next(
             (cause_of[cell.cell] for cell in verdict.cells if cell.status is status and cell.cell in cause_of), ""
         )
-    return FleetRow(
+    row = FleetRow(
         name=artifact.name,
         path=artifact.path,
         owner=artifact.owner,
@@ -254,19 +263,22 @@ def _row(
         cause=cause,
         judged_with="" if is_itself or stands is None else stands[0],
         content=artifact.key[:12],
+        guessed=guessed,
         member=artifact.member,
         word=row_word(verdict) if status is not None else "",
     )
+    return Judged(artifact, row, verdict, unknown_for)
 
 
-def _why_none(artifact: FleetArtifact, faults: Mapping[str, Fault]) -> str:
+def _why_none(artifact: FleetArtifact, faults: Mapping[str, Fault]) -> tuple[str, str]:
+    """Return why an artifact has no result: what it shares with others, and in full."""
     if artifact.left_out:
-        return artifact.left_out
+        return (artifact.left_out_for or artifact.left_out, artifact.left_out)
     fault = faults.get(artifact.key)
     if fault is not None:
-        return f"{fault.label}: {LABELS.get(fault.label, '')} ({fault.text})"
+        return (fault.label, f"{fault.label}: {LABELS.get(fault.label, '')} ({fault.text})")
     prediction = artifact.predictions.get("new")
-    return joined(NOT_RUN, f"reading predicts: {prediction.value}" if prediction is not None else "")
+    return (NOT_RUN, joined(NOT_RUN, f"reading predicts: {prediction.value}" if prediction is not None else ""))
 
 
 def _decision(report: RunReport | None, missing: Sequence[FleetRow], unjudged: str) -> tuple[Decision, str, ExitCode]:

@@ -17,11 +17,17 @@ NOT_COMPARED = "it fails in the old release as well, so nothing could be compare
 
 
 class Judged(NamedTuple):
-    """One artifact with its row in the merged answer, and the verdict behind it; None where it has none."""
+    """One artifact with its row in the merged answer, and the verdict behind it.
+
+    Attributes:
+        verdict: None where it has none.
+        unknown_for: why it has no status, in what it shares with others; empty with one.
+    """
 
     artifact: FleetArtifact
     row: FleetRow
     verdict: RowVerdict | None
+    unknown_for: str = ""
 
 
 def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[str]) -> tuple[Wave, ...]:
@@ -67,9 +73,9 @@ def _wave_of(item: Judged, cures: Mapping[str, str]) -> tuple[WaveKind, str, str
         return WaveKind.BLOCKED, row.cause or row.reason, row.cause, ""
     if row.status is Status.SAME_FAIL:
         return WaveKind.UNKNOWN, NOT_COMPARED, "", ""
-    if row.status is None or not row.cause:
-        return WaveKind.UNKNOWN, row.reason.partition(": ")[0] if row.status is None else row.reason, "", ""
-    return WaveKind.UNKNOWN, row.cause, row.cause, ""
+    if row.status is not None and row.cause:
+        return WaveKind.UNKNOWN, row.cause, row.cause, ""
+    return WaveKind.UNKNOWN, item.unknown_for or row.reason, "", ""
 
 
 def _wave(

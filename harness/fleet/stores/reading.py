@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.archive.code import CodeMemory
 from harness.archive.formats import FORMATS
 from harness.archive.identity import Identity, identity_of
 from harness.archive.limits import CannotRead
-from harness.domain.archive import ArchiveFacts, OperatorRegistry, ProgramContainer
+from harness.domain.archive import OperatorRegistry
 from harness.domain.fleet import FleetArtifact, Serving, StoreKind, Unjudged
 from harness.domain.models import ArtifactKind
 from harness.domain.prediction import InspectedFile, Weight
@@ -56,6 +56,7 @@ class Found:
     serving: Serving = field(default_factory=Serving)
     assignments: tuple[str, ...] = ()
     left_out: str = ""
+    left_out_for: str = ""
     loads: ArtifactKind | None = None
     unjudged: str = ""
     notes: tuple[str, ...] = ()
@@ -121,6 +122,7 @@ def read_store(
             tier=said.get("tier", ""),
             tags=tuple(said.get("tags", ())) or (names.tag_of(f"/{item.path}"),),
             left_out=item.left_out,
+            left_out_for=item.left_out_for,
             notes=item.notes,
         )
         read = reader.read(artifact, memory, item.loads)
@@ -289,10 +291,10 @@ def _of_torchserve(store: Store, listed: Mapping[str, Listed], path: str) -> Ite
     try:
         archive = torchserve.read_archive(store.local(listed[path]))
     except SourceFault as fault:
-        yield replace(row, left_out=f"{fault.label}: {fault.text}")
+        yield _left_out(row, fault.label, fault.text)
         return
     except CannotRead as error:
-        yield replace(row, left_out=f"{error.kind}: {error.text}")
+        yield _left_out(row, error.kind, error.text)
         return
     if not archive.is_served:
         why = f"an archive without {torchserve.MANIFEST}"
@@ -342,18 +344,18 @@ class _Reader:
             artifact = replace(artifact, size_bytes=path.stat().st_size, sha256=sha256, inputs_sha256=inputs_sha256)
             if looked.facts is None or not looked.facts.is_judged:
                 return _without_code(artifact, looked)
-            artifact = replace(artifact, loaded_as=_kind_of(looked.facts))
+            artifact = replace(artifact, loaded_as=looked.facts.kind)
             if artifact.kind is StoreKind.TRITON and (why_not := _why_not_served(artifact.loaded_as, loads)):
                 return replace(artifact, left_out=why_not)
             with files.opened(str(path)) as source:
                 is_torchscript = artifact.loaded_as is ArtifactKind.TORCHSCRIPT
                 identity = identity_of(source) if is_torchscript else Identity(program=sha256, weights="")
         except SourceFault as fault:
-            return replace(artifact, left_out=f"{fault.label}: {fault.text}")
+            return _left_out(artifact, fault.label, fault.text)
         except CannotRead as error:
-            return replace(artifact, left_out=f"{error.kind}: {error.text}")
+            return _left_out(artifact, error.kind, error.text)
         except OSError as error:
-            return replace(artifact, left_out=f"cannot be read: {error.strerror or error}")
+            return _left_out(artifact, "cannot be read", error.strerror or str(error))
         return replace(
             artifact,
             program=identity.program,
@@ -363,11 +365,11 @@ class _Reader:
         )
 
 
-def _kind_of(facts: ArchiveFacts) -> ArtifactKind:
-    if facts.program is None:
-        return ArtifactKind.TORCHSCRIPT
-    is_compiled = facts.program.container is ProgramContainer.COMPILED
-    return ArtifactKind.PACKAGE if is_compiled else ArtifactKind.PROGRAM
+T = TypeVar("T", Found, FleetArtifact)
+
+
+def _left_out(artifact: T, reason: str, details: str) -> T:
+    return replace(artifact, left_out=f"{reason}: {details}", left_out_for=reason)
 
 
 def _why_not_served(kind: ArtifactKind, loads: ArtifactKind | None) -> str:
@@ -382,14 +384,14 @@ def _why_not_served(kind: ArtifactKind, loads: ArtifactKind | None) -> str:
 def _without_code(artifact: FleetArtifact, looked: InspectedFile) -> FleetArtifact | Unjudged:
     """Return what has no TorchScript that can be read: a row where it may be an artifact all the same, or is served."""
     if looked.failure is not None:
-        return replace(artifact, left_out=f"{looked.failure.kind}: {looked.failure.text}")
+        return _left_out(artifact, looked.failure.kind, looked.failure.text)
     assert looked.facts is not None
     found = looked.facts.format
     what = "; ".join(filter(None, FORMATS[found]))
     if found in MAY_LOAD:
-        return replace(artifact, left_out=f"cannot be judged: {what}")
+        return _left_out(artifact, "cannot be judged", what)
     if artifact.kind is StoreKind.TRITON:
-        return replace(artifact, left_out=f"{NO_TORCHSCRIPT}, which PyTorch's backend loads: {what}")
+        return _left_out(artifact, f"{NO_TORCHSCRIPT}, which PyTorch's backend loads", what)
     return Unjudged(path=artifact.path, member=artifact.member, reason=f"{NO_TORCHSCRIPT}: {FORMATS[found][0]}")
 
 
