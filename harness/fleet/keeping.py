@@ -19,8 +19,8 @@ DAY_S = 86400.0
 
 def status(planned: PlannedFleet) -> str:
     """Return how much is kept, in words."""
-    with FleetResults(planned.folder / STORE) as results:
-        found = results.status()
+    results = FleetResults(planned.folder / STORE)
+    found = results.status()
     taken = {name: files.size_of(planned.folder / name) for name in (CACHE, RUNS)}
     return render_kept(replace(found, cache_bytes=taken[CACHE], runs_bytes=taken[RUNS]))
 
@@ -38,8 +38,8 @@ def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:
     links = [name for name in (STORE, RUNS, CACHE) if (planned.folder / name).is_symlink()]
     count, freed = 0, 0
     if STORE not in links:
-        with FleetResults(planned.folder / STORE) as results:
-            count, freed = results.collect(days, keep=keep, remove=remove)
+        results = FleetResults(planned.folder / STORE)
+        count, freed = results.collect(days, keep=keep, remove=remove)
     runs = [] if RUNS in links else _finished(planned.folder / RUNS)
     old = [path for path in runs if _is_older(path / REPORT, days)]
     cache = planned.folder / CACHE

@@ -52,7 +52,8 @@ def export(planned: PlannedFleet, file: Path) -> int:
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with FleetResults(planned.folder / STORE) as results, pq.ParquetWriter(part, schema) as writer:
+        results = FleetResults(planned.folder / STORE)
+        with pq.ParquetWriter(part, schema) as writer:
             for lines in _in_parts(results):
                 writer.write_table(pa.Table.from_pylist(lines, schema))
                 written += len(lines)

@@ -86,9 +86,9 @@ def plan_fleet(
     found = read_store(store, said, sides.registries, scratch=into / CACHE / UNPACKED, progress=progress)
     common = content_common(sides, found.profiles)
     artifacts = examined(found.artifacts, common, said.tiers)
-    with FleetResults(into / STORE) as results:
-        costs = results.costs()
-        units = units_of(artifacts, costs, results.known([item.key for item in artifacts if item.key]))
+    results = FleetResults(into / STORE)
+    costs = results.costs()
+    units = units_of(artifacts, costs, results.known([item.key for item in artifacts if item.key]))
     machines = 1 if within_s is None else machines_for(units, RUN_S, within_s)
     tiers = (*said.tiers, *sorted({item.tier for item in artifacts} - {*said.tiers}))
     plan = FleetPlan(
@@ -170,7 +170,7 @@ def earlier_answer(name: str) -> FleetReport:
 
 def in_folder(planned: PlannedFleet, folder: Path) -> PlannedFleet:
     """Return a plan with another folder for results and runs, one machine's own, and make that."""
-    FleetResults(folder / STORE).close()
+    FleetResults(folder / STORE)
     _write(folder / PLAN, planned.plan)
     return PlannedFleet(plan=planned.plan, folder=folder)
 

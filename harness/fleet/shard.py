@@ -84,17 +84,17 @@ def run_shard(
     """
     plan, folder = planned.plan, planned.folder
     mine = shard_of(plan.units, *shard)
-    with FleetResults(folder / STORE) as results:
-        known = results.known([unit.key for unit in mine]) | {unit.key for unit in mine if unit.key in known_elsewhere}
-        open_units = [unit for unit in mine if unit.key not in known]
-        if not open_units:
-            return ShardDone(units=len(mine), known=len(known), made=0)
-        runner = _Shard(options, planned, results, progress, open_units, trust=trust)
-        for _ in range(TRIES):
-            open_units = runner.run(open_units)
-        faults = tuple(found for unit in open_units if (found := results.fault(unit.key)) is not None)
-        made = len(mine) - len(known) - len(open_units)
-        return ShardDone(units=len(mine), known=len(known), made=made, faults=faults, runs=tuple(runner.runs))
+    results = FleetResults(folder / STORE)
+    known = results.known([unit.key for unit in mine]) | {unit.key for unit in mine if unit.key in known_elsewhere}
+    open_units = [unit for unit in mine if unit.key not in known]
+    if not open_units:
+        return ShardDone(units=len(mine), known=len(known), made=0)
+    runner = _Shard(options, planned, results, progress, open_units, trust=trust)
+    for _ in range(TRIES):
+        open_units = runner.run(open_units)
+    faults = tuple(found for unit in open_units if (found := results.fault(unit.key)) is not None)
+    made = len(mine) - len(known) - len(open_units)
+    return ShardDone(units=len(mine), known=len(known), made=made, faults=faults, runs=tuple(runner.runs))
 
 
 def time_more(
@@ -111,12 +111,12 @@ def time_more(
         EnvironmentUnavailable: a release could not be provisioned.
         RunDirError: another process works here, or a folder cannot be written.
     """
-    with FleetResults(planned.folder / STORE) as results:
-        runner = _Shard(options, planned, results, progress, (), trust=trust)
-        runs = runner.undecided()
-        runner.require_same_gate([unit for _, units in runs for unit in units])
-        made = sum(runner.time_more(folder, units, more_s) for folder, units in runs)
-        return ShardDone(units=sum(len(units) for _, units in runs), known=0, made=made, runs=tuple(runner.runs))
+    results = FleetResults(planned.folder / STORE)
+    runner = _Shard(options, planned, results, progress, (), trust=trust)
+    runs = runner.undecided()
+    runner.require_same_gate([unit for _, units in runs for unit in units])
+    made = sum(runner.time_more(folder, units, more_s) for folder, units in runs)
+    return ShardDone(units=sum(len(units) for _, units in runs), known=0, made=made, runs=tuple(runner.runs))
 
 
 class _Shard:

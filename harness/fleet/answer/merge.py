@@ -59,8 +59,8 @@ def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -
     """
     taken = 0
     if others:
-        with FleetResults(planned.folder / STORE) as own:
-            taken = sum(own.absorb(_results_in(Path(other))) for other in others)
+        own = FleetResults(planned.folder / STORE)
+        taken = sum(own.absorb(_results_in(Path(other))) for other in others)
     results = KeptResults(planned.folder / STORE)
     asked = {artifact.key: artifact for artifact in planned.plan.artifacts if artifact.key}
     read = {key: result for key in sorted(asked) if (result := results.read(key)) is not None}

@@ -60,18 +60,18 @@ def run_on_ray(
         EnvironmentUnavailable: a release cannot be provisioned on a node.
     """
     plan = planned.plan
-    with FleetResults(planned.folder / STORE) as results:
-        known = results.known([unit.key for unit in plan.units])
-        open_units = [unit for unit in plan.units if unit.key not in known]
-        if not open_units:
-            return ShardDone(units=len(plan.units), known=len(known), made=0)
-        with _Cluster(address) as cluster:
-            driver = _Driver(options, planned, results, cluster, progress, trust=trust)
-            driver.run(open_units, parts)
-        made = results.known([unit.key for unit in open_units])
-        left = [unit.key for unit in open_units if unit.key not in made]
-        faults = tuple(fault for key in left if (fault := results.fault(key)) is not None)
-        return ShardDone(units=len(plan.units), known=len(known), made=len(made), faults=faults)
+    results = FleetResults(planned.folder / STORE)
+    known = results.known([unit.key for unit in plan.units])
+    open_units = [unit for unit in plan.units if unit.key not in known]
+    if not open_units:
+        return ShardDone(units=len(plan.units), known=len(known), made=0)
+    with _Cluster(address) as cluster:
+        driver = _Driver(options, planned, results, cluster, progress, trust=trust)
+        driver.run(open_units, parts)
+    made = results.known([unit.key for unit in open_units])
+    left = [unit.key for unit in open_units if unit.key not in made]
+    faults = tuple(fault for key in left if (fault := results.fault(key)) is not None)
+    return ShardDone(units=len(plan.units), known=len(known), made=len(made), faults=faults)
 
 
 class _Cluster:
