@@ -76,7 +76,7 @@ def _ready_made(spec: EnvSpec, interpreter: str) -> Candidate:
         facts = inspect_interpreter(str(Path(interpreter).expanduser()))
     except EnvironmentUnavailable as error:
         return Candidate(name=spec.name, trouble=error.message, hint=error.hint)
-    wheel = next((found for site in _sites(interpreter) if (found := wheels.look_at_wheel(site)) is not None), None)
+    wheel = next((wheel for site in _sites(interpreter) if (wheel := wheels.look_at_wheel(site)) is not None), None)
     return Candidate(
         name=spec.name,
         built=True,
@@ -160,20 +160,20 @@ def _is_cached(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> bool
     options = ("--dry-run", "--offline", "--no-progress", "--python", interpreter)
     with tempfile.TemporaryDirectory(prefix="doctor-") as nowhere:
         packages = (f"torch=={spec.release}", *spec.extras, *spec.index_args)
-        said = _run((uv, "pip", "install", *options, "--target", nowhere, *packages), "", limit_s)
-    return said.status == 0 and "Would install" in said.errors and "Would download" not in said.errors
+        ended = _run((uv, "pip", "install", *options, "--target", nowhere, *packages), "", limit_s)
+    return ended.status == 0 and "Would install" in ended.errors and "Would download" not in ended.errors
 
 
-def _answer(spec: EnvSpec, said: _Said, *, cached: bool, limit_s: float) -> IndexAnswer:
-    if said.status == 0 and resolved(said.out) is not None:
+def _answer(spec: EnvSpec, ended: _Said, *, cached: bool, limit_s: float) -> IndexAnswer:
+    if ended.status == 0 and resolved(ended.out) is not None:
         return IndexAnswer(found=True, cached=cached)
-    return _refused(spec, said, cached=cached, limit_s=limit_s)
+    return _refused(spec, ended, cached=cached, limit_s=limit_s)
 
 
-def _refused(spec: EnvSpec, said: _Said, *, cached: bool, limit_s: float) -> IndexAnswer:
-    if said.status is None:
-        return IndexAnswer(reached=False, cached=cached, said=said.errors or f"no answer in {limit_s:g} s")
-    why = explained(said.errors, status=said.status, release=spec.release or "", python=spec.python or "")
+def _refused(spec: EnvSpec, ended: _Said, *, cached: bool, limit_s: float) -> IndexAnswer:
+    if ended.status is None:
+        return IndexAnswer(reached=False, cached=cached, said=ended.errors or f"no answer in {limit_s:g} s")
+    why = explained(ended.errors, status=ended.status, release=spec.release or "", python=spec.python or "")
     return IndexAnswer(
         found=None if why.is_unreachable else False,
         reached=not why.is_unreachable,
@@ -188,11 +188,11 @@ def _ask_pip(spec: EnvSpec, interpreter: str, limit_s: float) -> IndexAnswer:
         command = list_command(interpreter, spec.index_args)
     except EnvironmentUnavailable as error:
         return IndexAnswer(reached=False, said=error.message, hint=error.hint)
-    said = _run(command, "", limit_s)
-    if said.status != 0:
-        return _refused(spec, said, cached=False, limit_s=limit_s)
+    ended = _run(command, "", limit_s)
+    if ended.status != 0:
+        return _refused(spec, ended, cached=False, limit_s=limit_s)
     release = (spec.release or "").partition("+")[0]
-    if release in listed(said.out):
+    if release in listed(ended.out):
         return IndexAnswer(found=True)
     return IndexAnswer(found=False, said=f"the index has no torch {spec.release}", hint="name another release")
 

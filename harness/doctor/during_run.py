@@ -160,7 +160,7 @@ def happened_between(before: CounterReading, after: CounterReading) -> MachineDu
         *_clocks(before, after),
         *_space(before, after),
     )
-    events = tuple(_event(*one) for one in seen)
+    events = tuple(_event(*event) for event in seen)
     return MachineDuringRun(seconds=after.at_s - before.at_s, stolen=stolen, others=others, events=events)
 
 
@@ -178,8 +178,8 @@ def during_run_notes(during_run: MachineDuringRun, *, times: bool = True) -> tup
     Args:
         times: whether the run timed anything; else what disturbs times alone is no note.
     """
-    noted = (one for one in during_run.events if times or set(one.touches) != {TIMES})
-    return tuple(f"while it ran, {one.name}: {one.read}. {one.so_what} {one.do_this}" for one in noted)
+    noted = (event for event in during_run.events if times or set(event.touches) != {TIMES})
+    return tuple(f"while it ran, {event.name}: {event.read}. {event.so_what} {event.do_this}" for event in noted)
 
 
 def touching(during_run: MachineDuringRun | None, cell: CellVerdict) -> tuple[MachineEvent, ...]:
@@ -239,9 +239,9 @@ def _gpus(before: Gpus | None, after: Gpus | None) -> Iterator[Seen]:
             yield from _memory_errors(cards[card.uuid], card)
             yield from _tenants(cards[card.uuid], card)
         state = card.machine_state
-        if held := [reason for reason in state.throttle_reasons if reason not in HARMLESS]:
+        if reasons := [reason for reason in state.throttle_reasons if reason not in HARMLESS]:
             heat = f" at {state.temperature_c} C" if state.temperature_c is not None else ""
-            yield "GPU clocks", f"{state.name}: held down at the end of the run{heat} ({', '.join(held)})"
+            yield "GPU clocks", f"{state.name}: held down at the end of the run{heat} ({', '.join(reasons)})"
     if started := sorted({*after.profilers} - {*before.profilers}):
         yield "profilers", f"started meanwhile: {', '.join(started)}"
 
@@ -253,9 +253,9 @@ def _memory_errors(was: GpuCard, now: GpuCard) -> Iterator[Seen]:
 
 def _tenants(was: GpuCard, now: GpuCard) -> Iterator[Seen]:
     more = now.machine_state.other_processes - was.machine_state.other_processes
-    taken = _grown(was.memory_used_mib, now.memory_used_mib)
-    if more > 0 or taken > TENANT_MIB:
-        what = f"{max(more, 0)} more processes than before, {taken} MiB more taken"
+    more_mib = _grown(was.memory_used_mib, now.memory_used_mib)
+    if more > 0 or more_mib > TENANT_MIB:
+        what = f"{max(more, 0)} more processes than before, {more_mib} MiB more taken"
         yield "GPU tenants", f"{now.machine_state.name}: {what}"
 
 

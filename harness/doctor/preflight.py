@@ -38,11 +38,11 @@ def examine(specs: Sequence[EnvSpec], settings: Settings, builder: EnvironmentBu
     # The look at the cores comes first: what the others do would count as load.
     cores = look_at_cores()
     with ThreadPoolExecutor(max_workers=3) as threads:
-        found = threads.submit(_candidates, specs, builder, uv)
+        looking = threads.submit(_candidates, specs, builder, uv)
         gpus = threads.submit(gpu.survey, visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
         tools = threads.submit(_tools, uv)
     checks = examined(
-        found.result(),
+        looking.result(),
         _host(cores, gpus.result()),
         host.look_at_disk(builder.root),
         tools.result(),
@@ -71,8 +71,8 @@ def _candidates(specs: Sequence[EnvSpec], builder: EnvironmentBuilder, uv: str |
     pythons = find_pythons()
     chosen = _with_pythons(specs)
 
-    def look(one: EnvSpec | Candidate) -> Candidate:
-        return one if isinstance(one, Candidate) else candidates.examine(one, builder, uv=uv, pythons=pythons)
+    def look(wanted: EnvSpec | Candidate) -> Candidate:
+        return wanted if isinstance(wanted, Candidate) else candidates.examine(wanted, builder, uv=uv, pythons=pythons)
 
     return pool.each(look, chosen, jobs=len(chosen))
 
@@ -85,7 +85,7 @@ def _with_pythons(specs: Sequence[EnvSpec]) -> list[EnvSpec | Candidate]:
     except EnvironmentUnavailable as error:
         together = error
     alone = [_alone(spec) for spec in specs]
-    if any(isinstance(one, Candidate) for one in alone):
+    if any(isinstance(item, Candidate) for item in alone):
         return alone
     fixed = [spec.release is None or spec.python is not None for spec in specs]
     return [

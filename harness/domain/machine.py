@@ -364,5 +364,5 @@ class Checkup:
     @property
     def blocked(self) -> tuple[str, ...]:
         """The environments that cannot be provisioned here, in the order in which they were asked for."""
-        found = {name for check in self.checks for name in check.blocks}
-        return tuple(name for name in self.environments if name in found)
+        names = {name for check in self.checks for name in check.blocks}
+        return tuple(name for name in self.environments if name in names)

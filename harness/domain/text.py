@@ -68,12 +68,12 @@ MARKED = re.compile(r"^(?P<line>.*)\n(?P<mark>\s*~+)( <--- HERE)", re.MULTILINE)
 
 def marked_expression(failure: Failure) -> str:
     """Return the expression that TorchScript marks with ``~~~ <--- HERE``, the innermost one; empty without a mark."""
-    found = list(MARKED.finditer(failure.message))
-    if not found:
+    marks = list(MARKED.finditer(failure.message))
+    if not marks:
         return ""
-    mark = found[-1]["mark"]
+    mark = marks[-1]["mark"]
     begin, end = len(mark) - len(mark.lstrip()), len(mark)
-    return found[-1]["line"][begin:end].strip()
+    return marks[-1]["line"][begin:end].strip()
 
 
 def error_line(failure: Failure) -> str:
@@ -115,8 +115,8 @@ def without_places(text: str) -> str:
     return PATH.sub(_shortened, text)
 
 
-def _shortened(found: re.Match[str]) -> str:
-    path = found[0]
+def _shortened(match: re.Match[str]) -> str:
+    path = match[0]
     installed = PACKAGES.match(path)
     if installed:
         return f".../{path[installed.end() :]}"

@@ -272,9 +272,9 @@ def explain_failure(name: str, log: Path, *, status: int, release: str, python: 
     The message starts with ``name`` and quotes the decisive line; the hint names the full log.
     """
     output = log.read_text(encoding="utf-8", errors="replace")
-    found = explained(output, status=status, release=release, python=python)
-    said = f' (the installer says: "{found.line}")' if found.line else ""
-    return EnvironmentUnavailable(f"{name}: {found.message}{said}", f"{found.hint}; full log: {log}")
+    explanation = explained(output, status=status, release=release, python=python)
+    quoted = f' (the installer says: "{explanation.line}")' if explanation.line else ""
+    return EnvironmentUnavailable(f"{name}: {explanation.message}{quoted}", f"{explanation.hint}; full log: {log}")
 
 
 def why_unresolved(
@@ -285,9 +285,9 @@ def why_unresolved(
     A pip before 21.2 lists nothing: what the index has then shows when it installs.
     """
     if uv is None:
-        said = log.read_text(encoding="utf-8", errors="replace").rpartition("\n$ ")[2]
-        offered = listed(said)
-        if release.partition("+")[0] in offered or "unknown command" in said:
+        output = log.read_text(encoding="utf-8", errors="replace").rpartition("\n$ ")[2]
+        offered = listed(output)
+        if release.partition("+")[0] in offered or "unknown command" in output:
             return None
         if status == 0:
             hint = f"it has {_nearest(offered[::-1], release)}; full log: {log}"

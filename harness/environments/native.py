@@ -58,7 +58,7 @@ def find_compiler() -> str | None:
     named = os.environ.get("CXX", "").strip()
     if named:
         return named if shutil.which(shlex.split(named)[0]) else None
-    return next((found for name in CANDIDATES if (found := shutil.which(name))), None)
+    return next((path for name in CANDIDATES if (path := shutil.which(name))), None)
 
 
 def why_no_compiler() -> str:
@@ -84,19 +84,19 @@ def ask_compiler(standard: int) -> Compiler:
     Raises:
         NoCompiler: there is none, it cannot be run, or it is too old.
     """
-    found = find_compiler()
-    if found is None:
+    compiler = find_compiler()
+    if compiler is None:
         raise NoCompiler(f"{why_no_compiler()}: {INSTALL}")
-    command = tuple(shlex.split(found))
+    command = tuple(shlex.split(compiler))
     try:
         question = (*command, f"-std=c++{standard}", "-dM", "-E", "-x", "c++", "/dev/null")
         answer = processes.run(question, limit_s=_QUESTION_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoCompiler(f"{found} cannot be run ({error}): {INSTALL}") from error
+        raise NoCompiler(f"{compiler} cannot be run ({error}): {INSTALL}") from error
     if answer.returncode != 0:
-        raise NoCompiler(f"{found} does not know C++{standard} ({first_error(answer.stderr)}): {INSTALL}")
+        raise NoCompiler(f"{compiler} does not know C++{standard} ({first_error(answer.stderr)}): {INSTALL}")
     macros = dict(re.findall(r"^#define (__\w+__) (.*)$", answer.stdout, re.MULTILINE))
-    _check_age(found, macros)
+    _check_age(compiler, macros)
     return Compiler(command=command, version=macros.get("__VERSION__", answer.stdout[:200]).strip('"'))
 
 
@@ -174,8 +174,8 @@ def _compile(recipe: Recipe, binary: Path, patience: Patience, lock: int) -> Non
     try:
         status = run_installer(command, log, patience, lock=lock, temporary=temporary)
         if status != 0:
-            said = first_error(log.read_text(encoding="utf-8", errors="replace"))
-            raise NotBuilt(f"{recipe.command[0]} failed on {recipe.name}: {said[:300]}; full log: {log}")
+            error = first_error(log.read_text(encoding="utf-8", errors="replace"))
+            raise NotBuilt(f"{recipe.command[0]} failed on {recipe.name}: {error[:300]}; full log: {log}")
         draft.replace(binary)
     finally:
         draft.unlink(missing_ok=True)

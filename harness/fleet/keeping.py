@@ -20,9 +20,9 @@ DAY_S = 86400.0
 def status(planned: PlannedFleet) -> str:
     """Return how much is kept, in words."""
     results = FleetResults(planned.folder / STORE)
-    found = results.status()
-    taken = {name: files.size_of(planned.folder / name) for name in (CACHE, RUNS)}
-    return render_kept(replace(found, cache_bytes=taken[CACHE], runs_bytes=taken[RUNS]))
+    kept = results.status()
+    sizes = {name: files.size_of(planned.folder / name) for name in (CACHE, RUNS)}
+    return render_kept(replace(kept, cache_bytes=sizes[CACHE], runs_bytes=sizes[RUNS]))
 
 
 def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:
@@ -52,8 +52,10 @@ def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:
         codec.remove_drafts(cache)
     what = f"{counted(count, 'result')}, {counted(len(old), 'run')}, {counted(len(cached), 'fetched file')}"
     verb = "removed" if remove else "to go"
-    told = "".join(f"{planned.folder / name} is a link: what lies there is not touched\n" for name in links)
-    return f"{verb}: {what} not used for {days} days, {size(freed)}\n{told}" + ("" if remove else "remove with --yes\n")
+    untouched = "".join(f"{planned.folder / name} is a link: what lies there is not touched\n" for name in links)
+    return f"{verb}: {what} not used for {days} days, {size(freed)}\n{untouched}" + (
+        "" if remove else "remove with --yes\n"
+    )
 
 
 def _own(folder: Path) -> list[Path]:
@@ -61,8 +63,8 @@ def _own(folder: Path) -> list[Path]:
 
 
 def _finished(runs: Path) -> list[Path]:
-    found = (path.parent for path in runs.glob(f"*/{REPORT}") if not path.parent.is_symlink())
-    return sorted(path for path in found if not RunDir(path).is_running)
+    folders = (path.parent for path in runs.glob(f"*/{REPORT}") if not path.parent.is_symlink())
+    return sorted(path for path in folders if not RunDir(path).is_running)
 
 
 def _is_older(path: Path, days: int) -> bool:

@@ -231,8 +231,8 @@ def read_shard(text: str) -> tuple[int, int]:
     Raises:
         ConfigError: it is no such thing.
     """
-    found = SHARD.fullmatch(text)
-    index, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = SHARD.fullmatch(text)
+    index, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= index <= count:
         raise ConfigError(f"--shard {text}: expected I/N with I from 1 to N, such as 2/8", "number the machines from 1")
     return index, count

@@ -69,10 +69,10 @@ class KeptResults:
         mark = folder / MARK
         if not os.path.lexists(mark):
             return
-        found = codec.read_json(mark, dict[str, int]).get("version", 0)
-        if found != VERSION:
+        version = codec.read_json(mark, dict[str, int]).get("version", 0)
+        if version != VERSION:
             raise RunDirError(
-                f"{folder} is of another version of the gate ({found}; this one writes {VERSION})",
+                f"{folder} is of another version of the gate ({version}; this one writes {VERSION})",
                 "plan into another folder (fleet plan --into): results are made anew there",
             )
 

@@ -100,8 +100,8 @@ class GoldenStore:
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
         """Return why the records of ``models`` are trusted, for those that have one."""
-        found = self.entries()
-        return tuple(_trust(name, found[name]) for name in models if name in found)
+        entries = self.entries()
+        return tuple(_trust(name, entries[name]) for name in models if name in entries)
 
     def proposed(self) -> tuple[str, ...]:
         """Return the models whose proposal waits to be accepted."""

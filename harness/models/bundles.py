@@ -191,8 +191,8 @@ def _members(source: files.FileSource) -> Mapping[str, Member]:
 
 def _read(path: Path) -> tuple[GoldenRecord, str]:
     """Return the record of a bundle, and the sha256 of its ``record.json``."""
-    with _opened(path) as found:
-        data = found.record()
+    with _opened(path) as bundle:
+        data = bundle.record()
     record = parsed_record(data, f"{path}: {RECORD}", AGAIN)
     if wrong := contradiction(record):
         raise GoldenError(f"{path}: {RECORD}: {wrong}", AGAIN)
@@ -284,10 +284,10 @@ class BundleStore:
         """
         path, record = self._path(model), self.record(model)
         try:
-            with _opened(path) as found:
-                if hashlib.sha256(found.record()).hexdigest() != self._planned[model]:
+            with _opened(path) as bundle:
+                if hashlib.sha256(bundle.record()).hexdigest() != self._planned[model]:
                     raise GoldenError(f"{path} is another bundle than when this run was planned", "start a new run")
-                artifact = lay_out(record, destination, found.chunks)
+                artifact = lay_out(record, destination, bundle.chunks)
             with Path(artifact.path).open("rb") as content:
                 verify_artifact(record, content, Path(artifact.path).stat().st_size)
             inputs = bytes_of(Path(artifact.inputs_dir) / wire.TENSORS_BIN)

@@ -125,11 +125,11 @@ def _digest(paths: Sequence[str], given: GivenArtifact) -> str:
     Raises:
         CannotRead: one cannot be read.
     """
-    found = []
+    digests = []
     for path in paths:
         with files.opened(path, given.within) as source:
-            found.append(digest_of(source))
-    return hashlib.sha256("".join(found).encode()).hexdigest() if len(found) > 1 else "".join(found)
+            digests.append(digest_of(source))
+    return hashlib.sha256("".join(digests).encode()).hexdigest() if len(digests) > 1 else "".join(digests)
 
 
 def _require(planned_sha256: str | None, sha256: str) -> None:

@@ -278,9 +278,9 @@ def outputs_by_run(record: GoldenRecord, values: Buffer) -> dict[tuple[str, int]
     Raises:
         DecodeError: a call is there twice, or of no kind of run.
     """
-    found: dict[tuple[str, int], tuple[dict[CallKey, Tree], dict[CallKey, SideEffects]]] = {}
+    runs: dict[tuple[str, int], tuple[dict[CallKey, Tree], dict[CallKey, SideEffects]]] = {}
     for answer in record.answers:
-        calls, effects = found.setdefault((answer.run, answer.index), ({}, {}))
+        calls, effects = runs.setdefault((answer.run, answer.index), ({}, {}))
         key = (answer.input_set, answer.call)
         if answer.run not in RUNS or key in calls:
             raise DecodeError(f"{answer.run!a:.50} has call {key[1]} of {key[0]!a:.50} already, or is no run")
@@ -289,7 +289,7 @@ def outputs_by_run(record: GoldenRecord, values: Buffer) -> dict[tuple[str, int]
             effects[key] = SideEffects(changed=answer.changed, shared=answer.shared)
     return {
         run: Outputs(calls=calls, buffer=values, effects=effects if len(effects) == len(calls) else None)
-        for run, (calls, effects) in sorted(found.items())
+        for run, (calls, effects) in sorted(runs.items())
     }
 
 

@@ -57,18 +57,22 @@ def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -
         RunDirError: a folder holds no results.
         ConfigError: the policy or the waivers are wrong.
     """
-    taken = 0
+    absorbed = 0
     if others:
         own = FleetResults(planned.folder / STORE)
-        taken = sum(own.absorb(_results_in(Path(other))) for other in others)
+        absorbed = sum(own.absorb(_results_in(Path(other))) for other in others)
     results = KeptResults(planned.folder / STORE)
-    asked = {artifact.key: artifact for artifact in planned.plan.artifacts if artifact.key}
-    read = {key: result for key in sorted(asked) if (result := results.read(key)) is not None}
-    found = {key: result for key, result in read.items() if is_of(result.content, asked[key], planned.plan)}
-    frames = {item.frame: frame for item in found.values() if (frame := results.frame(item.frame)) is not None}
-    faults = {key: fault for key in sorted(asked.keys() - found.keys()) if (fault := results.fault(key)) is not None}
+    planned_of = {artifact.key: artifact for artifact in planned.plan.artifacts if artifact.key}
+    read = {key: result for key in sorted(planned_of) if (result := results.read(key)) is not None}
+    results_of = {key: result for key, result in read.items() if is_of(result.content, planned_of[key], planned.plan)}
+    frames = {item.frame: frame for item in results_of.values() if (frame := results.frame(item.frame)) is not None}
+    faults = {
+        key: fault for key in sorted(planned_of.keys() - results_of.keys()) if (fault := results.fault(key)) is not None
+    }
     again = replace(options_again(planned.plan, options), policy=options.policy)
-    return merged(planned, found, frames, faults, lambda report: _judged(report, again), project=options.project), taken
+    return merged(
+        planned, results_of, frames, faults, lambda report: _judged(report, again), project=options.project
+    ), absorbed
 
 
 def _results_in(folder: Path) -> Path:
@@ -77,7 +81,7 @@ def _results_in(folder: Path) -> Path:
 
 def merged(
     planned: PlannedFleet,
-    found: Mapping[str, FleetResult],
+    results: Mapping[str, FleetResult],
     frames: Mapping[str, RunReport],
     faults: Mapping[str, Fault],
     judge: Callable[[RunReport], RunReport],
@@ -94,11 +98,11 @@ def merged(
     """
     plan = planned.plan
     artifacts = {item.name: item for item in plan.artifacts}
-    standing = _standing(plan.artifacts, found)
+    standing = _standing(plan.artifacts, results)
     whole = {
-        item.name: _whole(item, found[item.key], standing.get(family_of(item)))
+        item.name: _whole(item, results[item.key], standing.get(family_of(item)))
         for item in plan.artifacts
-        if item.key in found
+        if item.key in results
     }
     report, timing = None, FleetTiming()
     if whole:
@@ -157,11 +161,11 @@ def _called(side: SideReport | None, planned: str) -> str:
 
 
 def _standing(
-    artifacts: Sequence[FleetArtifact], found: Mapping[str, FleetResult]
+    artifacts: Sequence[FleetArtifact], results: Mapping[str, FleetResult]
 ) -> dict[tuple[str, str, str], tuple[str, FleetResult | None]]:
     """Return what artifacts share -> the artifact that was examined in full for it, with its result if it has one."""
     return {
-        family_of(item): (item.name, found.get(item.key))
+        family_of(item): (item.name, results.get(item.key))
         for item in reversed(artifacts)
         if item.key and item.examination is Examination.FULL
     }
@@ -174,9 +178,9 @@ def _whole(artifact: FleetArtifact, own: FleetResult, stands: tuple[str, FleetRe
     if own.examination is Examination.FULL or full is None:
         return own
     other = renamed(full, artifact.name)
-    asked = {cell.scenario for cell in own.row.cells}
+    judged = {cell.scenario for cell in own.row.cells}
     note = f"seen on {name}, which has the same program"
-    more = [replace(cell, note=joined(cell.note, note)) for cell in other.row.cells if cell.scenario not in asked]
+    more = [replace(cell, note=joined(cell.note, note)) for cell in other.row.cells if cell.scenario not in judged]
     cells = {cell.cell for cell in more}
     row = replace(
         own.row,
