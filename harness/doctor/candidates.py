@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from harness.doctor import wheels
+from harness.doctor.facts import Candidate, IndexAnswer, Wheel
 from harness.doctor.wheels import wheel_of
 from harness.domain.environment import EnvSpec
-from harness.domain.machine import Candidate, IndexAnswer, Wheel
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.installer import (
     environment_python,

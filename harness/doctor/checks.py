@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from harness.doctor.cuda_support import LINK_THEM, gpu_trouble, is_older, minimal_driver, runs_on
+from harness.doctor.facts import Candidate, Disk, Host, Tools
 from harness.domain.environment import ENVIRONMENT_BYTES
-from harness.domain.machine import Candidate, CheckStatus, Checkup, Disk, Host, MachineCheck, Tools
+from harness.domain.machine import CheckStatus, Checkup, MachineCheck
 from harness.errors import ExitCode
 from harness.latency.machine import STOLEN_LIMIT
 

@@ -5,16 +5,8 @@ from typing import NamedTuple
 
 from harness.doctor.checks import GB
 from harness.doctor.cuda_support import gpu_trouble
-from harness.domain.machine import (
-    ENDS,
-    ERRORS,
-    TIMES,
-    CounterReading,
-    GpuCard,
-    Gpus,
-    MachineDuringRun,
-    MachineEvent,
-)
+from harness.doctor.facts import CounterReading
+from harness.domain.machine import ENDS, ERRORS, TIMES, GpuCard, Gpus, MachineDuringRun, MachineEvent
 from harness.domain.text import counted
 from harness.domain.verdict import CellVerdict
 from harness.latency.machine import HARMLESS, OTHERS_LIMIT, STOLEN_LIMIT

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.domain.machine import Container, CounterReading, Disk, Gpus, Limits, Memory
+from harness.doctor.facts import Container, CounterReading, Disk, Limits, Memory
+from harness.domain.machine import Gpus
 from harness.system import control_groups, memory
 from harness.system.cores import governors
 from harness.system.files import text_of

@@ -13,8 +13,9 @@ from harness.devices import AUTO, CPU, device_named
 from harness.doctor import candidates, host
 from harness.doctor.checks import examined, run_notes
 from harness.doctor.during_run import during_run_notes, happened_between
+from harness.doctor.facts import Candidate, CounterReading, Host, Tools
 from harness.domain.environment import EnvSpec
-from harness.domain.machine import Candidate, Checkup, Cores, CounterReading, Gpus, Host, Tools
+from harness.domain.machine import Checkup, Cores, Gpus
 from harness.domain.plan import Plan, Settings
 from harness.domain.report import RunReport
 from harness.environments.builder import EnvironmentBuilder

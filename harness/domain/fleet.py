@@ -8,7 +8,7 @@ from typing import Any
 from harness.domain.models import ArtifactKind
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import Prediction
-from harness.domain.report import CellTrend, Explained, ModelReport, RunReport, ScenarioReport
+from harness.domain.report import CellTrend, Explained, ModelReport, ScenarioReport
 from harness.domain.verdict import Cause, RowVerdict
 
 PLAN_SCHEMA = 1
@@ -374,14 +374,6 @@ class FleetReport:
     unjudged: tuple[Unjudged, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     exceeded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Merged:
-    """A fleet's results as one run's report, which every format of a run takes, and the answer made of it."""
-
-    report: RunReport | None
-    answer: FleetReport
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

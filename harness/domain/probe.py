@@ -374,7 +374,6 @@ class ProbeResult:
         directory: the probe's folder, with request, events, outputs, stacks, stdout and stderr.
         models: one result per model asked for.
         data: marks the worker left, by name: ``exported``, ``fingerprint``, ``switches``, ``numerics``.
-        switches: per switch name: ``{"requested", "read_back", "supported"}``.
         max_rss_bytes: peak resident memory of the process, where the kernel told.
         memory_limit_bytes: private writable memory that it was allowed, None without a limit.
         exit_detail: ``"signal SIGSEGV"``, ``"exit code 1"`` or empty.

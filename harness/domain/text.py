@@ -104,7 +104,6 @@ def prose(text: str) -> str:
 # Two folders at least: "/", "a/b" and "1/2" are none. What lies in an installed package may be named from there.
 PATH = re.compile(r"(?<![\w./:])~?/(?:[^\s/:;,'\"`()\[\]<>|]+/)+[^\s/:;,'\"`()\[\]<>|]*")
 PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
-NAMES_KEPT = 1
 
 
 def without_places(text: str) -> str:
@@ -120,4 +119,4 @@ def _shortened(match: re.Match[str]) -> str:
     installed = PACKAGES.match(path)
     if installed:
         return f".../{path[installed.end() :]}"
-    return f".../{'/'.join(path.rstrip('/').split('/')[-NAMES_KEPT:])}"
+    return f".../{path.rstrip('/').rpartition('/')[2]}"

@@ -22,7 +22,6 @@ from harness.system.pool import Patience
 
 _POLL_S: Final = 0.02
 _GRACE_S: Final = 1.0
-_REAP_S: Final = 5.0
 
 Commands = tuple[tuple[str, ...], ...]
 
@@ -143,26 +142,11 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     """End the whole group; its leader is reaped last, so that the group's number cannot be reused before."""
     if process.returncode is not None:
         return
-    _signal_group(process.pid, signal.SIGTERM)
+    processes.kill_group(process.pid, signal.SIGTERM)
     limit = time.monotonic() + _GRACE_S
-    while time.monotonic() < limit and not _has_ended(process.pid):
+    while time.monotonic() < limit and not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         time.sleep(_POLL_S)
-    _signal_group(process.pid, signal.SIGKILL)
-    try:
-        process.wait(timeout=_REAP_S)
-    except subprocess.TimeoutExpired:
-        return  # in the kernel's D state: it cannot be reaped, and its environment has no marker
-
-
-def _has_ended(pid: int) -> bool:
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _signal_group(group: int, number: int) -> None:
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        return
+    processes.reap(process)  # not one in the kernel's D state: its environment has no marker
 
 
 def installer_environment() -> dict[str, str]:

@@ -261,22 +261,19 @@ def build_worker(
     return _built(lambda: _worker_recipe(libtorch, cuda=cuda), folder, tick, cancelled)
 
 
-def build_library(
-    source: Path,
-    folder: Path,
-    *,
-    name: str = "",
-    cancelled: threading.Event | None = None,
-) -> NativeBuild:
+def build_library(source: Path, folder: Path, *, name: str = "") -> NativeBuild:
     """Return the shared library of one C++ file that needs no torch, compiled now or before.
 
     Args:
         name: by which the dynamic linker takes it for another one.
-
-    Raises:
-        Cancelled: ``cancelled`` was set.
     """
-    return _built(lambda: _library_recipe(source, name), folder, lambda: None, cancelled)
+
+    def build(cancelled: threading.Event) -> NativeBuild:
+        return _built(lambda: _library_recipe(source, name), folder, lambda: None, cancelled)
+
+    results, failures = run_side_by_side({0: build})  # an interrupt ends the compiler
+    raise_failures(list(failures.values()))
+    return results[0]
 
 
 def _built(
@@ -402,7 +399,7 @@ def build_workers(
 
 def build_stack_dumper(folder: Path) -> Path | None:
     """Return the library that dumps native stacks of Python workers; None where it cannot be built (1 s, once)."""
-    return _library(STACK_DUMPER, folder)
+    return build_library(STACK_DUMPER, folder).binary
 
 
 def library_companions(libtorch: LibTorch, folder: Path) -> tuple[str, ...]:
@@ -411,13 +408,5 @@ def library_companions(libtorch: LibTorch, folder: Path) -> tuple[str, ...]:
     Most libraries name torch's Python half among what they need and use nothing of it. A library of its name with
     nothing in it takes its place; one that does use it is refused by the dynamic linker, by name.
     """
-    stub = _library(WITHOUT_PYTHON, folder, name=TORCH_PYTHON)
+    stub = build_library(WITHOUT_PYTHON, folder, name=TORCH_PYTHON).binary
     return (str(libtorch.root / "lib" / "libtorch.so"), *([str(stub)] if stub is not None else []))
-
-
-def _library(source: Path, folder: Path, *, name: str = "") -> Path | None:
-    results, failures = run_side_by_side(
-        {0: lambda cancelled: build_library(source, folder, name=name, cancelled=cancelled)}
-    )
-    raise_failures(list(failures.values()))
-    return results[0].binary

@@ -10,9 +10,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
-from harness.domain.golden import SCHEMA_VERSION, Index, IndexEntry
 from harness.errors import GoldenError, RunDirError
 from harness.store import codec
 from harness.store.json import JsonError, from_json
@@ -26,7 +27,28 @@ PART = ".part"
 """In ``PROPOSED``: where a record is written before it takes its place."""
 WITHIN = (RECORDS, PROPOSED, f"{PROPOSED}/{PART}")
 """The folders that commands write into and tidy up."""
+SCHEMA_VERSION = 3
 DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexEntry:
+    """Which record of a model is accepted, by the sha256 of its ``record.json``, and why it is trusted."""
+
+    sha256: str
+    release: str
+    reason: str
+    accepted: date
+    by: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Index:
+    """``golden/index.json``."""
+
+    schema_version: int = SCHEMA_VERSION
+    records: Mapping[str, IndexEntry] = field(default_factory=dict)
 
 
 def can_have_folder(model: str) -> bool:

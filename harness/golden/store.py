@@ -16,7 +16,7 @@ from datetime import date
 from pathlib import Path
 
 from harness.domain.environment import Fingerprint
-from harness.domain.golden import RECORD, VALUES, GoldenRecord, IndexEntry, Source, Trust
+from harness.domain.golden import RECORD, VALUES, GoldenRecord, Source, Trust
 from harness.domain.models import Artifact
 from harness.errors import GoldenError, RunDirError
 from harness.golden.index import (
@@ -24,6 +24,7 @@ from harness.golden.index import (
     PART,
     PROPOSED,
     RECORDS,
+    IndexEntry,
     can_have_folder,
     index_bytes,
     locked,

@@ -7,9 +7,9 @@ from dataclasses import replace
 from harness.domain.migration import (
     Dimension,
     Migrated,
+    MigratedArtifact,
     MigratedModel,
     Migration,
-    MigrationOutcome,
     Step,
     counts_of,
 )
@@ -479,7 +479,7 @@ def _parts_and_cures(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str
         yield "no cure", best_refusal(left[0].cures)
 
 
-def counts_words(models: Sequence[MigratedModel | MigrationOutcome]) -> str:
+def counts_words(models: Sequence[MigratedArtifact]) -> str:
     """Return ``65 models: 40 ready, 12 not convertible``."""
     counts = counts_of(models)
     parts = [f"{counts[outcome]} {outcome.value}" for outcome in (Migrated.READY, *WORST_FIRST) if outcome in counts]

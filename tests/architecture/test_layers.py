@@ -81,6 +81,7 @@ PURE_MODULES = (
     "doctor.checks",
     "doctor.cuda_support",
     "doctor.during_run",
+    "doctor.facts",
     "environments.undeclared",
     "environments.libraries",
     "environments.pythons",

@@ -36,6 +36,8 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
     "probing.loaded_libraries": {"_what_to_do": "the dynamic linker's errors"},
     "releases.index": {"_unreachable": "pip's errors"},
     "releases.release": {"_machine": "/proc/cpuinfo"},
+    "successor.compilation": {"not_compiled": "the errors of torch._inductor and of C++ compilers"},
+    "successor.judging": {"_refuses_size": "torch.export's guards"},
     "system.gpu": {"_first_known": "nvidia-smi's errors"},
     "worker.fingerprint": {"_cpu": "/proc/cpuinfo"},
     "worker.requests.files": {"_load_tensors": "torch.load's errors"},
@@ -142,7 +144,7 @@ def _texts(node: ast.expr, constants: Constants) -> tuple[str, ...]:
     if isinstance(node, ast.Constant):
         return (node.value,) if isinstance(node.value, str) else ()
     if isinstance(node, ast.JoinedStr):
-        return ("".join(part.value if isinstance(part, ast.Constant) else "x" for part in node.values),)
+        return ("".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values),)
     if isinstance(node, ast.Tuple | ast.Set | ast.List):
         return tuple(text for element in node.elts for text in _texts(element, constants))
     if isinstance(node, ast.Name | ast.Attribute):

@@ -1,7 +1,7 @@
 """``fleet report``: every kept result of a plan as one judged run, its causes over the whole fleet, and the waves."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import __version__
@@ -12,16 +12,7 @@ from harness.decision.counting import counts_of, row_word
 from harness.decision.enforce import WaiverContext
 from harness.decision.regate import regate
 from harness.decision.waivers.uses import pair_of
-from harness.domain.fleet import (
-    Examination,
-    Fault,
-    FleetArtifact,
-    FleetCause,
-    FleetReport,
-    FleetResult,
-    FleetRow,
-    Merged,
-)
+from harness.domain.fleet import Examination, Fault, FleetArtifact, FleetCause, FleetReport, FleetResult, FleetRow
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport, SideReport
 from harness.domain.text import counted, joined
@@ -29,18 +20,27 @@ from harness.domain.verdict import Cause, Judgement, RowVerdict
 from harness.errors import ExitCode
 from harness.fleet.answer.renaming import renamed
 from harness.fleet.answer.timing import FleetTiming, over_fleet
-from harness.fleet.answer.waves import Judged, owners_of, waves_of
+from harness.fleet.answer.waves import Judged, waves_of
 from harness.fleet.faults import LABELS
 from harness.fleet.plan import STORE, PlannedFleet, options_again, sides_again
 from harness.fleet.planning import family_of, is_of
 from harness.fleet.results import FleetResults, KeptResults
 from harness.report.words.fleet import unjudged_words
 from harness.run.options import Options, own_command, read_waivers, settings_of
+from harness.successor.readiness import owned
 from harness.system import clock
 
 FLEET = "fleet"
 NOT_RUN = "not run yet"
 GREEN = (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Merged:
+    """A fleet's results as one run's report, which every format of a run takes, and the answer made of it."""
+
+    report: RunReport | None
+    answer: FleetReport
 
 
 def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -> tuple[Merged, int]:
@@ -308,4 +308,4 @@ def _fleet_cause(
         words = [*sides_again(plan), "--artifacts", str(Path(plan.store) / own[0].path), "--explain"]
         commands = (("explain", own_command(project, "compat", *words)),)
     cause = replace(cause, commands=commands)
-    return FleetCause(cause=cause, owners=owners_of(own), programs=len({item.program for item in own}))
+    return FleetCause(cause=cause, owners=owned(own), programs=len({item.program for item in own}))

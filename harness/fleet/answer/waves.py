@@ -3,14 +3,15 @@
 A process has one set of switches, so a switch is chosen per serving profile: the fewest that cure all that fails there.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.decision.decide import chosen_cures, is_cured
-from harness.domain.fleet import NO_OWNER, FleetArtifact, FleetRow, Wave, WaveKind
+from harness.domain.fleet import FleetArtifact, FleetRow, Wave, WaveKind
 from harness.domain.outcome import Status
 from harness.domain.verdict import Cause, RowVerdict
+from harness.successor.readiness import owned
 
 READY = (Status.PASS, Status.XFAIL)
 NOT_COMPARED = "it fails in the old release as well, so nothing could be compared"
@@ -94,7 +95,7 @@ def _wave(
         cause=cause_id,
         cure=cause.cure if cause is not None else "",
         profile=profile,
-        owners=owners_of(members),
+        owners=owned(members),
         artifacts=tuple(sorted(item.name for item in members)),
     )
 
@@ -109,9 +110,3 @@ def _cost(switch: str, judged: Sequence[Judged], cures: Mapping[str, str]) -> st
         if mitigation.name == switch and mitigation.cures and mitigation.price is not None
     ]
     return f"latency {max(tried, key=lambda price: price.ratio).words}" if tried else "cost not measured"
-
-
-def owners_of(artifacts: Sequence[FleetArtifact]) -> dict[str, int]:
-    """Return owner -> how many, the most first."""
-    counts = Counter(item.owner or NO_OWNER for item in artifacts)
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

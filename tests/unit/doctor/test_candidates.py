@@ -8,7 +8,7 @@ from harness.doctor import candidates
 from harness.doctor.candidates import examine
 from harness.doctor.wheels import SOURCE
 from harness.domain.environment import EnvSpec, Environment
-from harness.domain.machine import IndexAnswer
+from harness.doctor.facts import IndexAnswer
 from harness.environments.builder import EnvironmentBuilder, EnvironmentSlot
 from harness.environments.interpreters import find_pythons
 from tests.unit.doctor.test_wheels import NEW_VERSION, site

@@ -11,21 +11,8 @@ from typing import Any
 import pytest
 
 from harness.doctor.checks import CHECKS, examined, exit_code, run_notes
-from harness.domain.machine import (
-    Candidate,
-    CheckStatus,
-    Checkup,
-    Container,
-    Disk,
-    Gpus,
-    Host,
-    IndexAnswer,
-    Limits,
-    MachineCheck,
-    Memory,
-    Tools,
-    Wheel,
-)
+from harness.domain.machine import CheckStatus, Checkup, Gpus, MachineCheck
+from harness.doctor.facts import Candidate, Container, Disk, Host, IndexAnswer, Limits, Memory, Tools, Wheel
 from harness.errors import ExitCode
 from tests.unit.builders.machines import (
     CARD,
@@ -92,11 +79,6 @@ def test_a_configured_python_that_suits_no_wheel_is_a_warning() -> None:
     assert found.read == "3.8, as configured; wheels for Python 3.9 to 3.13"
 
 
-def test_an_unknown_wheel_is_unknown() -> None:
-    found = one_wrong([OLD, replace(NEW, wheel=None)])
-    assert (found.name, found.about, found.status) == ("wheel", "torch 2.6.0", CheckStatus.UNKNOWN)
-
-
 @pytest.mark.parametrize(
     ("here", "needed", "status"),
     [("2.26", "2.28", CheckStatus.FAIL), ("2.28", "2.28", None), ("2.9", "2.17", CheckStatus.FAIL), ("", "2.17", "x")],
@@ -106,20 +88,25 @@ def test_glibc_is_compared_as_a_version(here: str, needed: str, status: object) 
     assert [(check.name, check.blocks) for check in found] == ([("glibc", (NEW.name,))] if status else [])
 
 
-def test_a_glibc_that_is_no_version_is_unknown() -> None:
-    found = one_wrong([NEW], on(glibc="2.x"))
-    assert (found.name, found.status) == ("glibc", CheckStatus.UNKNOWN)
+@pytest.mark.parametrize(
+    ("name", "wheel", "change"),
+    [
+        ("wheel", None, {}),
+        ("glibc", WHEEL, {"glibc": "2.x"}),
+        ("GPU driver", WHEEL, {"gpus": replace(GPUS, driver="")}),
+        ("GPU architecture", WHEEL, {"gpus": replace(GPUS, cards=(replace(CARD, capability=""),))}),
+    ],
+)
+def test_what_nobody_tells_is_unknown(name: str, wheel: Wheel | None, change: dict[str, Any]) -> None:
+    unknown = one_wrong([replace(NEW, wheel=wheel)], on(**change))
+    assert (unknown.name, unknown.about, unknown.status) == (name, NEW.name, CheckStatus.UNKNOWN)
 
 
 def test_what_is_just_enough_is_enough() -> None:
+    assert wrong(host=on(cores=replace(CORES, quota=16.0))) == []
     assert wrong(host=on(cores=replace(CORES, stolen=0.05))) == []
     assert wrong(host=on(memory=replace(MEMORY, available=int(3.5 * GB)))) == []
     assert wrong([OLD, MISSING], disk=replace(DISK, free=6_000_000_000)) == []
-
-
-def test_a_driver_that_is_not_reported_is_unknown() -> None:
-    found = one_wrong([NEW], on(gpus=replace(GPUS, driver="")))
-    assert (found.name, found.status) == ("GPU driver", CheckStatus.UNKNOWN)
 
 
 def test_a_build_without_cuda_cannot_use_the_gpu_that_is_here() -> None:
@@ -137,11 +124,6 @@ def test_kernels_for_other_gpus_block_the_release() -> None:
     assert wrong([newer]) == []
     mixed = one_wrong([newer], on(gpus=replace(GPUS, cards=(volta, CARD))))
     assert (mixed.status, mixed.blocks) == (CheckStatus.WARN, ())
-
-
-def test_a_capability_that_is_not_reported_is_unknown() -> None:
-    found = one_wrong([NEW], on(gpus=replace(GPUS, cards=(replace(CARD, capability=""),))))
-    assert (found.name, found.status) == ("GPU architecture", CheckStatus.UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -248,10 +230,6 @@ def test_the_trap_of_systemd_and_missing_device_links(container: Container, unli
 def test_cores_that_make_times_untrue_are_reported(change: dict[str, Any], name: str, status: CheckStatus) -> None:
     found = one_wrong(host=on(cores=replace(CORES, **change)))
     assert (found.name, found.status) == (name, status)
-
-
-def test_a_quota_of_all_cores_is_none() -> None:
-    assert wrong(host=on(cores=replace(CORES, quota=16.0))) == []
 
 
 def test_the_exit_code_is_3_only_where_an_environment_is_blocked() -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from harness.doctor.during_run import during_run_notes, happened_between, disturbing, touching
-from harness.domain.machine import CounterReading, MachineEvent
+from harness.domain.machine import MachineEvent
+from harness.doctor.facts import CounterReading
 from harness.domain.outcome import Status
 from harness.domain.verdict import Finding
 from tests.unit.builders.machines import GB, GPUS

@@ -10,7 +10,8 @@ import pytest
 
 from harness.doctor.checks import examined
 from harness.doctor.during_run import during_run_notes, happened_between
-from harness.domain.machine import CheckStatus, CounterReading, MachineCheck, MachineEvent
+from harness.domain.machine import CheckStatus, MachineCheck, MachineEvent
+from harness.doctor.facts import CounterReading
 from harness.system import gpu
 from tests.programs.nvml.machine import (
     A10,

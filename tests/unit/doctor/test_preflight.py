@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.doctor import preflight
-from harness.domain.machine import CounterReading, Gpus
+from harness.domain.machine import Gpus
+from harness.doctor.facts import CounterReading
 from harness.domain.plan import Settings
 from harness.store.run_folder import RunDir
 from harness.system import gpu

@@ -5,7 +5,7 @@ from harness.doctor.wheels import LAST_LINE, SOURCE, WHEELS, cuda_of_suffix, whe
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from pathlib import Path
 from harness.doctor import wheels
-from harness.domain.machine import Wheel
+from harness.doctor.facts import Wheel
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,8 @@ from pathlib import Path
 
 from harness.decision.causes import with_causes
 from harness.decision.decide import decide, judge_row
-from harness.domain.fleet import (
-    Examination,
-    Fault,
-    FleetArtifact,
-    FleetPlan,
-    FleetResult,
-    Merged,
-    PlannedOptions,
-    Serving,
-)
+from harness.domain.fleet import Examination, Fault, FleetArtifact, FleetPlan, FleetResult, PlannedOptions, Serving
+from harness.fleet.answer.merge import Merged
 from harness.domain.outcome import Status
 from harness.domain.prediction import Prediction
 from harness.domain.report import ModelReport, RunReport

@@ -14,7 +14,8 @@ from harness.doctor import host
 from harness.doctor import candidates
 from harness.doctor import preflight
 from harness.domain.environment import Environment
-from harness.domain.machine import Candidate, Cores, Disk, Gpus, IndexAnswer
+from harness.domain.machine import Cores, Gpus
+from harness.doctor.facts import Candidate, Disk, IndexAnswer
 from harness.domain.plan import Plan
 from harness.errors import ExitCode
 from harness.store.run_folder import RunDir

@@ -6,7 +6,8 @@ from dataclasses import replace
 import msgspec
 
 from harness.doctor.checks import examined
-from harness.domain.machine import CheckStatus, Checkup, Container, Gpus, MachineCheck
+from harness.domain.machine import CheckStatus, Checkup, Gpus, MachineCheck
+from harness.doctor.facts import Container
 from harness.report.json.results import dump_checkup
 from harness.report.text.doctor import render_checkup
 from tests.unit.builders.machines import CORES, DISK, GPUS, HOST, NEW, OLD, TOOLS, WHEEL
