@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.fleet import FleetResult
-from harness.errors import ConfigError, RunDirError
+from harness.errors import ConfigError
 from harness.fleet.plan import STORE, PlannedFleet
 from harness.fleet.results import FleetResults
-from harness.system.files import refusal
+from harness.system.files import unwritable
 
 TEXTS = (
     "key",
@@ -59,7 +59,7 @@ def export(planned: PlannedFleet, file: Path) -> int:
                 written += len(lines)
         part.replace(file)
     except OSError as error:
-        raise RunDirError(f"{file} cannot be written: {refusal(error)}", "free space, or name another file") from error
+        raise unwritable(f"{file} cannot be written", error, "free space, or name another file") from error
     finally:
         with contextlib.suppress(OSError):
             part.unlink()

@@ -176,10 +176,7 @@ def in_folder(planned: PlannedFleet, folder: Path) -> PlannedFleet:
 
 
 def known_in(plan: FleetPlan, *folders: Path) -> frozenset[str]:
-    """Return which results of a plan lie, whole, in these folders of a fleet, whoever else may be writing there.
-
-    No index is opened, for a network file system cannot lock it: a result is its file, which is written at once.
-    """
+    """Return which results of a plan lie, whole, in these folders of a fleet, whoever else may be writing there."""
     known: set[str] = set()
     for folder in folders:
         try:

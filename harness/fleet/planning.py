@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from harness.domain.fleet import Examination, FleetArtifact, FleetPlan, FleetUnit, Serving
+from harness.domain.fleet import Examination, FleetArtifact, FleetPlan, FleetUnit
 from harness.domain.prediction import Prediction
 from harness.errors import ConfigError
 
@@ -48,10 +48,11 @@ class Content(NamedTuple):
 
 def content_of(artifact: FleetArtifact, examination: Examination, common: Content) -> dict[str, str]:
     """Return what the result of an artifact depends on, by name."""
+    asked = {name: value for name, value in asdict(artifact.serving).items() if name not in ("inputs", "profile")}
     return {
         "program": artifact.program,
         "weights": artifact.weights,
-        "requests": _digest([_asked(artifact.serving), artifact.inputs_sha256]),
+        "requests": _digest([asked, artifact.inputs_sha256]),
         "old": common.releases.get("old", ""),
         "new": common.releases.get("new", ""),
         "device": common.device,
@@ -71,11 +72,6 @@ def is_of(content: Mapping[str, str], artifact: FleetArtifact, plan: FleetPlan) 
 def key_of(content: Mapping[str, str]) -> str:
     """Return the key that a result with this content is kept under."""
     return _digest(dict(content))
-
-
-def _asked(serving: Serving) -> dict[str, Any]:
-    """Return what is asked, without where it was read from and how it is served."""
-    return {name: value for name, value in asdict(serving).items() if name not in ("inputs", "profile")}
 
 
 def _digest(value: Any) -> str:

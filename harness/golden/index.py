@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from harness.errors import GoldenError, RunDirError
+from harness.errors import GoldenError
 from harness.store import codec
 from harness.store.json import JsonError, from_json
-from harness.system.files import refusal
+from harness.system.files import unwritable
 
 INDEX = "index.json"
 RECORDS = "records"
@@ -68,7 +68,7 @@ def index_bytes(folder: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise RunDirError(f"{path} cannot be read: {refusal(error)}", "make it readable") from error
+        raise unwritable(f"{path} cannot be read", error, "make it readable") from error
 
 
 def parsed_index(data: bytes | None, folder: Path) -> Mapping[str, IndexEntry]:
@@ -130,7 +130,7 @@ def locked(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise RunDirError(f"{folder} cannot be written: {refusal(error)}", "make it writable") from error
+        raise unwritable(f"{folder} cannot be written", error, "make it writable") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import RECORD, VALUES, GoldenRecord, Source, Trust
 from harness.domain.models import Artifact
-from harness.errors import GoldenError, RunDirError
+from harness.errors import GoldenError
 from harness.golden.index import (
     INDEX,
     PART,
@@ -47,7 +47,7 @@ from harness.models.records import (
     write_record,
 )
 from harness.store import codec
-from harness.system.files import emptied, moved, refusal, remove
+from harness.system.files import emptied, moved, remove, unwritable
 from harness.tensors.outputs import Outputs
 from harness.tensors.samples import sampled
 
@@ -216,7 +216,7 @@ class GoldenStore:
                     return None
                 part.rename(folder)
             except OSError as error:
-                raise RunDirError(f"{folder} cannot be written: {refusal(error)}", "make it writable") from error
+                raise unwritable(f"{folder} cannot be written", error, "make it writable") from error
             finally:
                 shutil.rmtree(part.parent, ignore_errors=True)
         return folder
@@ -270,7 +270,7 @@ class GoldenStore:
             codec.write_atomically(self.folder / RECORDS / ATTRIBUTES, b"* -text\n")
             moved(part, place)
         except OSError as error:
-            raise RunDirError(f"{place} cannot be written: {refusal(error)}", "make it writable") from error
+            raise unwritable(f"{place} cannot be written", error, "make it writable") from error
         finally:
             shutil.rmtree(part.parent, ignore_errors=True)
 

@@ -20,7 +20,7 @@ from harness.archive.members import ENCRYPTED, LOCAL, LOCAL_BYTES, STORED, Membe
 from harness.config.schema import DEVICE, DTYPES, Kind, choice
 from harness.domain.golden import ARTIFACT, RECORD, SUFFIX, VALUES, GoldenRecord, Trust
 from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
-from harness.errors import ConfigError, GoldenError, RunDirError
+from harness.errors import ConfigError, GoldenError
 from harness.models import files, names
 from harness.models.declarations import DEVICES, NAME, PATHS, TOLERANCE, WORDS
 from harness.models.old_outputs import Remembered
@@ -33,7 +33,7 @@ from harness.models.records import (
     verify_values,
     write_record,
 )
-from harness.system.files import new_zip
+from harness.system.files import new_zip, unwritable
 from harness.tensors.decode import DecodeError
 from harness.tensors.recorded import bytes_of
 from harness.worker import wire
@@ -216,9 +216,8 @@ def write_bundle(folder: Path, record: GoldenRecord, artifact: Artifact, remembe
         bundle_declaration(part)
         part.replace(path)
     except OSError as error:
-        raise RunDirError(
-            f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --into"
-        ) from error
+        hint = "free space, or name another folder with --into"
+        raise unwritable(f"{path} cannot be written", error, hint) from error
     finally:
         with contextlib.suppress(OSError):
             part.unlink()

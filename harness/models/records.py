@@ -20,12 +20,12 @@ import msgspec
 
 from harness.domain.golden import ARTIFACT, INPUTS, RECORD, RECORD_SCHEMA_VERSION, VALUES, Answer, GoldenRecord
 from harness.domain.models import Artifact
-from harness.errors import GoldenError, RunDirError
+from harness.errors import GoldenError
 from harness.models.artifacts import has_digest, inputs_digest
 from harness.models.old_outputs import Remembered
 from harness.store import codec
 from harness.store.json import JsonError, from_json
-from harness.system.files import refusal
+from harness.system.files import unwritable
 from harness.tensors.checking import Digests, Spec, check_sample, checked_tree, mapped
 from harness.tensors.decode import Buffer, DecodeError
 from harness.tensors.outputs import CallKey, Outputs, SideEffects
@@ -326,7 +326,7 @@ def lay_out(record: GoldenRecord, destination: Path, chunks: Callable[[str], Ite
         (inputs / wire.TENSORS_INDEX).write_bytes(lines)
     except OSError as error:
         hint = "free space, or name another folder with --out"
-        raise RunDirError(f"{destination} cannot be written: {refusal(error)}", hint) from error
+        raise unwritable(f"{destination} cannot be written", error, hint) from error
     made = Counter(answer.input_set for answer in record.answers if answer.run == GOLDEN)
     return replace(
         record.artifact,

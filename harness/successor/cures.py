@@ -91,12 +91,9 @@ def price_words(models: Sequence[MigratedModel]) -> str:
     timed = [(name, cost) for name, costs in cured if (cost := warm_call(costs)) is not None]
     if not timed:
         return ""
-    price = _price_of_one(timed[0][1]) if len(timed) == 1 else _price_of_several(timed)
+    alone = f"cured, a warm call takes {_change(timed[0][1])} beside TorchScript"
+    price = alone if len(timed) == 1 else _price_of_several(timed)
     return price if len(timed) == len(cured) else f"{price} ({len(timed)} of {len(cured)} were timed)"
-
-
-def _price_of_one(cost: Cost) -> str:
-    return f"cured, a warm call takes {_change(cost)} beside TorchScript"
 
 
 def _price_of_several(timed: Sequence[tuple[str, Cost]]) -> str:

@@ -60,7 +60,8 @@ def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -
     absorbed = 0
     if others:
         own = FleetResults(planned.folder / STORE)
-        absorbed = sum(own.absorb(_results_in(Path(other))) for other in others)
+        for folder in map(Path, others):
+            absorbed += own.absorb(folder / STORE if (folder / STORE).is_dir() else folder)
     results = KeptResults(planned.folder / STORE)
     planned_of = {artifact.key: artifact for artifact in planned.plan.artifacts if artifact.key}
     read = {key: result for key in sorted(planned_of) if (result := results.read(key)) is not None}
@@ -73,10 +74,6 @@ def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -
     return merged(
         planned, results_of, frames, faults, lambda report: _judged(report, again), project=options.project
     ), absorbed
-
-
-def _results_in(folder: Path) -> Path:
-    return folder / STORE if (folder / STORE).is_dir() else folder
 
 
 def merged(
@@ -198,31 +195,28 @@ def _report(
     """Return all results as the report of one run, not judged yet."""
     ordered = [whole[name] for name in sorted(whole)]
     frame = frames[min(frames)]
-    planted = {item.name: item for one in frames.values() for item in one.judgement.planted_defects}
-    vacuous = next((one.judgement.vacuous for one in frames.values() if one.judgement.vacuous), "")
+    judgements = [other.judgement for other in frames.values()]
+    planted = {defect.name: defect for other in judgements for defect in other.planted_defects}
+    vacuous = next((other.vacuous for other in judgements if other.vacuous), "")
     judgement = replace(
         frame.judgement,
         rows=tuple(item.row for item in ordered),
         planted_defects=tuple(planted[name] for name in sorted(planted)),
         vacuous=vacuous,
     )
-    models = [
-        replace(item.facts, tags=tuple(dict.fromkeys(filter(None, (*item.facts.tags, *_words(artifacts[item.name]))))))
-        for item in ordered
-    ]
+    models = []
+    for item in ordered:  # rules of a policy may call an artifact by what its manifest says, beside its own tags
+        artifact = artifacts[item.name]
+        words = (*item.facts.tags, *artifact.tags, artifact.owner, artifact.tier)
+        models.append(replace(item.facts, tags=tuple(dict.fromkeys(filter(None, words)))))
     return replace(
         frame,
         run=FLEET,
         judgement=judgement,
         models=tuple(models),
-        scenarios=tuple(one for item in ordered for one in item.scenarios),
-        explained=tuple(one for item in ordered for one in item.explained),
+        scenarios=tuple(scenario for item in ordered for scenario in item.scenarios),
+        explained=tuple(search for item in ordered for search in item.explained),
     )
-
-
-def _words(artifact: FleetArtifact) -> tuple[str, ...]:
-    """Return what rules of a policy may call an artifact, beside the tags of its content."""
-    return (*artifact.tags, artifact.owner, artifact.tier)
 
 
 def _judged(report: RunReport, options: Options) -> RunReport:

@@ -102,7 +102,7 @@ def forget(fleet: str) -> None:
 
 
 def _folder(fleet: str, name: str) -> Path:
-    """Return the folder of a part: on a disk of the node's own, for an index of SQLite lies in it."""
+    """Return the folder of a part: on a disk of the node's own."""
     return Path(tempfile.gettempdir()) / f"torchscript-fleet-{fleet}-{name}"
 
 
