@@ -111,7 +111,7 @@ _YES: Final = ("1", "true", "yes", "on", "t", "y")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Said:
+class _Ended:
     """How a program ended: ``status`` None where it did not in time."""
 
     status: int | None
@@ -150,7 +150,7 @@ def _offline(*, cached: bool) -> IndexAnswer:
     )
 
 
-def _online(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> _Said:
+def _online(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> _Ended:
     options = ("--no-deps", "--no-header", "--no-annotate", "--no-progress", "--python", interpreter)
     return _run((uv, "pip", "compile", *options, *spec.index_args, "-"), f"torch=={spec.release}\n", limit_s)
 
@@ -164,13 +164,13 @@ def _is_cached(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> bool
     return ended.status == 0 and "Would install" in ended.errors and "Would download" not in ended.errors
 
 
-def _answer(spec: EnvSpec, ended: _Said, *, cached: bool, limit_s: float) -> IndexAnswer:
+def _answer(spec: EnvSpec, ended: _Ended, *, cached: bool, limit_s: float) -> IndexAnswer:
     if ended.status == 0 and resolved(ended.out) is not None:
         return IndexAnswer(found=True, cached=cached)
     return _refused(spec, ended, cached=cached, limit_s=limit_s)
 
 
-def _refused(spec: EnvSpec, ended: _Said, *, cached: bool, limit_s: float) -> IndexAnswer:
+def _refused(spec: EnvSpec, ended: _Ended, *, cached: bool, limit_s: float) -> IndexAnswer:
     if ended.status is None:
         return IndexAnswer(reached=False, cached=cached, said=ended.errors or f"no answer in {limit_s:g} s")
     why = explained(ended.errors, status=ended.status, release=spec.release or "", python=spec.python or "")
@@ -197,7 +197,7 @@ def _ask_pip(spec: EnvSpec, interpreter: str, limit_s: float) -> IndexAnswer:
     return IndexAnswer(found=False, said=f"the index has no torch {spec.release}", hint="name another release")
 
 
-def _run(command: Sequence[str], text: str, limit_s: float) -> _Said:
+def _run(command: Sequence[str], text: str, limit_s: float) -> _Ended:
     try:
         impatient = {
             **installer_environment(),
@@ -205,7 +205,7 @@ def _run(command: Sequence[str], text: str, limit_s: float) -> _Said:
         }  # a refusal is told at once, not after its limit
         done = processes.run(command, text=text, env=impatient, limit_s=limit_s)
     except subprocess.TimeoutExpired:
-        return _Said(status=None, out="", errors="")
+        return _Ended(status=None, out="", errors="")
     except OSError as error:
-        return _Said(status=None, out="", errors=f"{command[0]} cannot be started: {error.strerror}")
-    return _Said(status=done.returncode, out=done.stdout, errors=done.stderr)
+        return _Ended(status=None, out="", errors=f"{command[0]} cannot be started: {error.strerror}")
+    return _Ended(status=done.returncode, out=done.stdout, errors=done.stderr)

@@ -5,7 +5,7 @@ question does not come up there.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -553,23 +553,12 @@ CHECKS = (
 )
 
 
-def examined(
-    candidates: Sequence[Candidate], host: Host, disk: Disk, tools: Tools, *, device: str, jobs: int, runtime: str
-) -> tuple[MachineCheck, ...]:
-    """Return every check, in the order in which they are shown.
-
-    Args:
-        device, jobs, runtime: as in ``Settings``.
-    """
-    facts = Facts(
-        host=host, device=device, jobs=jobs, candidates=tuple(candidates), disk=disk, tools=tools, runtime=runtime
-    )
+def examined(facts: Facts) -> tuple[MachineCheck, ...]:
+    """Return every check, in the order in which they are shown."""
     of_environments = [check for check in CHECKS if check.area == ENVIRONMENTS]
     of_machine = [check for check in CHECKS if check.area != ENVIRONMENTS]
-    answers = [
-        _answer(check, facts, candidate, candidate.name) for candidate in candidates for check in of_environments
-    ]
-    answers += [_answer(check, facts, host) for check in of_machine]
+    answers = [_answer(check, facts, item, item.name) for item in facts.candidates for check in of_environments]
+    answers += [_answer(check, facts, facts.host) for check in of_machine]
     return tuple(answer for answer in answers if answer is not None)
 
 
@@ -578,15 +567,10 @@ def exit_code(checkup: Checkup) -> ExitCode:
     return ExitCode.ENVIRONMENT if checkup.blocked else ExitCode.COMPATIBLE
 
 
-def run_notes(host: Host, *, jobs: int, device: str) -> tuple[str, ...]:
-    """Return what is wrong with this machine for the notes of a run: of what can be read without waiting.
-
-    Args:
-        jobs, device: as in ``Settings``.
-    """
-    facts = Facts(host=host, device=device, jobs=jobs)
+def run_notes(facts: Facts) -> tuple[str, ...]:
+    """Return what is wrong with this machine for the notes of a run: of what can be read without waiting."""
     noted = [check for check in CHECKS if check.noted and (check.area != GPU or facts.uses_gpu)]
-    answers = [_answer(check, facts, host) for check in noted]
+    answers = [_answer(check, facts, facts.host) for check in noted]
     return tuple(
         f"{answer.name}: {answer.read}. {answer.so_what} {answer.do_this}"
         for answer in answers

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.devices import AUTO, CPU, device_named
 from harness.doctor import candidates, host
-from harness.doctor.checks import examined, run_notes
+from harness.doctor.checks import Facts, examined, run_notes
 from harness.doctor.during_run import during_run_notes, happened_between
 from harness.doctor.facts import Candidate, CounterReading, Host, Tools
 from harness.domain.environment import EnvSpec
@@ -42,24 +42,23 @@ def examine(specs: Sequence[EnvSpec], settings: Settings, builder: EnvironmentBu
         looking = threads.submit(_candidates, specs, builder, uv)
         gpus = threads.submit(gpu.survey, visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
         tools = threads.submit(_tools, uv)
-    checks = examined(
-        looking.result(),
-        _host(cores, gpus.result()),
-        host.look_at_disk(builder.root),
-        tools.result(),
+    facts = Facts(
+        host=_host(cores, gpus.result()),
         device=_checked(settings.device, settings),
         jobs=settings.jobs,
+        candidates=tuple(looking.result()),
+        disk=host.look_at_disk(builder.root),
+        tools=tools.result(),
         runtime=settings.runtime,
     )
     wall_s = (clock.monotonic_ns() - begin_ns) * 1e-9
-    return Checkup(environments=tuple(spec.name for spec in specs), checks=checks, wall_s=wall_s)
+    return Checkup(environments=facts.names, checks=examined(facts), wall_s=wall_s)
 
 
 def machine_notes(plan: Plan) -> tuple[str, ...]:
     """Return what is wrong with this machine, for the notes of a run; a few files are read, nothing is waited for."""
-    host = _host(look_at_cores(look_s=0), gpu.without_asking())
-    settings = plan.settings
-    return run_notes(host, jobs=settings.jobs, device=_checked(plan.device, settings))
+    seen = _host(look_at_cores(look_s=0), gpu.without_asking())
+    return run_notes(Facts(host=seen, device=_checked(plan.device, plan.settings), jobs=plan.settings.jobs))
 
 
 def _checked(device: str, settings: Settings) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.doctor.checks import CHECKS, examined, exit_code, run_notes
+from harness.doctor.checks import CHECKS, Facts, examined, exit_code, run_notes
 from harness.domain.machine import CheckStatus, Checkup, Gpus, MachineCheck
 from harness.doctor.facts import Candidate, Container, Disk, Host, IndexAnswer, Limits, Memory, Tools, Wheel
 from harness.errors import ExitCode
@@ -39,7 +39,8 @@ def checks(
     tools: Tools = TOOLS,
     **asked: Any,
 ) -> tuple[MachineCheck, ...]:
-    return examined(candidates, host, disk, tools, **{"device": "auto", "jobs": 4, "runtime": "auto", **asked})
+    more = {"device": "auto", "jobs": 4, **asked}
+    return examined(Facts(host=host, candidates=tuple(candidates), disk=disk, tools=tools, **more))
 
 
 def wrong(*args: Any, **asked: Any) -> list[MachineCheck]:
@@ -242,16 +243,20 @@ def test_the_exit_code_is_3_only_where_an_environment_is_blocked() -> None:
 
 
 def test_a_run_is_told_what_is_wrong_and_no_more() -> None:
-    assert run_notes(HOST, jobs=4, device="cuda") == ()
+    assert run_notes(Facts(host=HOST, jobs=4, device="cuda")) == ()
     bad = on(
         memory=Memory(usable=3 * GB),
         limits=Limits(open_files=256),
         cores=replace(CORES, quota=2.0, stolen=None),
         gpus=replace(GPUS, profilers=("nv-hostengine",), unlinked=("/dev/nvidia0",)),
     )
-    told = [note.partition(":")[0] for note in run_notes(bad, jobs=4, device="cuda")]
+    told = [note.partition(":")[0] for note in run_notes(Facts(host=bad, jobs=4, device="cuda"))]
     assert told == ["memory", "limits", "profilers", "cores"]
-    assert [note.partition(":")[0] for note in run_notes(bad, jobs=4, device="cpu")] == ["memory", "limits", "cores"]
+    assert [note.partition(":")[0] for note in run_notes(Facts(host=bad, jobs=4, device="cpu"))] == [
+        "memory",
+        "limits",
+        "cores",
+    ]
 
 
 def test_the_guide_has_the_table_of_checks() -> None:
