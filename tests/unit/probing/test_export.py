@@ -111,7 +111,7 @@ def test_what_kept_a_file_from_being_taken_over_is_told_as_data(
 
     monkeypatch.setattr(file_copies, "keep", keep)
     model = given(write_archive(tmp_path / "m.pt"))
-    ready = replace(effects(Runner(probed)), run_dir=cast(Any, Folder(tmp_path)))
+    ready = replace(effects(Runner(lambda _request: probed())), run_dir=cast(Any, Folder(tmp_path)))
     begun = decided(plan=planned("m", models=(model,)), fingerprints=FINGERPRINTS)
     (cell,) = judge_cells(continued(begun, export_models(begun, ready)), ready).verdicts["m"]
     assert cell.findings[0].detail.get(DISTURBANCE) == disturbance
