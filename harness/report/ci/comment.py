@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.domain.report import RunReport
-from harness.domain.text import prose
-from harness.domain.verdict import Cause
+from harness.core.report import RunReport
+from harness.core.text import prose
+from harness.core.verdict import Cause
 from harness.report.excess import by_excess, factor_words, slow_starts, start_words, steady_calls
 from harness.report.markdown.text import code, escape, table_line
 from harness.report.words.phrases import NO_REASON, shorten

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from harness.decision.counting import cause_word
-from harness.domain.fleet import NO_OWNER, FleetReport
-from harness.domain.text import counted, prose
+from harness.core.fleet import NO_OWNER, FleetReport
+from harness.core.text import counted, prose
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
 from harness.report.words.fleet import (
     TREND_HEADS,
@@ -18,6 +17,7 @@ from harness.report.words.fleet import (
     wave_words,
 )
 from harness.report.words.phrases import exit_words
+from harness.verdict.counting import cause_word
 
 MOST_NAMED = 400
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from harness.domain.golden import RecordDiff, Review
-from harness.domain.text import counted
+from harness.core.golden import RecordDiff, Review
+from harness.core.text import counted
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, escape, folded, table_line
 from harness.report.text.sparkline import sparkline
 from harness.report.words.golden import HEADS, DiffRow, counts_words, rows_of, sides_of, structure_of

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.domain.releases import Matrix
-from harness.domain.text import prose, visible
-from harness.releases.matrix_judging import MatrixVerdict
+from harness.core.releases import Matrix
+from harness.core.text import prose, visible
 from harness.report.markdown.text import escape
 from harness.report.words.matrix import (
     CELL_WORDS,
@@ -23,6 +22,7 @@ from harness.report.words.matrix import (
     wrong_words,
 )
 from harness.report.words.phrases import exit_words, seconds
+from harness.verdict.matrix import MatrixVerdict
 
 MOST_MODELS, MOST_WRONG = 100, 100
 LONGEST = 600

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from harness.domain.fleet import NO_OWNER
-from harness.domain.migration import Migrated, Migration
+from harness.checks.migration.readiness import by_owner, has_owners, unlocked
+from harness.core.fleet import NO_OWNER
+from harness.core.migration import Migrated, Migration
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, escape, folded, table_line
 from harness.report.words.fleet import owners_words
 from harness.report.words.migration import horizon_facts, horizon_words, steps_words
 from harness.report.words.phrases import exit_words
-from harness.successor.judging import counts_words, exit_code
-from harness.successor.readiness import by_owner, has_owners, unlocked
+from harness.verdict.migration import counts_words, exit_code
 
 MOST_NAMED = 400
 

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.decision.counting import cause_word, cell_word
-from harness.decision.waivers.apply import range_words, size_words
-from harness.decision.waivers.uses import days_words
-from harness.domain.outcome import Decision, Status
-from harness.domain.prediction import ModelRollback, PredictedModel, RollbackReport
-from harness.domain.report import RunReport
-from harness.domain.text import counted, joined, prose
-from harness.domain.verdict import WaiverState, WaiverUse
+from harness.core.outcome import Decision, Status
+from harness.core.prediction import ModelRollback, PredictedModel, RollbackReport
+from harness.core.report import RunReport
+from harness.core.text import counted, joined, prose
+from harness.core.verdict import WaiverState, WaiverUse
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
 from harness.report.text.causes import models_words
 from harness.report.text.scenarios import MARKDOWN_COLUMNS, facts_words, legend, scenario_rows
@@ -58,6 +55,9 @@ from harness.report.words.summary import (
     title_words,
     torch_words,
 )
+from harness.verdict.counting import cause_word, cell_word
+from harness.verdict.waivers.apply import range_words, size_words
+from harness.verdict.waivers.uses import days_words
 
 # Models that are told in full, and rows of a folded table.
 _TOLD = 50

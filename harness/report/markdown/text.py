@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-from harness.domain.text import prose, visible
+from harness.core.text import prose, visible
 from harness.report.words.phrases import shorten
 
 CELL_LIMIT = 120

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.decision.counting import cause_word
-from harness.domain.text import prose, visible
-from harness.domain.verdict import Cause
+from harness.core.text import prose, visible
+from harness.core.verdict import Cause
 from harness.report.page.parts import Fact, cause_tone
 from harness.report.words.fleet import owners_words
 from harness.report.words.phrases import shorten
+from harness.verdict.counting import cause_word
 
 TITLE, TEXT, REASON = 160, 600, 300
 NAMED = 5

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.decision.counting import cause_word
-from harness.domain.report import CellTrend, RunReport
-from harness.domain.text import counted, prose, visible
-from harness.domain.verdict import Cause
+from harness.core.report import CellTrend, RunReport
+from harness.core.text import counted, prose, visible
+from harness.core.verdict import Cause
 from harness.report.excess import factor_words
 from harness.report.page.parts import CHANGE_TONES, Fact, anchor, cause_tone, place
 from harness.report.words.phrases import shorten
 from harness.report.words.red_cells import RedCell
+from harness.verdict.counting import cause_word
 
 CELLS_SHOWN, NAMED = 60, 5
 """Cells behind one cause, and models named beside it; the table, filtered by the cause, has all."""

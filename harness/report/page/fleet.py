@@ -6,10 +6,9 @@ The artifacts are data, of which the script makes only those rows that are in si
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.decision.counting import OVER_LIMIT, UNDECIDED
-from harness.domain.fleet import NO_OWNER, FleetCause, FleetReport, FleetRow, Wave, WaveKind
-from harness.domain.outcome import Status
-from harness.domain.text import counted, prose, visible
+from harness.core.fleet import NO_OWNER, FleetCause, FleetReport, FleetRow, Wave, WaveKind
+from harness.core.outcome import Status
+from harness.core.text import counted, prose, visible
 from harness.report.page.artifacts import (
     TEXT,
     TITLE,
@@ -37,6 +36,7 @@ from harness.report.words.fleet import (
 )
 from harness.report.words.phrases import exit_words, shorten
 from harness.report.words.summary import but_of
+from harness.verdict.counting import OVER_LIMIT, UNDECIDED
 
 COLUMNS = ("artifact", "owner", "tier", "status", "wave", "upgrade", "reason")
 CAUSES_SHOWN, SHORT, FAULTS_SHOWN, CHANGES_SHOWN, NOTES_SHOWN = 300, 5, 200, 400, 20

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from harness.domain.comparison import OutputComparison
-from harness.domain.golden import RecordChange, RecordDiff, Review
-from harness.domain.report import ModelReport
-from harness.domain.text import prose, visible
+from harness.core.comparison import OutputComparison
+from harness.core.golden import RecordChange, RecordDiff, Review
+from harness.core.report import ModelReport
+from harness.core.text import prose, visible
 from harness.report.page.engine import digest, own, page_of
 from harness.report.page.figures import Budget, Figure, model_figures
 from harness.report.page.parts import BAD, GOOD, OPEN, QUIET, anchor

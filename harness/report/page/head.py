@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.decision.counting import OVER_LIMIT, UNDECIDED, counts_of
-from harness.domain.outcome import Decision
-from harness.domain.prediction import RollbackAnswer
-from harness.domain.report import CellTrend, RunReport, SideReport
-from harness.domain.text import counted, prose, visible
-from harness.domain.verdict import Cause, WaiverState
+from harness.core.outcome import Decision
+from harness.core.prediction import RollbackAnswer
+from harness.core.report import CellTrend, RunReport, SideReport
+from harness.core.text import counted, prose, visible
+from harness.core.verdict import Cause, WaiverState
 from harness.report.excess import (
     ModelExcess,
     factor_words,
@@ -45,6 +44,7 @@ from harness.report.words.summary import (
     difference_words,
     run_words,
 )
+from harness.verdict.counting import OVER_LIMIT, UNDECIDED, counts_of
 
 NOTES_SHOWN = 2
 _LIMIT = 150

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.domain.releases import Matrix
-from harness.domain.report import RunOutline, RunReport
-from harness.domain.text import visible
+from harness.core.releases import Matrix
+from harness.core.report import RunOutline, RunReport
+from harness.core.text import visible
 from harness.report.excess import by_excess, steady_calls
 from harness.report.json.report import outline
 from harness.report.page.causes import cause_views

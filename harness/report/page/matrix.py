@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from harness.domain.releases import Matrix
-from harness.domain.text import prose, visible
-from harness.releases.matrix_judging import judge_matrix
+from harness.core.releases import Matrix
+from harness.core.text import prose, visible
 from harness.report.page.parts import BAD, GOOD, OPEN, QUIET
 from harness.report.words.matrix import LEGEND, pair_mark, pair_text, prediction_words
 from harness.report.words.phrases import shorten
+from harness.verdict.matrix import judge_matrix
 
 _TONES = {"X": BAD, "x": BAD, "?": OPEN, "=": QUIET, "-": QUIET, "": GOOD}
 

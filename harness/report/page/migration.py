@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.domain.fleet import NO_OWNER
-from harness.domain.migration import Migrated, MigratedModel, Migration, Unlocked
-from harness.domain.text import counted, prose, visible
-from harness.errors import ExitCode
+from harness.checks.migration.readiness import by_owner, has_owners, owned, unlocked
+from harness.core.errors import ExitCode
+from harness.core.fleet import NO_OWNER
+from harness.core.migration import Migrated, MigratedModel, Migration, Unlocked
+from harness.core.text import counted, prose, visible
 from harness.report.page.artifacts import (
     TEXT,
     CountView,
@@ -25,8 +26,7 @@ from harness.report.words.migration import (
     unlocked_words,
 )
 from harness.report.words.phrases import exit_words, shorten
-from harness.successor.judging import WORST_FIRST, exit_code
-from harness.successor.readiness import by_owner, has_owners, owned, unlocked
+from harness.verdict.migration import WORST_FIRST, exit_code
 
 COLUMNS = ("artifact", "owner", "outcome", "stops at", "horizon", "steps")
 CAUSES_SHOWN, SHORT, NOTES_SHOWN = 300, 5, 20

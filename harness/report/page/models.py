@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.decision.commands import is_red, rerun_command
-from harness.decision.counting import OVER_LIMIT, UNDECIDED, cell_word
-from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.domain.findings import Severity, weight
-from harness.domain.golden import Trust
-from harness.domain.measurement import LatencyMeasurement
-from harness.domain.outcome import Status
-from harness.domain.report import ModelReport, RunReport
-from harness.domain.text import joined, prose, visible
-from harness.domain.verdict import Cause, CellVerdict, Mitigation
+from harness.core.comparison import OutputComparison, TensorMetrics
+from harness.core.findings import Severity, weight
+from harness.core.golden import Trust
+from harness.core.measurement import LatencyMeasurement
+from harness.core.outcome import Status
+from harness.core.report import ModelReport, RunReport
+from harness.core.text import joined, prose, visible
+from harness.core.verdict import Cause, CellVerdict, Mitigation
 from harness.report.excess import ModelExcess, factor_words
 from harness.report.page.figures import Figure, model_figures
 from harness.report.page.head import row_tone
@@ -22,6 +20,8 @@ from harness.report.words.phrases import NO_REASON, scenario_words, shorten, siz
 from harness.report.words.quantities import QuantityRow, limits_of, quantity_rows
 from harness.report.words.red_cells import RedCell, finding_words
 from harness.report.words.story import story_of
+from harness.verdict.commands import is_red, rerun_command
+from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word
 
 TEXT_BYTES = 1_000_000
 """Of all that is said of cells: with 500 models there is room for charts beside it."""

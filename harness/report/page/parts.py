@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from harness.domain.outcome import Decision, Status
-from harness.domain.report import CellTrend
-from harness.domain.verdict import Cause
+from harness.core.outcome import Decision, Status
+from harness.core.report import CellTrend
+from harness.core.verdict import Cause
 
 Fact = tuple[str, str]
 """A label and what is to be said under it."""

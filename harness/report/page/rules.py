@@ -4,17 +4,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.decision.waivers.entries import WAIVER_KINDS
-from harness.decision.waivers.uses import SOON_DAYS, days_words
-from harness.domain.findings import MEASURES, SEVERITY, Severity
-from harness.domain.measurement import limit_words
-from harness.domain.outcome import Status
-from harness.domain.plan import ERROR, FLOOR, OWN, PolicyRule, PolicySettings
-from harness.domain.policy import PolicyReport, Regated
-from harness.domain.report import BaselineReport, CellChange, RunReport
-from harness.domain.text import amount, joined, prose, visible
-from harness.domain.verdict import WaiverState, WaiverUse
-from harness.quantities import COMMON, STEADY
+from harness.core.findings import MEASURES, SEVERITY, Severity
+from harness.core.measurement import limit_words
+from harness.core.outcome import Status
+from harness.core.plan import ERROR, FLOOR, OWN, PolicyRule, PolicySettings
+from harness.core.policy import PolicyReport, Regated
+from harness.core.quantities import COMMON, STEADY
+from harness.core.report import BaselineReport, CellChange, RunReport
+from harness.core.text import amount, joined, prose, visible
+from harness.core.verdict import WaiverState, WaiverUse
 from harness.report.page.parts import (
     BAD,
     CHANGE_TONES,
@@ -31,6 +29,8 @@ from harness.report.page.parts import (
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import percent, scenario_words, shorten
 from harness.report.words.red_cells import finding_words
+from harness.verdict.waivers.entries import WAIVER_KINDS
+from harness.verdict.waivers.uses import SOON_DAYS, days_words
 
 CELLS_SHOWN = 6
 _WAIVER_LIMIT = 300

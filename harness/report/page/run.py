@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.domain.migration import RunMigration
-from harness.domain.outcome import Outcome
-from harness.domain.prediction import RollbackAnswer
-from harness.domain.report import RunReport
-from harness.domain.text import prose, visible
-from harness.domain.timeline import Timeline
+from harness.core.migration import RunMigration
+from harness.core.outcome import Outcome
+from harness.core.prediction import RollbackAnswer
+from harness.core.report import RunReport
+from harness.core.text import prose, visible
+from harness.core.timeline import Timeline
+from harness.machine.typed import decoded
 from harness.report.page.figures import Budget, Figure
 from harness.report.page.parts import BAD, GOOD, LINES_SHOWN, OPEN, Fact, TableLine, tone
 from harness.report.page.timeline_chart import PHASES, common_end, timeline_chart
@@ -17,8 +18,7 @@ from harness.report.words.migration import run_migration_words
 from harness.report.words.phrases import scenario_words, seconds, shorten
 from harness.report.words.red_cells import side_lines
 from harness.report.words.summary import missed_words, title_words
-from harness.successor.judging import WORST_FIRST
-from harness.system.typed import decoded
+from harness.verdict.migration import WORST_FIRST
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from harness.domain.diagnosis import (
+from harness.core.diagnosis import (
     BisectAnswer,
     Bisection,
     Culprit,
@@ -14,7 +14,7 @@ from harness.domain.diagnosis import (
     Symptom,
     TracedNode,
 )
-from harness.domain.text import counted, first_few, prose, visible
+from harness.core.text import counted, first_few, prose, visible
 from harness.report.text.cures import cure_lines
 from harness.report.text.grid import filled
 from harness.report.text.rewrites import nodes_words, rewrite_lines

@@ -1,7 +1,7 @@
 """What ``pack`` wrote, as text: a line per model, and why some have no bundle."""
 
-from harness.domain.golden import Packed, Packing
-from harness.domain.text import counted, prose, visible
+from harness.core.golden import Packed, Packing
+from harness.core.text import counted, prose, visible
 from harness.report.text.grid import draw, filled
 from harness.report.words.phrases import ending, shorten, size
 

@@ -3,10 +3,10 @@
 import textwrap
 from collections.abc import Callable, Sequence
 
-from harness.decision.counting import cause_word
-from harness.domain.text import counted, first_few, prose, slug, visible
-from harness.domain.verdict import Cause
+from harness.core.text import counted, first_few, prose, slug, visible
+from harness.core.verdict import Cause
 from harness.report.words.phrases import shorten
+from harness.verdict.counting import cause_word
 
 MODELS_NAMED = 5
 LABEL = 10

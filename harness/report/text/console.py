@@ -5,13 +5,10 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from harness.decision.causes import fails_the_run
-from harness.decision.commands import is_red, report_command
-from harness.decision.counting import counts_of
-from harness.domain.outcome import Decision, Status
-from harness.domain.report import RunReport
-from harness.domain.text import counted, first_few, prose, visible
-from harness.domain.verdict import RowVerdict
+from harness.core.outcome import Decision, Status
+from harness.core.report import RunReport
+from harness.core.text import counted, first_few, prose, visible
+from harness.core.verdict import RowVerdict
 from harness.report.text import scenarios
 from harness.report.text.causes import cause_block, cause_blocks, cause_line, short_lines
 from harness.report.text.scenarios import legend
@@ -53,6 +50,9 @@ from harness.report.words.summary import (
     time_words,
     torch_words,
 )
+from harness.verdict.causes import fails_the_run
+from harness.verdict.commands import is_red, report_command
+from harness.verdict.counting import counts_of
 
 MOST_LINES = 60
 LOST_BY_WRAPPING = 24  # the indent, and a word that does not fit into the first line

@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.domain.diagnosis import Cure, CureAnswer, Curing
-from harness.domain.measurement import RatioEstimate
-from harness.domain.text import counted, prose, visible
+from harness.core.diagnosis import Cure, CureAnswer, Curing
+from harness.core.measurement import RatioEstimate
+from harness.core.text import counted, prose, visible
 from harness.report.text.grid import draw, filled
 from harness.report.text.rewrites import rewrite_lines
-from harness.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
+from harness.serving.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
 
 LABEL = 12
 # Quantity -> its words; throughput is the inverse of the time per request.

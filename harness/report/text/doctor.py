@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from harness.doctor.checks import exit_code
-from harness.domain.machine import CheckStatus, Checkup, MachineCheck
-from harness.domain.text import counted, prose
+from harness.apps.doctor.checks import exit_code
+from harness.core.machine import CheckStatus, Checkup, MachineCheck
+from harness.core.text import counted, prose
 from harness.report.text.grid import filled
 from harness.report.words.phrases import seconds
 

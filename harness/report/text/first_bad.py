@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import msgspec
 
 from harness import __version__
-from harness.domain.releases import Ending, FirstBad, ReleaseAnswer, ReleaseResult
-from harness.domain.text import counted, prose, visible
-from harness.releases.judging import exit_code, reads_otherwise
+from harness.core.releases import Ending, FirstBad, ReleaseAnswer, ReleaseResult
+from harness.core.text import counted, prose, visible
 from harness.report.json.text import json_text
 from harness.report.text.grid import draw, filled, needed
 from harness.report.words.phrases import seconds, shorten
+from harness.verdict.first_bad import exit_code, reads_otherwise
 
 SCHEMA_VERSION = 1
 HEAD = ("answer", "runs", "time", "environment")

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.domain.fleet import NO_OWNER, FleetArtifact, FleetPlan, FleetReport, ShardDone, StoreStatus
-from harness.domain.text import counted, prose, visible
+from harness.core.fleet import NO_OWNER, FleetArtifact, FleetPlan, FleetReport, ShardDone, StoreStatus
+from harness.core.text import counted, prose, visible
 from harness.report.text.causes import LABEL, cause_blocks
 from harness.report.text.grid import draw, filled
 from harness.report.words.fleet import (

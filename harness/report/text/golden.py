@@ -3,8 +3,8 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from harness.domain.golden import GoldenStatus, LeftOver, RecordDiff, Review, Trust
-from harness.domain.text import amount, counted, prose
+from harness.core.golden import GoldenStatus, LeftOver, RecordDiff, Review, Trust
+from harness.core.text import amount, counted, prose
 from harness.report.text.grid import draw
 from harness.report.text.sparkline import ASCII, sparkline, tolerance_words
 from harness.report.words.golden import (

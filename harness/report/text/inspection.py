@@ -4,13 +4,13 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from harness.archive.formats import FORMATS
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts, Reach
-from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
-from harness.domain.text import prose, visible
+from harness.artifacts.archive.formats import FORMATS
+from harness.checks.prediction.predict import exit_code
+from harness.core.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts, Reach
+from harness.core.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.core.text import prose, visible
 from harness.report.text.grid import draw, filled, needed
 from harness.report.words.phrases import ending, shorten
-from harness.static.predict import exit_code
 
 REACHES = {
     Reach.STRAIGHT: "",

@@ -3,9 +3,8 @@
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from harness.domain.releases import Matrix
-from harness.domain.text import prose, visible
-from harness.releases.matrix_judging import MatrixVerdict
+from harness.core.releases import Matrix
+from harness.core.text import prose, visible
 from harness.report.text.grid import draw
 from harness.report.words.matrix import (
     CELL_WORDS,
@@ -25,6 +24,7 @@ from harness.report.words.matrix import (
     wrong_words,
 )
 from harness.report.words.phrases import exit_words, seconds, shorten
+from harness.verdict.matrix import MatrixVerdict
 
 LONGEST_NAME = 14
 GAP = 2

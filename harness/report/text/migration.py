@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Iterator
 
-from harness.domain.measurement import signed_percent
-from harness.domain.migration import Migrated, MigratedModel, Migration, Step
-from harness.domain.outcome import Outcome, Status
-from harness.domain.text import counted, first_few, visible
+from harness.checks.migration.readiness import by_owner, unlocked
+from harness.core.measurement import signed_percent
+from harness.core.migration import Migrated, MigratedModel, Migration, Step
+from harness.core.outcome import Outcome, Status
+from harness.core.text import counted, first_few, visible
 from harness.report.text.causes import cause_block, cause_blocks, short_lines
 from harness.report.text.grid import draw
 from harness.report.words.migration import horizon_facts, outcomes_words, unlocked_words
 from harness.report.words.phrases import exit_words, seconds, shorten, size
-from harness.successor.judging import counts_words, exit_code
-from harness.successor.readiness import by_owner, unlocked
-from harness.successor.serving_judging import warm_call
+from harness.verdict.migration import counts_words, exit_code
+from harness.verdict.served_packages import warm_call
 
 LEAST_WIDTH = 80
 MOST_LINES = 60

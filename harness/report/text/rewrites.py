@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from harness.domain.diagnosis import Rewritten, TracedNode
-from harness.domain.text import counted, first_few, prose
+from harness.core.diagnosis import Rewritten, TracedNode
+from harness.core.text import counted, first_few, prose
 
 MOST_REWRITES_NAMED = 4
 

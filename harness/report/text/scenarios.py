@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport, ScenarioReport, ScenarioSide
-from harness.domain.text import counted, visible
+from harness.core.outcome import Status
+from harness.core.report import RunReport, ScenarioReport, ScenarioSide
+from harness.core.text import counted, visible
 from harness.report.text.grid import draw, needed
 from harness.report.words.phrases import (
     NOT_MEASURED,
@@ -22,7 +22,7 @@ from harness.report.words.phrases import (
     size,
     times,
 )
-from harness.scenarios import INITIALIZATIONS
+from harness.serving.scenarios import INITIALIZATIONS
 
 MARKDOWN_COLUMNS = (
     "scenario",

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.decision.waivers.apply import range_words, size_words
-from harness.decision.waivers.uses import days_words
-from harness.domain.findings import MEASURES
-from harness.domain.text import joined, prose, visible
-from harness.domain.verdict import Waiver, WaiverState, WaiverUse
+from harness.core.findings import MEASURES
+from harness.core.text import joined, prose, visible
+from harness.core.verdict import Waiver, WaiverState, WaiverUse
 from harness.report.text.grid import filled
 from harness.report.words.phrases import scenario_words
+from harness.verdict.waivers.apply import range_words, size_words
+from harness.verdict.waivers.uses import days_words
 
 _INDENT = "    "
 _STATE = {

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from harness.domain.fleet import (
+from harness.core.fleet import (
     Examination,
     FleetChange,
     FleetOutline,
@@ -15,10 +15,10 @@ from harness.domain.fleet import (
     Wave,
     WaveKind,
 )
-from harness.domain.outcome import Status
-from harness.domain.prediction import Prediction
-from harness.domain.report import CellTrend
-from harness.domain.text import counted, first_few, joined
+from harness.core.outcome import Status
+from harness.core.prediction import Prediction
+from harness.core.report import CellTrend
+from harness.core.text import counted, first_few, joined
 from harness.report.words.summary import but_of
 
 OWNERS_NAMED, CAUSES_NAMED, REASONS_NAMED = 3, 3, 3

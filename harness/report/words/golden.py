@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.correctness.judging import error_of
-from harness.correctness.totals import ERROR_EDGES
-from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.domain.golden import RecordDiff, RecordFacts
-from harness.domain.text import counted, first_few
+from harness.checks.outputs.findings import error_of
+from harness.checks.outputs.totals import ERROR_EDGES
+from harness.core.comparison import OutputComparison, TensorMetrics
+from harness.core.golden import RecordDiff, RecordFacts
+from harness.core.text import counted, first_few
 from harness.report.text.sparkline import edge_words
 
 HEADS = ("input set, output", "calls", "off by", "max abs", "ULP", "rel. L2", "cosine", "beyond")

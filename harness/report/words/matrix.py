@@ -4,12 +4,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.domain.outcome import Status
-from harness.domain.prediction import PredictedLoad, Prediction
-from harness.domain.releases import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell
-from harness.domain.text import counted
-from harness.releases.matrix_judging import Pair
-from harness.static.judging import confusion_by_direction, is_wrong
+from harness.core.outcome import Status
+from harness.core.prediction import PredictedLoad, Prediction
+from harness.core.releases import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell
+from harness.core.text import counted
+from harness.verdict.matrix import Pair
+from harness.verdict.prediction import confusion_by_direction, is_wrong
 
 LEGEND = (
     "loads and answers the same / models exported; X an upgrade breaks some, x a rollback does, ? some undecided, "

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.domain.migration import (
+from harness.checks.migration.deprecation import ON_LOAD
+from harness.core.migration import (
     Horizon,
     Loading,
     Migrated,
@@ -11,12 +12,11 @@ from harness.domain.migration import (
     RunMigration,
     Unlocked,
 )
-from harness.domain.outcome import Outcome
-from harness.domain.prediction import Prediction
-from harness.domain.text import counted, joined
+from harness.core.outcome import Outcome
+from harness.core.prediction import Prediction
+from harness.core.text import counted, joined
 from harness.report.words.phrases import seconds
-from harness.successor.deprecation import ON_LOAD
-from harness.successor.judging import counts_words
+from harness.verdict.migration import counts_words
 
 LOADING_WORDS = {Prediction.LOADS: "loads in", Prediction.FAILS: "not in", Prediction.UNKNOWN: "unknown in"}
 # In the table of a run, where it is narrow.

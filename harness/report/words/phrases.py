@@ -5,10 +5,10 @@ Nothing here escapes for a format; ``visible``, of the domain, only makes sure t
 
 import math
 
-from harness.domain.measurement import FACTORS_FROM, signed_percent
-from harness.domain.outcome import Outcome, Status
-from harness.errors import ExitCode
-from harness.scenarios import INITIALIZATIONS
+from harness.core.errors import ExitCode
+from harness.core.measurement import FACTORS_FROM, signed_percent
+from harness.core.outcome import Outcome, Status
+from harness.serving.scenarios import INITIALIZATIONS
 
 NOT_MEASURED = "-"
 NO_REASON = "no reason was recorded"

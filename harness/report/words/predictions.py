@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.decision.commands import inspect_command
-from harness.domain.prediction import (
+from harness.core.prediction import (
     ModelRollback,
     PredictedLoad,
     PredictedModel,
@@ -13,13 +12,14 @@ from harness.domain.prediction import (
     RollbackReport,
     StaticFinding,
 )
-from harness.domain.report import ModelReport, RunReport
-from harness.domain.text import counted, first_few
-from harness.domain.verdict import CellVerdict, RowVerdict
+from harness.core.report import ModelReport, RunReport
+from harness.core.text import counted, first_few
+from harness.core.verdict import CellVerdict, RowVerdict
 from harness.report.text.inspection import REACHES
 from harness.report.words.phrases import shorten
 from harness.report.words.story import Line
-from harness.static.judging import changed_semantics, deciding
+from harness.verdict.commands import inspect_command
+from harness.verdict.prediction import changed_semantics, deciding
 
 NAMED = 3
 """Models, or findings of one model, that are named; the JSON has all."""

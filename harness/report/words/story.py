@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from harness.domain.text import counted, prose
-from harness.domain.verdict import Finding
+from harness.core.text import counted, prose
+from harness.core.verdict import Finding
 from harness.report.words.phrases import shorten
 
 Line = tuple[str, str]

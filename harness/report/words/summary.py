@@ -1,15 +1,15 @@
 """What the report says outside its table, as plain facts: console and markdown only lay them out."""
 
-from harness.decision.counting import counts_of
-from harness.decision.decide import GREEN
-from harness.domain.fleet import FleetReport
-from harness.domain.outcome import Decision
-from harness.domain.report import RunReport, SideReport
-from harness.domain.text import counted, prose
-from harness.domain.verdict import Judgement, Mitigation, PlantedDefectResult
-from harness.errors import ExitCode
+from harness.core.errors import ExitCode
+from harness.core.fleet import FleetReport
+from harness.core.outcome import Decision
+from harness.core.report import RunReport, SideReport
+from harness.core.text import counted, prose
+from harness.core.verdict import Judgement, Mitigation, PlantedDefectResult
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import exit_words, seconds
+from harness.verdict.counting import counts_of
+from harness.verdict.decide import GREEN
 
 _REVISION = 10
 _SHARED = {

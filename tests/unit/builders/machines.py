@@ -1,7 +1,7 @@
 """A healthy machine and healthy environments, for tests that break one thing."""
 
-from harness.domain.machine import Cores, GpuCard, GpuState, Gpus
-from harness.doctor.facts import Candidate, Disk, Host, Limits, Memory, Tools, Wheel
+from harness.core.machine import Cores, GpuCard, GpuState, Gpus
+from harness.apps.doctor.facts import Candidate, Disk, Host, Limits, Memory, Tools, Wheel
 
 GB = 10**9
 WHEEL = Wheel(

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import Finding
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.verdict import Finding
 from harness.report.ci.junit import render_junit
 from harness.report.markdown.report import render_markdown
 from harness.report.text.console import render_console

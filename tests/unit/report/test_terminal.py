@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.diagnosis import Cure
-from harness.domain.diagnosis import BisectAnswer, Bisection
-from harness.domain.environment import Fingerprint
-from harness.domain.golden import Packed, Packing
-from harness.domain.machine import Checkup
-from harness.domain.models import GivenArtifact
-from harness.domain.prediction import Inspection
-from harness.domain.verdict import Waiver, WaiverState, WaiverUse
-from harness.releases.matrix_judging import judge_matrix
+from harness.core.diagnosis import Cure
+from harness.core.diagnosis import BisectAnswer, Bisection
+from harness.core.environment import Fingerprint
+from harness.core.golden import Packed, Packing
+from harness.core.machine import Checkup
+from harness.core.models import GivenArtifact
+from harness.core.prediction import Inspection
+from harness.core.verdict import Waiver, WaiverState, WaiverUse
+from harness.verdict.matrix import judge_matrix
 from harness.report.text.bisection import render_bisection
 from harness.report.text.bundles import render_packing
 from harness.report.text.console import render_console

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import EnvSpec
-from harness.errors import DiskFull, RunDirError
+from harness.core.environment import EnvSpec
+from harness.core.errors import DiskFull, RunDirError
 from harness.store import codec
 
 

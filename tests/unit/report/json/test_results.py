@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from harness.errors import RunDirError
-from harness.releases.matrix_judging import judge_matrix
+from harness.core.errors import RunDirError
+from harness.verdict.matrix import judge_matrix
 from harness.report.json.results import dump_matrix, load_matrix
 from tests.unit.builders.matrices import mixed
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from harness.decision.causes import with_causes
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict
+from harness.verdict.causes import with_causes
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.verdict import CellVerdict
 from harness.report.markdown.report import LIMIT_BYTES, render_markdown
 from harness.report.markdown.text import code, escape
 from harness.report.words.summary import headline

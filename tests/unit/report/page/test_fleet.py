@@ -7,8 +7,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from harness.domain.outcome import Status
-from harness.fleet.answer.since import with_since
+from harness.core.outcome import Status
+from harness.apps.fleet.answer.since import with_since
 from harness.report.page.fleet import COLUMNS, render_fleet_html
 from tests.unit.builders.fleets import fleet_answer
 from tests.unit.builders.reports import HOSTILE_NAMES

@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from harness.decision.causes import with_causes
-from harness.domain.outcome import Status
-from harness.domain.report import Explained, RunReport
-from harness.domain.verdict import CellVerdict
+from harness.verdict.causes import with_causes
+from harness.core.outcome import Status
+from harness.core.report import Explained, RunReport
+from harness.core.verdict import CellVerdict
 from harness.report.page.engine import upstream
 from harness.report.page.html import render_html
 from harness.report.page.parts import anchor, place

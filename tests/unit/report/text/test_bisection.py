@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from harness.domain.diagnosis import Cure
-from harness.domain.diagnosis import BisectAnswer, Bisection, Divergence, NodeFault, Reproducer, TracedNode
+from harness.core.diagnosis import Cure
+from harness.core.diagnosis import BisectAnswer, Bisection, Divergence, NodeFault, Reproducer, TracedNode
 from harness.report.text.bisection import render_bisection
 
 NODE = TracedNode(

@@ -1,7 +1,7 @@
 """What ``pack`` prints."""
 
-from harness.domain.environment import Fingerprint
-from harness.domain.golden import Packed, Packing
+from harness.core.environment import Fingerprint
+from harness.core.golden import Packed, Packing
 from harness.report.text.bundles import render_packing
 
 DIN = Packed(model="din", path="bundles/din.gate", size_bytes=103_803)

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from harness.decision.causes import with_causes
-from harness.decision.decide import decide
-from harness.decision.counting import counts_of, exceeded
-from harness.domain.migration import RunMigration
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport, SideReport
-from harness.domain.verdict import PlantedDefectResult, Finding
+from harness.verdict.causes import with_causes
+from harness.verdict.decide import decide
+from harness.verdict.counting import counts_of, exceeded
+from harness.core.migration import RunMigration
+from harness.core.outcome import Status
+from harness.core.report import RunReport, SideReport
+from harness.core.verdict import PlantedDefectResult, Finding
 from harness.report.markdown.report import render_markdown
 from harness.report.text.console import render_console
 from harness.report.words.red_cells import red_cells

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.domain.diagnosis import Cure, CureAnswer, Curing, Price, Rewritten
-from harness.domain.measurement import RatioEstimate
+from harness.core.diagnosis import Cure, CureAnswer, Curing, Price, Rewritten
+from harness.core.measurement import RatioEstimate
 from harness.report.text.cures import cure_lines, render_curing
-from harness.settings.mitigations import MITIGATIONS
-from harness.settings.paste_lines import lines_to_paste
+from harness.serving.settings.mitigations import MITIGATIONS
+from harness.serving.settings.paste_lines import lines_to_paste
 
 
 def ratio(value: float, spread: float = 0.01) -> RatioEstimate:

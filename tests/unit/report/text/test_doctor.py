@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import msgspec
 
-from harness.doctor.checks import Facts, examined
-from harness.domain.machine import CheckStatus, Checkup, Gpus, MachineCheck
-from harness.doctor.facts import Container
+from harness.apps.doctor.checks import Facts, examined
+from harness.core.machine import CheckStatus, Checkup, Gpus, MachineCheck
+from harness.apps.doctor.facts import Container
 from harness.report.json.results import dump_checkup
 from harness.report.text.doctor import render_checkup
 from tests.unit.builders.machines import CORES, DISK, GPUS, HOST, NEW, OLD, TOOLS, WHEEL

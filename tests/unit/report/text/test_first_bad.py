@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.core.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.report.text.first_bad import answer_words, dump_first_bad, render_first_bad
 
 GOOD, BAD, UNTESTABLE = ReleaseAnswer.GOOD, ReleaseAnswer.BAD, ReleaseAnswer.UNTESTABLE

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.golden import Review
-from harness.domain.text import visible
+from harness.core.golden import Review
+from harness.core.text import visible
 from harness.report.json.results import dump_review, dump_status
 from harness.report.markdown.golden import LIMIT_CHARACTERS, render_review_markdown
 from harness.report.page.golden import render_review_html

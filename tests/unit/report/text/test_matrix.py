@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from harness.domain.releases import Matrix
-from harness.releases.matrix_judging import judge_matrix
+from harness.core.releases import Matrix
+from harness.verdict.matrix import judge_matrix
 from harness.report.json.results import dump_matrix, load_matrix
 from harness.report.markdown.matrix import render_matrix_markdown
 from harness.report.text.matrix import render_heat_map

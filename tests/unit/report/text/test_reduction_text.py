@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from harness.domain.diagnosis import BisectAnswer, Bisection, Culprit, Divergence, Reduction, Symptom, TracedNode
+from harness.core.diagnosis import BisectAnswer, Bisection, Culprit, Divergence, Reduction, Symptom, TracedNode
 from harness.report.text.bisection import render_bisection
 from tests.unit.builders.reports import ratio
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from harness.domain.diagnosis import Rewritten, TracedNode
+from harness.core.diagnosis import Rewritten, TracedNode
 from harness.report.text.rewrites import rewrite_lines
 from tests.unit.builders.reports import ratio
 

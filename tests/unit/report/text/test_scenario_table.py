@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport, ScenarioReport
+from harness.core.outcome import Status
+from harness.core.report import RunReport, ScenarioReport
 from harness.report.markdown.report import render_markdown
 from harness.report.text.console import render_console
 from harness.report.text.scenarios import console_rows, facts_words, scenario_rows, summary_row, text_table
-from harness.scenarios import INITIALIZATIONS
+from harness.serving.scenarios import INITIALIZATIONS
 from tests.unit.builders.reports import (
     REPORTS,
     blocked,

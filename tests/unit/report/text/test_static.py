@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.archive import (
+from harness.core.archive import (
     ArchiveFacts,
     ArchiveFormat,
     ArchiveProblem,
@@ -15,7 +15,7 @@ from harness.domain.archive import (
     Reach,
     StorageGroup,
 )
-from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.core.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.report.ci.sarif import render_sarif
 from harness.report.json.results import dump_inspection
 from harness.report.text.inspection import render_static

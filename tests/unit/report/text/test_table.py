@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.outcome import Decision, Outcome, Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import Judgement, RowVerdict
+from harness.core.outcome import Decision, Outcome, Status
+from harness.core.report import RunReport
+from harness.core.verdict import Judgement, RowVerdict
 from harness.report.text.table import COLUMNS, columns, not_measured, row_cells, table_rows, text_table, timed_in
 from tests.unit.builders.reports import REPORTS, blocked, build, healthy, hostile, migrating, upgrade_ok
 

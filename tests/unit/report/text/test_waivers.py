@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.verdict import WaiverState, WaiverUse
+from harness.core.verdict import WaiverState, WaiverUse
 from harness.report.markdown.report import waivers_section
 from harness.report.text.waivers import render_waivers
 from tests.unit.builders.verdicts import in_days, waiver

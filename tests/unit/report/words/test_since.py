@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.domain.outcome import Status
-from harness.domain.report import CellChange, CellTrend
+from harness.core.outcome import Status
+from harness.core.report import CellChange, CellTrend
 from harness.report.ci.junit import render_junit
 from harness.report.markdown.report import render_markdown
 from harness.report.text.console import render_console

@@ -3,8 +3,8 @@
 from functools import partial
 from dataclasses import replace
 
-from harness.domain.report import RunReport
-from harness.domain.verdict import Finding
+from harness.core.report import RunReport
+from harness.core.verdict import Finding
 from harness.report.markdown.report import render_markdown
 from harness.report.text.console import render_console
 from harness.report.words.red_cells import red_cells
