@@ -83,7 +83,6 @@ READERS: Mapping[str, Sequence[Sequence[str]]] = {
     "fleet/store/frames/*.json": [REPORT, MERGE, *RESULTS],
     "fleet/store/faults/*.json": [REPORT, MERGE, *RESULTS],
     "fleet/store/store.json": [REPORT, MERGE, *RESULTS],
-    "fleet/store/index.sqlite3": [*RESULTS, REPORT],
     "other/store/results/*/*.json": [MERGE, (*RUN, "--into", "OTHER/mine")],
     "other/store/frames/*.json": [MERGE],
     "other/store/faults/*.json": [MERGE],
@@ -141,14 +140,15 @@ def make_fleet(project: Path) -> None:
     planned = load_plan(str(project / "fleet"))
     common = Content("p", RELEASES, "cpu", "s", planned.plan.profiles)
     (project / "other").mkdir()
-    with FleetResults(project / "fleet" / STORE) as here, FleetResults(project / "other" / STORE) as there:
-        for at, item in enumerate(planned.plan.artifacts):
-            if not item.key:
-                continue
-            cell, facts = refused(item.name, "prim::is_ort")
-            red, facts_of_red = ((cell,), facts) if item.name == RED else ((), None)
-            result = result_of(planned, item.name, *red, facts=facts_of_red, common=common)
-            (here if at % 3 else there).save(result, FRAME)
+    here = FleetResults(project / "fleet" / STORE)
+    there = FleetResults(project / "other" / STORE)
+    for at, item in enumerate(planned.plan.artifacts):
+        if not item.key:
+            continue
+        cell, facts = refused(item.name, "prim::is_ort")
+        red, facts_of_red = ((cell,), facts) if item.name == RED else ((), None)
+        result = result_of(planned, item.name, *red, facts=facts_of_red, common=common)
+        (here if at % 3 else there).save(result, FRAME)
     _expect(project, ("fleet", "run", "FLEET"), ExitCode.INCONCLUSIVE)  # so there are faults
     shutil.copytree(project / "fleet" / STORE / "faults", project / "other" / STORE / "faults", dirs_exist_ok=True)
     _expect(project, MERGE, ExitCode.INCOMPATIBLE)

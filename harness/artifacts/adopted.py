@@ -252,7 +252,7 @@ def adopted(declaration: ModelDeclaration, kept: file_copies.Kept, adoption: Pro
         CannotRead: the file cannot be read any more.
     """
     inputs = Path(adoption.directory) / "inputs"
-    found = adoption.data.get("adopted") or _without_inputs(adoption, inputs)
+    mark = adoption.data.get("adopted") or _without_inputs(adoption, inputs)
     archive_version = operator_version = None
     operators: tuple[str, ...] = ()
     with files.opened(str(kept.path)) as source:
@@ -273,23 +273,23 @@ def adopted(declaration: ModelDeclaration, kept: file_copies.Kept, adoption: Pro
         operators=operators,
         inputs_dir=str(inputs),
         inputs_digest=inputs_digest(inputs),
-        input_sets=tuple(InputSet(name=name, method=method) for name, method in found["input_sets"]),
+        input_sets=tuple(InputSet(name=name, method=method) for name, method in mark["input_sets"]),
         reset=declaration.reset,
         seed=declaration.seed,
         archive_version=archive_version,
         operator_version=operator_version,
-        inputs_note=found["inputs_note"],
-        uncalled=uncalled_methods(declaration.given.methods if declaration.given is not None else (), found),
+        inputs_note=mark["inputs_note"],
+        uncalled=uncalled_methods(declaration.given.methods if declaration.given is not None else (), mark),
     )
 
 
 def _names_of_operators(facts: ArchiveFacts) -> tuple[str, ...]:
     """Return the operators by the names that TorchScript has for them; a program writes ``aten.add.Tensor``."""
-    found = {use.name for use in facts.operators}
+    names = {use.name for use in facts.operators}
     for called in facts.program.operators if facts.program is not None else ():
         namespace, _, name = called.partition(".")
-        found.add(f"{namespace}::{name.partition('.')[0]}")
-    return tuple(sorted(found))
+        names.add(f"{namespace}::{name.partition('.')[0]}")
+    return tuple(sorted(names))
 
 
 def saved_again(artifact: Artifact, resaving: ProbeResult) -> Artifact:

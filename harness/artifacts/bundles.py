@@ -32,10 +32,10 @@ from harness.artifacts.records import (
 from harness.artifacts.tensors.decode import DecodeError
 from harness.artifacts.tensors.recorded import bytes_of
 from harness.config.schema import DEVICE, DTYPES, Kind, choice
-from harness.core.errors import ConfigError, GoldenError, RunDirError
+from harness.core.errors import ConfigError, GoldenError
 from harness.core.golden import ARTIFACT, RECORD, SUFFIX, VALUES, GoldenRecord, Trust
 from harness.core.models import Artifact, GivenArtifact, ModelDeclaration
-from harness.machine.files import new_zip
+from harness.machine.files import new_zip, unwritable
 from harness.worker import wire
 
 LONGEST_NAME: Final = 200
@@ -191,8 +191,8 @@ def _members(source: files.FileSource) -> Mapping[str, Member]:
 
 def _read(path: Path) -> tuple[GoldenRecord, str]:
     """Return the record of a bundle, and the sha256 of its ``record.json``."""
-    with _opened(path) as found:
-        data = found.record()
+    with _opened(path) as bundle:
+        data = bundle.record()
     record = parsed_record(data, f"{path}: {RECORD}", AGAIN)
     if wrong := contradiction(record):
         raise GoldenError(f"{path}: {RECORD}: {wrong}", AGAIN)
@@ -216,9 +216,8 @@ def write_bundle(folder: Path, record: GoldenRecord, artifact: Artifact, remembe
         bundle_declaration(part)
         part.replace(path)
     except OSError as error:
-        raise RunDirError(
-            f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --into"
-        ) from error
+        hint = "free space, or name another folder with --into"
+        raise unwritable(f"{path} cannot be written", error, hint) from error
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
@@ -284,10 +283,10 @@ class BundleStore:
         """
         path, record = self._path(model), self.record(model)
         try:
-            with _opened(path) as found:
-                if hashlib.sha256(found.record()).hexdigest() != self._planned[model]:
+            with _opened(path) as bundle:
+                if hashlib.sha256(bundle.record()).hexdigest() != self._planned[model]:
                     raise GoldenError(f"{path} is another bundle than when this run was planned", "start a new run")
-                artifact = lay_out(record, destination, found.chunks)
+                artifact = lay_out(record, destination, bundle.chunks)
             with Path(artifact.path).open("rb") as content:
                 verify_artifact(record, content, Path(artifact.path).stat().st_size)
             inputs = bytes_of(Path(artifact.inputs_dir) / wire.TENSORS_BIN)

@@ -63,7 +63,7 @@ def filled(text: str, arguments: Mapping[str, GridValue]) -> str:
     Raises:
         KeyError: with the parameter that the grid does not have.
     """
-    return re.sub(PLACEHOLDER, lambda found: _word(arguments[found[1]]), text)
+    return re.sub(PLACEHOLDER, lambda match: _word(arguments[match[1]]), text)
 
 
 def why_uncallable(factory: ast.FunctionDef, grid: Grid) -> tuple[str, str]:
@@ -199,13 +199,13 @@ def read_declarations(text: str, *, source: str, module: str, package_root: str)
     defined = Counter(node.name for node in tree.body if isinstance(node, DEFINITIONS))
     declarations: list[ModelDeclaration] = []
     for node in tree.body:
-        found = list(_decorations(node, names, source))
-        if not isinstance(node, ast.FunctionDef) or not found:
+        decorations = list(_decorations(node, names, source))
+        if not isinstance(node, ast.FunctionDef) or not decorations:
             continue
         if defined[node.name] > 1:
             _refuse(source, node.lineno, f"{node.name} is defined more than once", "give each factory its own name")
         place = {"package_root": package_root, "module": module, "factory": node.name, "source": source}
-        declarations += _declare(node, found, source, {**place, "source_digest": digest})
+        declarations += _declare(node, decorations, source, {**place, "source_digest": digest})
     return tuple(declarations)
 
 
@@ -358,14 +358,16 @@ def _literal(node: ast.expr, where: str) -> Any:
 
 
 def _declare(
-    factory: ast.FunctionDef, found: list[Decoration], source: str, place: Mapping[str, Any]
+    factory: ast.FunctionDef, decorations: list[Decoration], source: str, place: Mapping[str, Any]
 ) -> Iterator[ModelDeclaration]:
     planted_defects, breaks = (
-        [item for item in found if item.decorator == name] for name in ("planted_defect", "break_between")
+        [item for item in decorations if item.decorator == name] for name in ("planted_defect", "break_between")
     )
-    models = [item for item in found if item.decorator == "model"]
+    models = [item for item in decorations if item.decorator == "model"]
     if not models:
-        _refuse(source, found[0].line, f"@{found[0].decorator} without @model", "add @model(name) beside it")
+        _refuse(
+            source, decorations[0].line, f"@{decorations[0].decorator} without @model", "add @model(name) beside it"
+        )
     if len(planted_defects) + len(breaks) > 1:
         extra = [*planted_defects, *breaks][1]
         _refuse(source, extra.line, f"@{extra.decorator} is the second mark of this factory", "keep one")

@@ -14,6 +14,8 @@ from harness.core.models import GivenArtifact, ModelDeclaration
 from harness.store.results import ResultStore, WhyNot
 from harness.worker import wire
 
+CHANGED = "changed"
+"""Of ``CannotRead``: a file is another one than was planned."""
 CHUNK_BYTES = 1 << 20
 COPIED_BYTES = 256 << 20
 """Up to this size a file is copied where the file system cannot share its blocks; larger ones are linked."""
@@ -123,18 +125,18 @@ def _digest(paths: Sequence[str], given: GivenArtifact) -> str:
     Raises:
         CannotRead: one cannot be read.
     """
-    found = []
+    digests = []
     for path in paths:
         with files.opened(path, given.within) as source:
-            found.append(digest_of(source))
-    return hashlib.sha256("".join(found).encode()).hexdigest() if len(found) > 1 else "".join(found)
+            digests.append(digest_of(source))
+    return hashlib.sha256("".join(digests).encode()).hexdigest() if len(digests) > 1 else "".join(digests)
 
 
 def _require(planned_sha256: str | None, sha256: str) -> None:
     if planned_sha256 not in (None, sha256):
         before = f"its sha256 was {planned_sha256[:12]}" if planned_sha256 else "it could not be read then"
         text = f"is another file than when this run was planned ({before}, now {sha256[:12]}): start a new run"
-        raise CannotRead("changed", text)
+        raise CannotRead(CHANGED, text)
 
 
 def _shared(source: files.FileSource, part: Path) -> bool:

@@ -104,7 +104,7 @@ def find_files(names: Sequence[str]) -> tuple[FoundFile, ...]:
     Raises:
         SelectionError: a name means nothing.
     """
-    found: dict[str, FoundFile] = {}
+    files: dict[str, FoundFile] = {}
     for name in names:
         folder = os.path.isdir(name)  # noqa: PTH112  Path.is_dir raises where a name is too long
         below = sorted(_below(name)) if folder else [name] if _is_there(name) else sorted(_matching(name))
@@ -117,9 +117,9 @@ def find_files(names: Sequence[str]) -> tuple[FoundFile, ...]:
             )
         within = os.path.realpath(_named_folder(name))
         for path in below:
-            if path == name or path not in found:
-                found[path] = FoundFile(path, "" if path == name else within)
-    return tuple(found.values())
+            if path == name or path not in files:
+                files[path] = FoundFile(path, "" if path == name else within)
+    return tuple(files.values())
 
 
 def _named_folder(name: str) -> str:
@@ -178,10 +178,10 @@ def format_of(path: str) -> ArchiveFormat | None:
     """Return what a file is, from its first bytes and the names in it; None where it is damaged or unreadable."""
     try:
         with opened(path) as source:
-            found, directory = recognise(source, LIMITS)
+            recognised, directory = recognise(source, LIMITS)
     except CannotRead:
         return None
-    return None if directory is not None and directory.problems else found
+    return None if directory is not None and directory.problems else recognised
 
 
 def kind_of(path: str, within: str = "") -> ArtifactKind:
@@ -192,10 +192,12 @@ def kind_of(path: str, within: str = "") -> ArtifactKind:
     """
     try:
         with opened(path, within) as source:
-            found, directory = recognise(source, LIMITS)
+            recognised, directory = recognise(source, LIMITS)
     except CannotRead:
-        found, directory = ArchiveFormat.UNKNOWN, None
-    if found is ArchiveFormat.EXPORTED_PROGRAM and directory is not None:
+        recognised, directory = ArchiveFormat.UNKNOWN, None
+    if recognised is ArchiveFormat.EXPORTED_PROGRAM and directory is not None:
         return ArtifactKind.PACKAGE if is_compiled(directory) else ArtifactKind.PROGRAM
-    unreadable = found in (ArchiveFormat.EMPTY, ArchiveFormat.UNKNOWN) and Path(path).suffix.lower() == PROGRAM_SUFFIX
+    unreadable = (
+        recognised in (ArchiveFormat.EMPTY, ArchiveFormat.UNKNOWN) and Path(path).suffix.lower() == PROGRAM_SUFFIX
+    )
     return ArtifactKind.PROGRAM if unreadable else ArtifactKind.TORCHSCRIPT

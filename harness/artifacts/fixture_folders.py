@@ -137,9 +137,9 @@ def declared_in(name: str, project: Path) -> tuple[ModelDeclaration, ...]:
     if value == OWN_ZOO and not _is_there(value, places):
         return read_fixtures(ZOO)
     declarations: list[ModelDeclaration] = []
-    for found in _find(value, places, option=name):
-        own = _is_installed(found.root)
-        declarations += read_sources(found.files, found.root, package_root="" if own else str(found.root))
+    for sources in _find(value, places, option=name):
+        own = _is_installed(sources.root)
+        declarations += read_sources(sources.files, sources.root, package_root="" if own else str(sources.root))
     if not declarations:
         raise FixtureError(f"{value} declares no model", f"{ZOO.with_name('README.md')} says how to declare one")
     return merge_catalogue(declarations)
@@ -158,11 +158,11 @@ def _places(project: Path) -> list[str]:
 
 def _entry_points(places: Sequence[str]) -> dict[str, str]:
     """Return name -> dotted module of the group's entry points; of two with one name the first on the path counts."""
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for distribution in distributions(path=list(places)):
         for point in distribution.entry_points.select(group=GROUP):
-            found.setdefault(point.name, point.value.partition(":")[0].strip())
-    return found
+            entries.setdefault(point.name, point.value.partition(":")[0].strip())
+    return entries
 
 
 def _is_there(name: str, places: Sequence[str]) -> bool:

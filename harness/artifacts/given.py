@@ -104,10 +104,10 @@ def what_else(path: str) -> str:
         return "has a name that is no UTF-8: rename it"
     if path.endswith(golden.SUFFIX):
         return ""
-    found = format_of(path)
-    if found is None or found in MAY_LOAD:
+    recognised = format_of(path)
+    if recognised is None or recognised in MAY_LOAD:
         return ""
-    return f"is no TorchScript: {'; '.join(filter(None, FORMATS[found]))}"
+    return f"is no TorchScript: {'; '.join(filter(None, FORMATS[recognised]))}"
 
 
 def why_unreadable(path: str) -> str:
@@ -230,27 +230,30 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
                 raise FixtureError(f"{shown(manifest)} is a link that leads out of {path}", "name the manifest itself")
             manifests[os.path.realpath(manifest)] = path
             continue
-        for found in _files(path):
-            if found.named or found.path not in files:
-                files[found.path] = found
+        for file in _files(path):
+            if file.named or file.path not in files:
+                files[file.path] = file
     notes: list[str] = []
     for manifest, path in manifests.items():
         models = _read(manifest)
         notes += _unmentioned(manifest, path, models)
         declared += models
-    taken = {model.given.path for model in declared if model.given is not None}
+    declared_paths = {model.given.path for model in declared if model.given is not None}
     usable = []
-    for found in files.values():
-        outside = leads_out(found.path, found.within)  # so it is not opened, and has a row that says so
-        wrong = "" if outside else what_else(found.path)
-        if wrong and found.named:
-            raise SelectionError(f"{shown(found.path)} {wrong}", INSPECT)
-        if not wrong and not found.named and found.path.endswith(golden.SUFFIX):
-            wrong = f"is a link that leads out of {found.within}" if outside else _why_no_bundle(found.path)
+    for file in files.values():
+        outside = leads_out(file.path, file.within)  # so it is not opened, and has a row that says so
+        wrong = "" if outside else what_else(file.path)
+        if wrong and file.named:
+            raise SelectionError(f"{shown(file.path)} {wrong}", INSPECT)
+        is_bundle = not file.named and file.path.endswith(golden.SUFFIX)
+        if is_bundle and outside:
+            wrong = f"is a link that leads out of {file.within}"
         if wrong:
-            notes.append(f"{shown(found.path)} {wrong} (left out)")
-        elif found.path not in taken:
-            usable.append(found)
+            notes.append(f"{shown(file.path)} {wrong} (left out)")
+        elif is_bundle and (why_not := _why_no_bundle(file.path)):
+            notes.append(f"{why_not} (left out)")
+        elif file.path not in declared_paths:
+            usable.append(file)
     if not usable and not declared:
         raise SelectionError(f"{', '.join(names)}: no TorchScript there: {first_few(notes, 3, '; ')}", INSPECT)
     models = _merged(declared, usable)
@@ -309,7 +312,7 @@ def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -
         return
     named = {os.path.realpath(model.given.path) for model in models if model.given is not None}
     try:
-        left = [found.path for found in _files(path) if os.path.realpath(found.path) not in named]
+        left = [file.path for file in _files(path) if os.path.realpath(file.path) not in named]
     except SelectionError:  # its artifacts are elsewhere
         return
     if left:
@@ -321,39 +324,37 @@ def _why_no_bundle(path: str) -> str:
     try:
         bundle_declaration(Path(path))
     except GoldenError as error:
-        return error.message.removeprefix(f"{path}: ")
+        return error.message
     return ""
 
 
 def _files(name: str) -> Iterator[FoundFile]:
     """Yield the artifacts that one name means; links are not resolved: a model is named after the link."""
-    for found in find_files([name]):
-        if not is_request_file(found.path):
-            yield found._replace(path=os.path.abspath(found.path))  # noqa: PTH100
-        elif found.named:
-            raise SelectionError(f"{shown(found.path)} holds requests", "name the artifact: they are found beside it")
+    for file in find_files([name]):
+        if not is_request_file(file.path):
+            yield file._replace(path=os.path.abspath(file.path))  # noqa: PTH100
+        elif file.named:
+            raise SelectionError(f"{shown(file.path)} holds requests", "name the artifact: they are found beside it")
 
 
 def _merged(declared: Sequence[ModelDeclaration], files: Sequence[FoundFile]) -> tuple[ModelDeclaration, ...]:
-    for found in files:
-        wrong = why_unreadable(found.path) if found.named else ""
+    for file in files:
+        wrong = why_unreadable(file.path) if file.named else ""
         if wrong:
-            raise SelectionError(f"{shown(found.path)} {wrong}", "name files that this user may read")
-    bundles = [bundle_declaration(Path(found.path)) for found in files if found.path.endswith(golden.SUFFIX)]
-    plain = [found for found in files if not found.path.endswith(golden.SUFFIX)]
-    called = names.names_of([found.path for found in plain], [model.name for model in (*declared, *bundles)])
-    return merge_catalogue(
-        [*map(finished, declared), *bundles, *(_model(found, called[found.path]) for found in plain)]
-    )
+            raise SelectionError(f"{shown(file.path)} {wrong}", "name files that this user may read")
+    bundles = [bundle_declaration(Path(file.path)) for file in files if file.path.endswith(golden.SUFFIX)]
+    plain = [file for file in files if not file.path.endswith(golden.SUFFIX)]
+    called = names.names_of([file.path for file in plain], [model.name for model in (*declared, *bundles)])
+    return merge_catalogue([*map(finished, declared), *bundles, *(_model(file, called[file.path]) for file in plain)])
 
 
-def _model(found: FoundFile, name: str) -> ModelDeclaration:
+def _model(file: FoundFile, name: str) -> ModelDeclaration:
     return finished(
         ModelDeclaration(
             name=name,
-            package_root=str(Path(found.path).parent),
-            source=Path(found.path).name,
+            package_root=str(Path(file.path).parent),
+            source=Path(file.path).name,
             how="file",
-            given=GivenArtifact(path=found.path, within=found.within),
+            given=GivenArtifact(path=file.path, within=file.within),
         )
     )

@@ -10,11 +10,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
-from harness.core.errors import GoldenError, RunDirError
-from harness.core.golden import SCHEMA_VERSION, Index, IndexEntry
-from harness.machine.files import refusal
+from harness.core.errors import GoldenError
+from harness.machine.files import unwritable
 from harness.store import codec
 from harness.store.json import JsonError, from_json
 
@@ -26,7 +27,28 @@ PART = ".part"
 """In ``PROPOSED``: where a record is written before it takes its place."""
 WITHIN = (RECORDS, PROPOSED, f"{PROPOSED}/{PART}")
 """The folders that commands write into and tidy up."""
+SCHEMA_VERSION = 3
 DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexEntry:
+    """Which record of a model is accepted, by the sha256 of its ``record.json``, and why it is trusted."""
+
+    sha256: str
+    release: str
+    reason: str
+    accepted: date
+    by: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Index:
+    """``golden/index.json``."""
+
+    schema_version: int = SCHEMA_VERSION
+    records: Mapping[str, IndexEntry] = field(default_factory=dict)
 
 
 def can_have_folder(model: str) -> bool:
@@ -46,7 +68,7 @@ def index_bytes(folder: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise RunDirError(f"{path} cannot be read: {refusal(error)}", "make it readable") from error
+        raise unwritable(f"{path} cannot be read", error, "make it readable") from error
 
 
 def parsed_index(data: bytes | None, folder: Path) -> Mapping[str, IndexEntry]:
@@ -108,7 +130,7 @@ def locked(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise RunDirError(f"{folder} cannot be written: {refusal(error)}", "make it writable") from error
+        raise unwritable(f"{folder} cannot be written", error, "make it writable") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -21,6 +21,7 @@ from harness.artifacts.golden_index import (
     PART,
     PROPOSED,
     RECORDS,
+    IndexEntry,
     can_have_folder,
     index_bytes,
     locked,
@@ -44,10 +45,10 @@ from harness.artifacts.records import (
 from harness.artifacts.tensors.outputs import Outputs
 from harness.artifacts.tensors.samples import sampled
 from harness.core.environment import Fingerprint
-from harness.core.errors import GoldenError, RunDirError
-from harness.core.golden import RECORD, VALUES, GoldenRecord, IndexEntry, Source, Trust
+from harness.core.errors import GoldenError
+from harness.core.golden import RECORD, VALUES, GoldenRecord, Source, Trust
 from harness.core.models import Artifact
-from harness.machine.files import emptied, moved, refusal, remove
+from harness.machine.files import emptied, moved, remove, unwritable
 from harness.store import codec
 
 IGNORED = ".gitignore"
@@ -100,8 +101,8 @@ class GoldenStore:
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
         """Return why the records of ``models`` are trusted, for those that have one."""
-        found = self.entries()
-        return tuple(_trust(name, found[name]) for name in models if name in found)
+        entries = self.entries()
+        return tuple(_trust(name, entries[name]) for name in models if name in entries)
 
     def proposed(self) -> tuple[str, ...]:
         """Return the models whose proposal waits to be accepted."""
@@ -215,7 +216,7 @@ class GoldenStore:
                     return None
                 part.rename(folder)
             except OSError as error:
-                raise RunDirError(f"{folder} cannot be written: {refusal(error)}", "make it writable") from error
+                raise unwritable(f"{folder} cannot be written", error, "make it writable") from error
             finally:
                 shutil.rmtree(part.parent, ignore_errors=True)
         return folder
@@ -269,7 +270,7 @@ class GoldenStore:
             codec.write_atomically(self.folder / RECORDS / ATTRIBUTES, b"* -text\n")
             moved(part, place)
         except OSError as error:
-            raise RunDirError(f"{place} cannot be written: {refusal(error)}", "make it writable") from error
+            raise unwritable(f"{place} cannot be written", error, "make it writable") from error
         finally:
             shutil.rmtree(part.parent, ignore_errors=True)
 

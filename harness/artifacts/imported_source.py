@@ -74,12 +74,12 @@ def _digest(place: Path) -> str | None:
 
 def _source_below(folder: Path) -> list[Path] | None:
     """Return the ``.py`` files that an import could reach, sorted; None where there are more than ``MOST_FILES``."""
-    found = []
+    paths = []
     for count, (where, names) in enumerate(_folders(folder)):
-        found += [where / name for name in names if name.endswith(".py") and (where / name).is_file()]
-        if len(found) > MOST_FILES or count >= MOST_FOLDERS:
+        paths += [where / name for name in names if name.endswith(".py") and (where / name).is_file()]
+        if len(paths) > MOST_FILES or count >= MOST_FOLDERS:
             return None
-    return sorted(found)
+    return sorted(paths)
 
 
 def _folders(folder: Path) -> Iterator[tuple[Path, list[str]]]:

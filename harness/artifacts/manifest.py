@@ -67,7 +67,7 @@ def read_manifest(text: str, *, file: str, folder: str) -> tuple[ModelDeclaratio
         FixtureError: the manifest, its model and the key; what was expected and what was found.
     """
     tables = _tables(text, file)
-    lines = [text.count("\n", 0, found.start()) + 1 for found in HEADER.finditer(text)]
+    lines = [text.count("\n", 0, header.start()) + 1 for header in HEADER.finditer(text)]
     if len(lines) != len(tables):  # written inline, or quoted in a text
         lines = [0] * len(tables)
     declarations: dict[str, ModelDeclaration] = {}
@@ -98,10 +98,10 @@ def line_of(text: str, header: int, key: str) -> int:
 def _at_its_key(error: FixtureError, text: str, file: str, header: int) -> FixtureError:
     """Return the error of a table with the line of the key that it names, if that can be found."""
     begin = f"{file}:{header}: "
-    found = re.match(r'model (?:"[^"]*"|\d+)\.([\w-]+)', error.message.removeprefix(begin))
-    if not header or found is None:
+    match = re.match(r'model (?:"[^"]*"|\d+)\.([\w-]+)', error.message.removeprefix(begin))
+    if not header or match is None:
         return error
-    line = line_of(text, header, found.group(1))
+    line = line_of(text, header, match.group(1))
     return FixtureError(f"{file}:{line}: {error.message.removeprefix(begin)}", error.hint)
 
 

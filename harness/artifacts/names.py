@@ -49,7 +49,7 @@ def tag_of(path: str) -> str:
 
 
 def names_of(
-    paths: Sequence[str], taken: Sequence[str] = (), called: Mapping[str, str] | None = None
+    paths: Sequence[str], reserved: Sequence[str] = (), called: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Return path -> name, unique and none of ``taken``.
 
@@ -70,7 +70,7 @@ def names_of(
     depth = dict.fromkeys(paths, 0)
     names = dict(own)
     while True:
-        uses = Counter([*names.values(), *taken])
+        uses = Counter([*names.values(), *reserved])
         above = [path for path in paths if uses[names[path]] > 1 and depth[path] < len(after[path].parts) - 2]
         if not above:
             break
@@ -78,8 +78,8 @@ def names_of(
             depth[path] += 1
             folders = after[path].parts[-1 - depth[path] : -1]
             names[path] = word("_".join((*folders, own[path].lstrip("_"))))
-    uses = Counter([*names.values(), *taken])  # "a-b.pt" beside "a_b.pt"
-    used = {*taken, *(name for name in names.values() if uses[name] == 1)}
+    uses = Counter([*names.values(), *reserved])  # "a-b.pt" beside "a_b.pt"
+    used = {*reserved, *(name for name in names.values() if uses[name] == 1)}
     for path, name in names.items():
         if uses[name] > 1:
             names[path] = _unused(f"{name[: LONGEST - 9]}_{_digest(path)}", used)

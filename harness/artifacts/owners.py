@@ -45,11 +45,11 @@ class FleetManifest:
 
     def of(self, *paths: str) -> dict[str, Any]:
         """Return what the manifest says of an artifact, by any of its paths in the store; empty where none matches."""
-        said: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for pattern, values in self.entries:
             if _matches(paths, pattern):
-                said.update(values)
-        return said
+                merged.update(values)
+        return merged
 
     def idle(self, artifacts: Iterable[Sequence[str]]) -> tuple[str, ...]:
         """Return a note for each pattern that matches no path of any artifact: a typing error looks like that."""

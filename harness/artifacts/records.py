@@ -25,10 +25,10 @@ from harness.artifacts.tensors.decode import Buffer, DecodeError
 from harness.artifacts.tensors.outputs import CallKey, Outputs, SideEffects
 from harness.artifacts.tensors.recorded import DAMAGE, bytes_of, parsed
 from harness.artifacts.tensors.trees import Tree, mapped
-from harness.core.errors import GoldenError, RunDirError
+from harness.core.errors import GoldenError
 from harness.core.golden import ARTIFACT, INPUTS, RECORD, RECORD_SCHEMA_VERSION, VALUES, Answer, GoldenRecord
 from harness.core.models import Artifact
-from harness.machine.files import refusal
+from harness.machine.files import unwritable
 from harness.store import codec
 from harness.store.json import JsonError, from_json
 from harness.worker import wire
@@ -278,9 +278,9 @@ def outputs_by_run(record: GoldenRecord, values: Buffer) -> dict[tuple[str, int]
     Raises:
         DecodeError: a call is there twice, or of no kind of run.
     """
-    found: dict[tuple[str, int], tuple[dict[CallKey, Tree], dict[CallKey, SideEffects]]] = {}
+    runs: dict[tuple[str, int], tuple[dict[CallKey, Tree], dict[CallKey, SideEffects]]] = {}
     for answer in record.answers:
-        calls, effects = found.setdefault((answer.run, answer.index), ({}, {}))
+        calls, effects = runs.setdefault((answer.run, answer.index), ({}, {}))
         key = (answer.input_set, answer.call)
         if answer.run not in RUNS or key in calls:
             raise DecodeError(f"{answer.run!a:.50} has call {key[1]} of {key[0]!a:.50} already, or is no run")
@@ -289,7 +289,7 @@ def outputs_by_run(record: GoldenRecord, values: Buffer) -> dict[tuple[str, int]
             effects[key] = SideEffects(changed=answer.changed, shared=answer.shared)
     return {
         run: Outputs(calls=calls, buffer=values, effects=effects if len(effects) == len(calls) else None)
-        for run, (calls, effects) in sorted(found.items())
+        for run, (calls, effects) in sorted(runs.items())
     }
 
 
@@ -326,7 +326,7 @@ def lay_out(record: GoldenRecord, destination: Path, chunks: Callable[[str], Ite
         (inputs / wire.TENSORS_INDEX).write_bytes(lines)
     except OSError as error:
         hint = "free space, or name another folder with --out"
-        raise RunDirError(f"{destination} cannot be written: {refusal(error)}", hint) from error
+        raise unwritable(f"{destination} cannot be written", error, hint) from error
     made = Counter(answer.input_set for answer in record.answers if answer.run == GOLDEN)
     return replace(
         record.artifact,

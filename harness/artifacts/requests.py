@@ -60,7 +60,7 @@ def read_requests(
     Raises:
         FixtureError: ``where[n].key``, what was expected and what was found.
     """
-    found: dict[str, Mapping[str, Any]] = {}
+    requests: dict[str, Mapping[str, Any]] = {}
     for number, table in enumerate(tables, start=1):
         here = f"{where}[{number}]"
         values = read(table, REQUEST, here, error=FixtureError)
@@ -72,14 +72,14 @@ def read_requests(
         name = values.get("name", "example" if number == 1 else f"request_{number}")
         for index, method in enumerate([values["method"]] if "method" in values else methods):
             full = f"{name}_{method}" if index else name
-            if len(full) > LONGEST_NAME or len(found) == MOST_SETS:
+            if len(full) > LONGEST_NAME or len(requests) == MOST_SETS:
                 raise FixtureError(
                     f"{here}.name: {shown(full)}", f"at most {LONGEST_NAME} characters, and {MOST_SETS} requests"
                 )
-            if full in found:
+            if full in requests:
                 raise FixtureError(f"{here}.name: {shown(full)} is the name of two requests", "give it another name")
-            found[full] = {"name": full, "method": method, "arguments": arguments}
-    return tuple(found.values())
+            requests[full] = {"name": full, "method": method, "arguments": arguments}
+    return tuple(requests.values())
 
 
 def _value(value: object, where: str, depth: int = 0) -> Any:
@@ -101,7 +101,7 @@ def _value(value: object, where: str, depth: int = 0) -> Any:
 def _form(table: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
     form = next((name for name in FORMS if name in table), None)
     if form is None:
-        known = sorted({key for found in FORMS.values() for key in found.keys})
+        known = sorted({key for form in FORMS.values() for key in form.keys})
         name = next(iter(table), "")
         if not name:
             raise FixtureError(f"{where}: expected a value of a request, got an empty table", WRITE)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from harness.core.models import ArtifactKind
+
 TORCHS_MODULES = "__torch__.torch."
 """How the qualified names of torch's own Python code begin."""
 
@@ -216,6 +218,14 @@ class ArchiveFacts:
     def is_judged(self) -> bool:
         """Whether a release may be said to load it or not."""
         return self.has_code or self.program is not None
+
+    @property
+    def kind(self) -> ArtifactKind:
+        """What it is loaded as; what holds no program is taken for TorchScript."""
+        if self.program is None:
+            return ArtifactKind.TORCHSCRIPT
+        is_compiled = self.program.container is ProgramContainer.COMPILED
+        return ArtifactKind.PACKAGE if is_compiled else ArtifactKind.PROGRAM
 
     @property
     def has_code(self) -> bool:

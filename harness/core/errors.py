@@ -6,6 +6,7 @@
     │   ├── FixtureError         2  a fixture file cannot be read
     │   ├── GoldenError          2  a golden record is missing, damaged or was tampered with
     │   └── RunDirError          2  a run directory cannot be read or written
+    │       └── DiskFull         2  there is no room for it
     ├── EnvironmentUnavailable   3  an environment under test could not be provisioned
     └── InternalError            5  our own bug
 
@@ -62,6 +63,10 @@ class GoldenError(ConfigError):
 
 class RunDirError(ConfigError):
     """Raised when a run directory cannot be created, read or written."""
+
+
+class DiskFull(RunDirError):
+    """Raised when there is no room for what is to be written."""
 
 
 class EnvironmentUnavailable(GateError):

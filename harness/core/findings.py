@@ -89,6 +89,8 @@ SEVERITY: dict[str, Severity] = {
 # Findings of a run and of no single cell: no rule for some models is about them, and no waiver.
 OF_THE_RUN = ("common_slowdown",)
 
+DISTURBANCE = "disturbance"
+"""Of any kind: the ``Disturbance`` that was its reason, where there was one."""
 NAN_APPEARED, NAN_GONE = "nan_appeared", "nan_gone"
 """In how many elements, of ``nan_placement``: NaN where a number was, and a number where NaN was."""
 # What the size of a finding (``Finding.size``) is, by kind: the largest difference over the largest golden value, or

@@ -8,7 +8,7 @@ from typing import Any
 from harness.core.models import ArtifactKind
 from harness.core.outcome import Decision, Status
 from harness.core.prediction import Prediction
-from harness.core.report import CellTrend, Explained, ModelReport, RunReport, ScenarioReport
+from harness.core.report import CellTrend, Explained, ModelReport, ScenarioReport
 from harness.core.verdict import Cause, RowVerdict
 
 PLAN_SCHEMA = 1
@@ -73,7 +73,8 @@ class FleetArtifact:
         examination: what is asked of it; ``key``: what its result is kept under, empty where nothing can be asked.
         predictions: side -> what reading predicts; ``why``: the first reason where one is not "will load", or what is
             known to answer otherwise.
-        left_out: why it is not run, in words; empty where it is.
+        left_out: why it is not run, in words; empty where it is; ``left_out_for``: the same without what is of this
+            artifact alone.
         notes: what a reader should know of how its requests and its profile were come by.
     """
 
@@ -96,6 +97,7 @@ class FleetArtifact:
     examination: Examination = Examination.WEIGHTS
     key: str = ""
     left_out: str = ""
+    left_out_for: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -372,14 +374,6 @@ class FleetReport:
     unjudged: tuple[Unjudged, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     exceeded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Merged:
-    """A fleet's results as one run's report, which every format of a run takes, and the answer made of it."""
-
-    report: RunReport | None
-    answer: FleetReport
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,8 +12,6 @@ from harness.core.environment import Fingerprint
 from harness.core.models import Artifact
 from harness.core.probe import ServingProfile
 
-SCHEMA_VERSION = 3
-"""Of the index."""
 RECORD_SCHEMA_VERSION = 1
 RECORD, ARTIFACT, INPUTS, VALUES = "record.json", "artifact", "inputs", "values"
 """The files of a record; no suffix that a project may have told git to ignore."""
@@ -88,26 +86,6 @@ class GoldenRecord:
     def profile(self) -> ServingProfile | None:
         """The serving profile under which it was made; None in records that were made before this was kept."""
         return self.source.profile if self.source is not None else None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IndexEntry:
-    """Which record of a model is accepted, by the sha256 of its ``record.json``, and why it is trusted."""
-
-    sha256: str
-    release: str
-    reason: str
-    accepted: date
-    by: str = ""
-    run: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Index:
-    """``golden/index.json``."""
-
-    schema_version: int = SCHEMA_VERSION
-    records: Mapping[str, IndexEntry] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

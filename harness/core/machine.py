@@ -3,7 +3,7 @@
 What to make of them is for ``harness/apps/doctor/`` to say.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -63,55 +63,6 @@ class Cores:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Memory:
-    """Memory in bytes: ``usable`` is the smaller of the machine's and the container's."""
-
-    usable: int | None = None
-    available: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Disk:
-    """The disk of the environments.
-
-    Attributes:
-        folder: where environments go, or the nearest folder above that is there.
-        writable: whether this user may write there.
-        free: bytes that this user may still write; None where nobody can tell.
-    """
-
-    folder: str
-    writable: bool = True
-    free: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """What the system lets one user or container have; None: no limit, or nobody tells.
-
-    Attributes:
-        tasks: processes and threads together: the smaller of the user's and the control group's.
-        open_files: of one process.
-    """
-
-    tasks: int | None = None
-    open_files: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Container:
-    """The container around this process.
-
-    Attributes:
-        kind: ``"docker"``, ``"podman"``, ``"kubernetes"`` or ``"container"``; empty: none was seen.
-        group: the control group of this process, as far as it can see it.
-    """
-
-    kind: str = ""
-    group: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class GpuCard:
     """One GPU, as ``nvidia-smi`` tells it.
 
@@ -154,133 +105,8 @@ class Gpus:
     unlinked: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wheel:
-    """What a build of torch asks of a machine.
-
-    Attributes:
-        cuda: ``"12.4"``; None: a build without CUDA.
-        architectures: ``"sm_90"`` and ``"compute_90"`` of its kernels; empty where nobody knows.
-        glibc: the oldest that it runs with, ``"2.28"``; None where nobody knows.
-        source: from where this is known.
-    """
-
-    cuda: str | None
-    architectures: tuple[str, ...] = ()
-    glibc: str | None = None
-    source: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IndexAnswer:
-    """What the package index, or the installer's cache, has of one release.
-
-    Attributes:
-        found: None: no answer in time.
-        cached: whether the cache alone can build the environment.
-        said: the installer's own decisive words, where something was the matter.
-        reached: whether an index answered at all.
-    """
-
-    found: bool | None = None
-    reached: bool = True
-    cached: bool = False
-    said: str = ""
-    hint: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
-    """An environment that a run would need.
-
-    Attributes:
-        name: ``"torch 2.6.0"``, or the NAME of a ready-made interpreter.
-        built: whether it is there already.
-        python: the Python that it has or would get; empty where none was found.
-        pythons: the Pythons that suit the release, in words; empty for a ready-made interpreter.
-        unsuited: whether it would be built with another one, which the configuration names.
-        trouble, hint: why there is no Python, or what is wrong with the interpreter.
-        wheel: None where nobody knows this build.
-        index: None where it need not be asked.
-    """
-
-    name: str
-    built: bool = False
-    python: str = ""
-    pythons: str = ""
-    unsuited: bool = False
-    trouble: str = ""
-    hint: str = ""
-    wheel: Wheel | None = None
-    index: IndexAnswer | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tools:
-    """Programs that a run starts: ``installer`` and ``compiler`` with version; why there is no compiler."""
-
-    installer: str = ""
-    compiler: str = ""
-    no_compiler: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Host:
-    """The machine that a run would take place on; ``glibc`` is empty where it has another C library."""
-
-    cores: Cores
-    memory: Memory = field(default_factory=Memory)
-    limits: Limits = field(default_factory=Limits)
-    container: Container = field(default_factory=Container)
-    gpus: Gpus = field(default_factory=Gpus)
-    glibc: str = ""
-
-
 # What an event touches: times; hangs and crashes; what is raised.
 TIMES, ENDS, ERRORS = "times", "ends", "errors"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CounterReading:
-    """The machine at one moment. Counters count from some start of their own; None: nobody tells.
-
-    Attributes:
-        at_s: on the monotonic clock; ``slept_s``: for how long the machine was suspended since it was started.
-        cores: that this process may use; the three seconds below are summed over them.
-        core_s: time that has passed on them; ``busy_s``: in which anyone ran; ``stolen_s``: that the hypervisor took.
-        own_s: CPU time of this process and of all that it has started and seen the end of.
-        quota_cores: how many cores' worth of time the container may use.
-        throttled_s: for how long the container was stopped for want of quota.
-        hot: how often a core was slowed down for its heat.
-        governors: of the allowed cores, each once.
-        oom_kills: processes of this control group that the kernel ended for want of memory; ``machine_oom_kills``: of
-            the whole machine.
-        tasks_refused: processes and threads that a control group's limit did not let begin.
-        swapped_bytes: moved to and from swap, of the whole machine.
-        available_bytes: memory that is left, the container's where that is less.
-        disk_bytes: left where the run is kept; ``shared_bytes``: left in /dev/shm.
-        gpus: None where the run uses none.
-    """
-
-    at_s: float
-    slept_s: float | None = None
-    cores: int = 0
-    core_s: float = 0.0
-    busy_s: float = 0.0
-    stolen_s: float = 0.0
-    own_s: float = 0.0
-    quota_cores: float | None = None
-    throttled_s: float = 0.0
-    hot: int | None = None
-    governors: tuple[str, ...] = ()
-    oom_kills: int | None = None
-    machine_oom_kills: int | None = None
-    tasks_refused: int | None = None
-    swapped_bytes: int | None = None
-    available_bytes: int | None = None
-    disk_bytes: int | None = None
-    shared_bytes: int | None = None
-    gpus: Gpus | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -364,5 +190,5 @@ class Checkup:
     @property
     def blocked(self) -> tuple[str, ...]:
         """The environments that cannot be provisioned here, in the order in which they were asked for."""
-        found = {name for check in self.checks for name in check.blocks}
-        return tuple(name for name in self.environments if name in found)
+        names = {name for check in self.checks for name in check.blocks}
+        return tuple(name for name in self.environments if name in names)

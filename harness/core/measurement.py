@@ -225,8 +225,8 @@ class LatencyMeasurement:
 
     def ratio(self, quantity: str) -> RatioEstimate | None:
         """Return the ratio of a quantity, None where it was not measured."""
-        found = self.quantities.get(quantity)
-        return found.ratio if found is not None else None
+        measured = self.quantities.get(quantity)
+        return measured.ratio if measured is not None else None
 
 
 class Shape(StrEnum):

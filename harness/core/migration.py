@@ -174,12 +174,26 @@ class ReleaseFact:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MigratedModel:
-    """One artifact.
+class MigratedArtifact:
+    """What one artifact comes to outside of TorchScript.
 
     Attributes:
         reason: why it is not ready, in one line; ``cure``: what to do instead, empty where nothing is known.
         kind: stable word for what stands in the way, such as ``prim::If``; what causes are grouped by.
+    """
+
+    model: str
+    outcome: Migrated
+    reason: str = ""
+    cure: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MigratedModel(MigratedArtifact):
+    """One artifact, with all that ``migrate`` knows of it.
+
+    Attributes:
         source: ``file:line`` of the exported code, of the node that is not convertible; ``code``: that line.
         example: the input set that it was converted with.
         dimensions: of requests, that the program takes in part.
@@ -193,11 +207,6 @@ class MigratedModel:
         owner: whose it is, as a manifest says; empty where none does.
     """
 
-    model: str
-    outcome: Migrated
-    reason: str = ""
-    cure: str = ""
-    kind: str = ""
     source: str = ""
     code: str = ""
     example: str = ""
@@ -213,19 +222,14 @@ class MigratedModel:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MigrationOutcome:
-    """What ``migrate`` says of one artifact, in short: see ``MigratedModel``.
+class MigrationOutcome(MigratedArtifact):
+    """One artifact of a run, beside which it was tried.
 
     Attributes:
         evidence: what shows why it is not ready, stacks or the folder of a probe; ``program``: the ``.pt2`` that was
             written. Both are relative to the run, and empty where there is none.
     """
 
-    model: str
-    outcome: Migrated
-    kind: str = ""
-    reason: str = ""
-    cure: str = ""
     evidence: str = ""
     program: str = ""
 
@@ -307,7 +311,7 @@ class Migration:
         return counts_of(self.models)
 
 
-def counts_of(models: Sequence[MigratedModel | MigrationOutcome]) -> dict[Migrated, int]:
+def counts_of(models: Sequence[MigratedArtifact]) -> dict[Migrated, int]:
     """Return how many models have each outcome, those that none has left out."""
     outcomes = [model.outcome for model in models]
     return {outcome: outcomes.count(outcome) for outcome in Migrated if outcome in outcomes}

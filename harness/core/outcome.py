@@ -26,6 +26,16 @@ FINE = frozenset({Outcome.COMPLETED, Outcome.NOT_RUN})
 UNCLEAR = frozenset({Outcome.STARVED, Outcome.PROTOCOL_ERROR})
 
 
+class Disturbance(StrEnum):
+    """What of the machine or the store, and not of a release, kept a model from an answer."""
+
+    CHANGED = "changed"
+    """Its artifact, or its requests, are other ones than were planned."""
+    DISK_FULL = "disk full"
+    KILLED = "killed"
+    """The kernel, or somebody else, ended the process."""
+
+
 class Status(StrEnum):
     """What we think of a cell; decided in ``harness.verdict`` and nowhere else."""
 

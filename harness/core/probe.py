@@ -7,7 +7,7 @@ from typing import Any
 from harness.core.devices import CPU, Device
 from harness.core.hang import Evidence
 from harness.core.models import Artifact, ArtifactKind, ModelDeclaration
-from harness.core.outcome import FINE, Outcome
+from harness.core.outcome import FINE, Disturbance, Outcome
 
 Step = tuple[str | int, ...]
 
@@ -249,6 +249,7 @@ class Failure:
     traceback: str = ""
     input_set: str | None = None
     call: int | None = None
+    disturbance: Disturbance | None = None
 
     @property
     def first_line(self) -> str:
@@ -373,7 +374,6 @@ class ProbeResult:
         directory: the probe's folder, with request, events, outputs, stacks, stdout and stderr.
         models: one result per model asked for.
         data: marks the worker left, by name: ``exported``, ``fingerprint``, ``switches``, ``numerics``.
-        switches: per switch name: ``{"requested", "read_back", "supported"}``.
         max_rss_bytes: peak resident memory of the process, where the kernel told.
         memory_limit_bytes: private writable memory that it was allowed, None without a limit.
         exit_detail: ``"signal SIGSEGV"``, ``"exit code 1"`` or empty.

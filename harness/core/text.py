@@ -68,12 +68,12 @@ MARKED = re.compile(r"^(?P<line>.*)\n(?P<mark>\s*~+)( <--- HERE)", re.MULTILINE)
 
 def marked_expression(failure: Failure) -> str:
     """Return the expression that TorchScript marks with ``~~~ <--- HERE``, the innermost one; empty without a mark."""
-    found = list(MARKED.finditer(failure.message))
-    if not found:
+    marks = list(MARKED.finditer(failure.message))
+    if not marks:
         return ""
-    mark = found[-1]["mark"]
+    mark = marks[-1]["mark"]
     begin, end = len(mark) - len(mark.lstrip()), len(mark)
-    return found[-1]["line"][begin:end].strip()
+    return marks[-1]["line"][begin:end].strip()
 
 
 def error_line(failure: Failure) -> str:
@@ -104,7 +104,6 @@ def prose(text: str) -> str:
 # Two folders at least: "/", "a/b" and "1/2" are none. What lies in an installed package may be named from there.
 PATH = re.compile(r"(?<![\w./:])~?/(?:[^\s/:;,'\"`()\[\]<>|]+/)+[^\s/:;,'\"`()\[\]<>|]*")
 PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
-NAMES_KEPT = 1
 
 
 def without_places(text: str) -> str:
@@ -115,9 +114,9 @@ def without_places(text: str) -> str:
     return PATH.sub(_shortened, text)
 
 
-def _shortened(found: re.Match[str]) -> str:
-    path = found[0]
+def _shortened(match: re.Match[str]) -> str:
+    path = match[0]
     installed = PACKAGES.match(path)
     if installed:
         return f".../{path[installed.end() :]}"
-    return f".../{'/'.join(path.rstrip('/').split('/')[-NAMES_KEPT:])}"
+    return f".../{path.rstrip('/').rpartition('/')[2]}"

@@ -124,7 +124,7 @@ class EnvironmentSlot:
 
     def _installed_torch(self) -> str | None:
         sites = [str(site) for site in self.folder.glob("lib/python3.*/site-packages")]
-        return next((found.version for found in metadata.distributions(name="torch", path=sites)), None)
+        return next((distribution.version for distribution in metadata.distributions(name="torch", path=sites)), None)
 
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from harness.apps.doctor.facts import Candidate, IndexAnswer, Wheel
 from harness.core.environment import EnvSpec
 from harness.core.errors import EnvironmentUnavailable
-from harness.core.machine import Candidate, IndexAnswer, Wheel
 from harness.environments import wheels
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.installer import (
@@ -76,7 +76,7 @@ def _ready_made(spec: EnvSpec, interpreter: str) -> Candidate:
         facts = inspect_interpreter(str(Path(interpreter).expanduser()))
     except EnvironmentUnavailable as error:
         return Candidate(name=spec.name, trouble=error.message, hint=error.hint)
-    wheel = next((found for site in _sites(interpreter) if (found := wheels.look_at_wheel(site)) is not None), None)
+    wheel = next((wheel for site in _sites(interpreter) if (wheel := wheels.look_at_wheel(site)) is not None), None)
     return Candidate(
         name=spec.name,
         built=True,
@@ -111,7 +111,7 @@ _YES: Final = ("1", "true", "yes", "on", "t", "y")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Said:
+class _Ended:
     """How a program ended: ``status`` None where it did not in time."""
 
     status: int | None
@@ -150,7 +150,7 @@ def _offline(*, cached: bool) -> IndexAnswer:
     )
 
 
-def _online(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> _Said:
+def _online(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> _Ended:
     options = ("--no-deps", "--no-header", "--no-annotate", "--no-progress", "--python", interpreter)
     return _run((uv, "pip", "compile", *options, *spec.index_args, "-"), f"torch=={spec.release}\n", limit_s)
 
@@ -160,20 +160,20 @@ def _is_cached(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> bool
     options = ("--dry-run", "--offline", "--no-progress", "--python", interpreter)
     with tempfile.TemporaryDirectory(prefix="doctor-") as nowhere:
         packages = (f"torch=={spec.release}", *spec.extras, *spec.index_args)
-        said = _run((uv, "pip", "install", *options, "--target", nowhere, *packages), "", limit_s)
-    return said.status == 0 and "Would install" in said.errors and "Would download" not in said.errors
+        ended = _run((uv, "pip", "install", *options, "--target", nowhere, *packages), "", limit_s)
+    return ended.status == 0 and "Would install" in ended.errors and "Would download" not in ended.errors
 
 
-def _answer(spec: EnvSpec, said: _Said, *, cached: bool, limit_s: float) -> IndexAnswer:
-    if said.status == 0 and resolved(said.out) is not None:
+def _answer(spec: EnvSpec, ended: _Ended, *, cached: bool, limit_s: float) -> IndexAnswer:
+    if ended.status == 0 and resolved(ended.out) is not None:
         return IndexAnswer(found=True, cached=cached)
-    return _refused(spec, said, cached=cached, limit_s=limit_s)
+    return _refused(spec, ended, cached=cached, limit_s=limit_s)
 
 
-def _refused(spec: EnvSpec, said: _Said, *, cached: bool, limit_s: float) -> IndexAnswer:
-    if said.status is None:
-        return IndexAnswer(reached=False, cached=cached, said=said.errors or f"no answer in {limit_s:g} s")
-    why = explained(said.errors, status=said.status, release=spec.release or "", python=spec.python or "")
+def _refused(spec: EnvSpec, ended: _Ended, *, cached: bool, limit_s: float) -> IndexAnswer:
+    if ended.status is None:
+        return IndexAnswer(reached=False, cached=cached, said=ended.errors or f"no answer in {limit_s:g} s")
+    why = explained(ended.errors, status=ended.status, release=spec.release or "", python=spec.python or "")
     return IndexAnswer(
         found=None if why.is_unreachable else False,
         reached=not why.is_unreachable,
@@ -188,16 +188,16 @@ def _ask_pip(spec: EnvSpec, interpreter: str, limit_s: float) -> IndexAnswer:
         command = list_command(interpreter, spec.index_args)
     except EnvironmentUnavailable as error:
         return IndexAnswer(reached=False, said=error.message, hint=error.hint)
-    said = _run(command, "", limit_s)
-    if said.status != 0:
-        return _refused(spec, said, cached=False, limit_s=limit_s)
+    ended = _run(command, "", limit_s)
+    if ended.status != 0:
+        return _refused(spec, ended, cached=False, limit_s=limit_s)
     release = (spec.release or "").partition("+")[0]
-    if release in listed(said.out):
+    if release in listed(ended.out):
         return IndexAnswer(found=True)
     return IndexAnswer(found=False, said=f"the index has no torch {spec.release}", hint="name another release")
 
 
-def _run(command: Sequence[str], text: str, limit_s: float) -> _Said:
+def _run(command: Sequence[str], text: str, limit_s: float) -> _Ended:
     try:
         impatient = {
             **installer_environment(),
@@ -205,7 +205,7 @@ def _run(command: Sequence[str], text: str, limit_s: float) -> _Said:
         }  # a refusal is told at once, not after its limit
         done = processes.run(command, text=text, env=impatient, limit_s=limit_s)
     except subprocess.TimeoutExpired:
-        return _Said(status=None, out="", errors="")
+        return _Ended(status=None, out="", errors="")
     except OSError as error:
-        return _Said(status=None, out="", errors=f"{command[0]} cannot be started: {error.strerror}")
-    return _Said(status=done.returncode, out=done.stdout, errors=done.stderr)
+        return _Ended(status=None, out="", errors=f"{command[0]} cannot be started: {error.strerror}")
+    return _Ended(status=done.returncode, out=done.stdout, errors=done.stderr)

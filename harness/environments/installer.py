@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from packaging.version import Version
 
+from harness.core.environment import ENVIRONMENT_BYTES
 from harness.core.errors import EnvironmentUnavailable
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from harness.machine import processes
@@ -21,7 +22,6 @@ from harness.machine.pool import Patience
 
 _POLL_S: Final = 0.02
 _GRACE_S: Final = 1.0
-_REAP_S: Final = 5.0
 
 Commands = tuple[tuple[str, ...], ...]
 
@@ -142,26 +142,11 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     """End the whole group; its leader is reaped last, so that the group's number cannot be reused before."""
     if process.returncode is not None:
         return
-    _signal_group(process.pid, signal.SIGTERM)
+    processes.kill_group(process.pid, signal.SIGTERM)
     limit = time.monotonic() + _GRACE_S
-    while time.monotonic() < limit and not _has_ended(process.pid):
+    while time.monotonic() < limit and not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         time.sleep(_POLL_S)
-    _signal_group(process.pid, signal.SIGKILL)
-    try:
-        process.wait(timeout=_REAP_S)
-    except subprocess.TimeoutExpired:
-        return  # in the kernel's D state: it cannot be reaped, and its environment has no marker
-
-
-def _has_ended(pid: int) -> bool:
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _signal_group(group: int, number: int) -> None:
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        return
+    processes.reap(process)  # not one in the kernel's D state: its environment has no marker
 
 
 def installer_environment() -> dict[str, str]:
@@ -171,7 +156,6 @@ def installer_environment() -> dict[str, str]:
     return kept | {"NO_COLOR": "1", "UV_NO_WRAP": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}
 
 
-UNREACHABLE: Final = "the package index could not be reached"
 _LINE_LIMIT: Final = 320
 
 
@@ -179,6 +163,7 @@ class _Rule(NamedTuple):
     pattern: str
     message: str
     hint: str
+    is_unreachable: bool = False
 
 
 # The first rule that matches anywhere in the output decides; the line it matched is quoted.
@@ -186,7 +171,7 @@ _RULES: Final[Sequence[_Rule]] = (
     _Rule(
         r"No space left on device|Disk quota exceeded|os error (28|122)\b|Errno (28|122)\b",
         "the disk is full",
-        "free some space (one environment takes about 5 GB), or set TORCHSCRIPT_GATE_ENVS to a folder on a larger disk",
+        f"free some space (one takes {ENVIRONMENT_BYTES / 1e9:.0f} GB), or set TORCHSCRIPT_GATE_ENVS to a larger disk",
     ),
     _Rule(
         r"Permission denied|Read-only file system|os error (13|30)\b|Errno (13|30)\b",
@@ -218,8 +203,9 @@ _RULES: Final[Sequence[_Rule]] = (
         r"|Failed to establish a new connection|Network is unreachable|invalid peer certificate"
         r"|CERTIFICATE_VERIFY_FAILED|operation timed out|Read timed out|ConnectTimeout|error sending request"
         r"|HTTP status \w+ error|\b[45]\d\d (Client|Server) Error|Failed to fetch",
-        UNREACHABLE,
+        "the package index could not be reached",
         "check the network, proxy and index arguments",
+        is_unreachable=True,
     ),
     _Rule(
         r"\(from versions: none\)",
@@ -235,16 +221,16 @@ _RULES: Final[Sequence[_Rule]] = (
 
 
 class Explanation(NamedTuple):
-    """What an installer's output means: a sentence, the line that says so, and what to do."""
+    """What an installer's output means: a sentence, the line that says so, and what to do.
+
+    Attributes:
+        is_unreachable: whether the index did not answer, rather than say no.
+    """
 
     message: str
     line: str
     hint: str
-
-    @property
-    def is_unreachable(self) -> bool:
-        """Whether the index did not answer, rather than say no."""
-        return self.message == UNREACHABLE
+    is_unreachable: bool = False
 
 
 def explained(output: str, *, status: int, release: str, python: str) -> Explanation:
@@ -256,7 +242,7 @@ def explained(output: str, *, status: int, release: str, python: str) -> Explana
             continue
         line = _line_around(text, match.start())
         words = {"what": _what(line, release), "python": python, "tags": _tags(text), "nearby": _nearby(line, release)}
-        return Explanation(rule.message.format(**words), _cut(line), rule.hint.format(**words))
+        return Explanation(rule.message.format(**words), _cut(line), rule.hint.format(**words), rule.is_unreachable)
     lines = [line for line in text.splitlines() if line.strip()]
     decisive = next(
         (line for line in lines if re.match(r"\s*error\b", line, re.IGNORECASE)), lines[-1] if lines else ""
@@ -270,9 +256,9 @@ def explain_failure(name: str, log: Path, *, status: int, release: str, python: 
     The message starts with ``name`` and quotes the decisive line; the hint names the full log.
     """
     output = log.read_text(encoding="utf-8", errors="replace")
-    found = explained(output, status=status, release=release, python=python)
-    said = f' (the installer says: "{found.line}")' if found.line else ""
-    return EnvironmentUnavailable(f"{name}: {found.message}{said}", f"{found.hint}; full log: {log}")
+    explanation = explained(output, status=status, release=release, python=python)
+    quoted = f' (the installer says: "{explanation.line}")' if explanation.line else ""
+    return EnvironmentUnavailable(f"{name}: {explanation.message}{quoted}", f"{explanation.hint}; full log: {log}")
 
 
 def why_unresolved(
@@ -283,9 +269,9 @@ def why_unresolved(
     A pip before 21.2 lists nothing: what the index has then shows when it installs.
     """
     if uv is None:
-        said = log.read_text(encoding="utf-8", errors="replace").rpartition("\n$ ")[2]
-        offered = listed(said)
-        if release.partition("+")[0] in offered or "unknown command" in said:
+        output = log.read_text(encoding="utf-8", errors="replace").rpartition("\n$ ")[2]
+        offered = listed(output)
+        if release.partition("+")[0] in offered or "unknown command" in output:
             return None
         if status == 0:
             hint = f"it has {_nearest(offered[::-1], release)}; full log: {log}"

@@ -94,11 +94,11 @@ def find_pythons(environ: Mapping[str, str] = os.environ, *, own: str | None = N
         own: the controller's interpreter; by default the one behind ``sys.executable``'s virtual environment.
     """
     own = own if own is not None else str(getattr(sys, "_base_executable", None) or sys.executable)
-    found: dict[str, dict[str, str]] = {OWN_PYTHON: {os.path.realpath(own): own}}
+    pythons: dict[str, dict[str, str]] = {OWN_PYTHON: {os.path.realpath(own): own}}
     for minor, path in _candidates(environ):
         if os.access(path, os.X_OK):
-            found.setdefault(minor, {}).setdefault(os.path.realpath(path), path)
-    return {minor: tuple(found[minor].values()) for minor in sorted(found, key=read_minor)}
+            pythons.setdefault(minor, {}).setdefault(os.path.realpath(path), path)
+    return {minor: tuple(pythons[minor].values()) for minor in sorted(pythons, key=read_minor)}
 
 
 def verified_python(minor: str, pythons: Mapping[str, tuple[str, ...]]) -> str:
@@ -111,10 +111,10 @@ def verified_python(minor: str, pythons: Mapping[str, tuple[str, ...]]) -> str:
     """
     tried = []
     for path in pythons.get(minor, ()):
-        said = _run([path, "-I", "-c", _VERIFY], VERIFY_TIMEOUT_S)
-        if said.strip() == f"cpython {minor}":
+        output = _run([path, "-I", "-c", _VERIFY], VERIFY_TIMEOUT_S)
+        if output.strip() == f"cpython {minor}":
             return path
-        tried.append(f"{path} says {_last_line(said)!r}")
+        tried.append(f"{path} says {_last_line(output)!r}")
     why = "; ".join(tried) or f"installed: {', '.join(pythons) or 'none'}"
     raise EnvironmentUnavailable(
         f"no working CPython {minor} was found ({why})",
@@ -142,11 +142,11 @@ def inspect_interpreter(interpreter: str) -> InterpreterFacts:
         raise EnvironmentUnavailable(f"{path} is a folder", f"name the interpreter in it, perhaps {path}/bin/python")
     if not is_there:
         raise EnvironmentUnavailable(f"{path} does not exist", "check the path after --env NAME=")
-    said = _run([interpreter, "-I", "-c", _INSPECT], INSPECT_TIMEOUT_S)
-    answer = next((line[6:] for line in said.splitlines() if line.startswith("facts:")), None)
+    output = _run([interpreter, "-I", "-c", _INSPECT], INSPECT_TIMEOUT_S)
+    answer = next((line[6:] for line in output.splitlines() if line.startswith("facts:")), None)
     if answer is None:
         raise EnvironmentUnavailable(
-            f"{path} does not run as a Python ({_last_line(said)!r})", "check that it starts on this machine"
+            f"{path} does not run as a Python ({_last_line(output)!r})", "check that it starts on this machine"
         )
     try:
         facts = from_json(answer.encode(), _Answer)
@@ -206,6 +206,6 @@ def _run(command: list[str], timeout_s: float) -> str:
     return done.stdout + done.stderr
 
 
-def _last_line(said: str) -> str:
-    lines = said.strip().splitlines()
+def _last_line(output: str) -> str:
+    lines = output.strip().splitlines()
     return lines[-1][:200] if lines else "nothing"

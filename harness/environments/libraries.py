@@ -27,7 +27,7 @@ def libraries_of(
     Raises:
         ConfigError: an argument is malformed or names no environment.
     """
-    found = [located(text, project) for text in configured]
+    libraries = [located(text, project) for text in configured]
     for argument in arguments:
         name, library = _split(argument)
         if not library.strip():
@@ -39,8 +39,8 @@ def libraries_of(
                 f"{did_you_mean(name, known)}one of: {', '.join(known)}",
             )
         if name is None or name in names:
-            found.append(located(library, Path()))
-    return tuple(dict.fromkeys(found))
+            libraries.append(located(library, Path()))
+    return tuple(dict.fromkeys(libraries))
 
 
 def is_file(text: str) -> bool:

@@ -58,7 +58,7 @@ def find_compiler() -> str | None:
     named = os.environ.get("CXX", "").strip()
     if named:
         return named if shutil.which(shlex.split(named)[0]) else None
-    return next((found for name in CANDIDATES if (found := shutil.which(name))), None)
+    return next((path for name in CANDIDATES if (path := shutil.which(name))), None)
 
 
 def why_no_compiler() -> str:
@@ -84,19 +84,19 @@ def ask_compiler(standard: int) -> Compiler:
     Raises:
         NoCompiler: there is none, it cannot be run, or it is too old.
     """
-    found = find_compiler()
-    if found is None:
+    compiler = find_compiler()
+    if compiler is None:
         raise NoCompiler(f"{why_no_compiler()}: {INSTALL}")
-    command = tuple(shlex.split(found))
+    command = tuple(shlex.split(compiler))
     try:
         question = (*command, f"-std=c++{standard}", "-dM", "-E", "-x", "c++", "/dev/null")
         answer = processes.run(question, limit_s=_QUESTION_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoCompiler(f"{found} cannot be run ({error}): {INSTALL}") from error
+        raise NoCompiler(f"{compiler} cannot be run ({error}): {INSTALL}") from error
     if answer.returncode != 0:
-        raise NoCompiler(f"{found} does not know C++{standard} ({first_error(answer.stderr)}): {INSTALL}")
+        raise NoCompiler(f"{compiler} does not know C++{standard} ({first_error(answer.stderr)}): {INSTALL}")
     macros = dict(re.findall(r"^#define (__\w+__) (.*)$", answer.stdout, re.MULTILINE))
-    _check_age(found, macros)
+    _check_age(compiler, macros)
     return Compiler(command=command, version=macros.get("__VERSION__", answer.stdout[:200]).strip('"'))
 
 
@@ -174,8 +174,8 @@ def _compile(recipe: Recipe, binary: Path, patience: Patience, lock: int) -> Non
     try:
         status = run_installer(command, log, patience, lock=lock, temporary=temporary)
         if status != 0:
-            said = first_error(log.read_text(encoding="utf-8", errors="replace"))
-            raise NotBuilt(f"{recipe.command[0]} failed on {recipe.name}: {said[:300]}; full log: {log}")
+            error = first_error(log.read_text(encoding="utf-8", errors="replace"))
+            raise NotBuilt(f"{recipe.command[0]} failed on {recipe.name}: {error[:300]}; full log: {log}")
         draft.replace(binary)
     finally:
         draft.unlink(missing_ok=True)
@@ -261,22 +261,19 @@ def build_worker(
     return _built(lambda: _worker_recipe(libtorch, cuda=cuda), folder, tick, cancelled)
 
 
-def build_library(
-    source: Path,
-    folder: Path,
-    *,
-    name: str = "",
-    cancelled: threading.Event | None = None,
-) -> NativeBuild:
+def build_library(source: Path, folder: Path, *, name: str = "") -> NativeBuild:
     """Return the shared library of one C++ file that needs no torch, compiled now or before.
 
     Args:
         name: by which the dynamic linker takes it for another one.
-
-    Raises:
-        Cancelled: ``cancelled`` was set.
     """
-    return _built(lambda: _library_recipe(source, name), folder, lambda: None, cancelled)
+
+    def build(cancelled: threading.Event) -> NativeBuild:
+        return _built(lambda: _library_recipe(source, name), folder, lambda: None, cancelled)
+
+    results, failures = run_side_by_side({0: build})  # an interrupt ends the compiler
+    raise_failures(list(failures.values()))
+    return results[0]
 
 
 def _built(
@@ -402,7 +399,7 @@ def build_workers(
 
 def build_stack_dumper(folder: Path) -> Path | None:
     """Return the library that dumps native stacks of Python workers; None where it cannot be built (1 s, once)."""
-    return _library(STACK_DUMPER, folder)
+    return build_library(STACK_DUMPER, folder).binary
 
 
 def library_companions(libtorch: LibTorch, folder: Path) -> tuple[str, ...]:
@@ -411,13 +408,5 @@ def library_companions(libtorch: LibTorch, folder: Path) -> tuple[str, ...]:
     Most libraries name torch's Python half among what they need and use nothing of it. A library of its name with
     nothing in it takes its place; one that does use it is refused by the dynamic linker, by name.
     """
-    stub = _library(WITHOUT_PYTHON, folder, name=TORCH_PYTHON)
+    stub = build_library(WITHOUT_PYTHON, folder, name=TORCH_PYTHON).binary
     return (str(libtorch.root / "lib" / "libtorch.so"), *([str(stub)] if stub is not None else []))
-
-
-def _library(source: Path, folder: Path, *, name: str = "") -> Path | None:
-    results, failures = run_side_by_side(
-        {0: lambda cancelled: build_library(source, folder, name=name, cancelled=cancelled)}
-    )
-    raise_failures(list(failures.values()))
-    return results[0].binary

@@ -42,10 +42,10 @@ class Prefetch:
         Raises:
             EnvironmentUnavailable: one cannot be built.
         """
-        found = self._builder.build_all(specs)
-        for environment in found:
+        environments = self._builder.build_all(specs)
+        for environment in environments:
             self._count(environment)
-        return found
+        return environments
 
     def begin(self, specs: Sequence[EnvSpec]) -> None:
         """Build ``specs`` one after another from now on; what was begun before and is not among them is ended."""
@@ -68,9 +68,9 @@ class Prefetch:
         begun = next((item for item in self._ahead if item.spec == spec), None)
         if begun is not None:
             return answer(begun.done)
-        found = self._builder.build(spec)
-        self._count(found)
-        return found
+        environment = self._builder.build(spec)
+        self._count(environment)
+        return environment
 
     def __enter__(self) -> Self:
         """Return itself; whatever is still being built is ended with the block."""
@@ -94,13 +94,13 @@ class Prefetch:
             if item.cancelled.is_set():
                 continue
             try:
-                found = self._builder.build(item.spec, item.cancelled)
+                environment = self._builder.build(item.spec, item.cancelled)
             except Exception as error:  # noqa: BLE001  whoever asks for it gets it
                 item.done.set_exception(error)
             else:
-                self._count(found)
-                item.done.set_result(found)
+                self._count(environment)
+                item.done.set_result(environment)
 
-    def _count(self, found: Environment) -> None:
-        if found.built_s:
-            self.built[found.spec.name] = found.built_s
+    def _count(self, environment: Environment) -> None:
+        if environment.built_s:
+            self.built[environment.spec.name] = environment.built_s

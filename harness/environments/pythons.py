@@ -130,7 +130,7 @@ def choose_python(releases: Sequence[str], installed: Sequence[str], *, preferre
 
 def _no_python(ranges: dict[str, PythonRange], installed: Sequence[str]) -> EnvironmentUnavailable:
     needs = ", ".join(f"torch {release} needs {span}" for release, span in ranges.items())
-    found = ", ".join(map(write_minor, sorted(set(map(read_minor, installed))))) or "none"
+    here = ", ".join(map(write_minor, sorted(set(map(read_minor, installed))))) or "none"
     common = PythonRange(max(s.oldest for s in ranges.values()), min(s.newest for s in ranges.values()))
     if common.oldest <= common.newest:
         best = write_minor(common.newest)
@@ -140,4 +140,4 @@ def _no_python(ranges: dict[str, PythonRange], installed: Sequence[str]) -> Envi
         )
     else:
         hint = "no single Python has wheels for all of them: name a ready-made interpreter with --env NAME=PYTHON"
-    return EnvironmentUnavailable(f"no installed Python suits: {needs}; installed: {found}", hint)
+    return EnvironmentUnavailable(f"no installed Python suits: {needs}; installed: {here}", hint)

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from harness.core.machine import Wheel
+from harness.apps.doctor.facts import Wheel
 from harness.machine.files import text_of
 
 _MAXWELL_TO_AMPERE: Final = ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86")
@@ -95,12 +95,12 @@ def look_at_wheel(site: Path) -> Wheel | None:
     Reads ``torch/version.py``, the tag of the wheel, and the list of architectures out of ``libtorch_python.so``
     (30 MB; 60 ms).
     """
-    found = _CUDA.search(text_of(site / "torch" / "version.py"))
-    if found is None:
+    match = _CUDA.search(text_of(site / "torch" / "version.py"))
+    if match is None:
         return None
     return Wheel(
-        cuda=found[1],
-        architectures=_architectures(site / "torch" / "lib" / "libtorch_python.so") if found[1] else (),
+        cuda=match[1],
+        architectures=_architectures(site / "torch" / "lib" / "libtorch_python.so") if match[1] else (),
         glibc=_glibc(site),
         source=INSTALLED,
     )
@@ -114,16 +114,16 @@ def site_of(interpreter: Path) -> Path | None:
 def _glibc(site: Path) -> str | None:
     """Return the oldest glibc from the wheel's tag; ``linux_x86_64`` and ``manylinux1`` tell nothing true."""
     for path in sorted(site.glob("torch-*.dist-info/WHEEL")):
-        found = [(int(major), int(minor)) for major, minor in _GLIBC.findall(text_of(path))]
-        if found:
-            return ".".join(map(str, min(found)))
+        versions = [(int(major), int(minor)) for major, minor in _GLIBC.findall(text_of(path))]
+        if versions:
+            return ".".join(map(str, min(versions)))
     return None
 
 
 def _architectures(library: Path) -> tuple[str, ...]:
     try:
         with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            found = _ARCHITECTURES.search(content)
-            return tuple(found[1].decode().split()) if found else ()
+            match = _ARCHITECTURES.search(content)
+            return tuple(match[1].decode().split()) if match else ()
     except (OSError, ValueError):  # ValueError: an empty file cannot be mapped
         return ()

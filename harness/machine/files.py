@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.core.errors import RunDirError
+from harness.core.errors import DiskFull, RunDirError
 from harness.machine.pool import Patience
 
 FULL = "the disk is full (df shows its space, df -i its inodes)"
@@ -64,6 +64,12 @@ def refusal(error: OSError) -> str:
     return FULL if error.errno == errno.ENOSPC else (error.strerror or str(error))
 
 
+def unwritable(what: str, error: OSError, hint: str) -> RunDirError:
+    """Return the error of something that the system refuses to write: ``"FOLDER cannot be made"`` and why not."""
+    words = refusal(error)
+    return (DiskFull if words == FULL else RunDirError)(f"{what}: {words}", hint)
+
+
 def emptied(folder: Path) -> Path:
     """Return ``folder``, made anew and empty; what was in its place is removed, of a link the link alone.
 
@@ -75,7 +81,7 @@ def emptied(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        raise RunDirError(f"{folder} cannot be made: {refusal(error)}", "free space, or make it writable") from error
+        raise unwritable(f"{folder} cannot be made", error, "free space, or make it writable") from error
     return folder
 
 
@@ -90,7 +96,7 @@ def moved(folder: Path, place: Path) -> Path:
     try:
         return folder.rename(place)
     except OSError as error:
-        raise RunDirError(f"{folder} cannot be moved to {place}: {refusal(error)}", "is it still there?") from error
+        raise unwritable(f"{folder} cannot be moved to {place}", error, "is it still there?") from error
 
 
 def remove(path: Path) -> None:

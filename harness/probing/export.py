@@ -1,5 +1,6 @@
 """Exports every model in the old release, or adopts what is given. A failure there is a row, not a crash."""
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from harness.artifacts.bundles import BundleStore
 from harness.artifacts.old_outputs import Records
 from harness.core.errors import GoldenError
 from harness.core.models import Artifact, GivenArtifact, ModelDeclaration
-from harness.core.outcome import UNCLEAR, Outcome
+from harness.core.outcome import UNCLEAR, Disturbance, Outcome
 from harness.core.probe import Failure
 from harness.machine import pool
 from harness.probing.facts import Effects, Export, Exported, Provisioned
@@ -68,9 +69,11 @@ def _of_that_file(artifact: Artifact, kept: file_copies.Kept) -> Artifact:
 def _not_kept(error: CannotRead | OSError, path: str, effects: Effects) -> Failure:
     if isinstance(error, CannotRead):
         advice = f": {FAILURES[error.kind]}" if error.kind in FAILURES else ""
-        return Failure(type="Unreadable", message=f"{path} {error.text}{advice}", phase="")
+        disturbance = Disturbance.CHANGED if error.kind == file_copies.CHANGED else None
+        return Failure(type="Unreadable", message=f"{path} {error.text}{advice}", phase="", disturbance=disturbance)
     message = f"{path} cannot be kept under {effects.run_dir.path}: {error.strerror or error}"
-    return Failure(type="NotKept", message=message, phase="")
+    disturbance = Disturbance.DISK_FULL if error.errno == errno.ENOSPC else None
+    return Failure(type="NotKept", message=message, phase="", disturbance=disturbance)
 
 
 def export_model(

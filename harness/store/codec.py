@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.core.errors import RunDirError
-from harness.machine.files import plain_bytes, refusal
+from harness.machine.files import plain_bytes, unwritable
 from harness.store.json import JsonError, from_json
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ def write_atomically(
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise RunDirError(f"{path} cannot be written: {refusal(error)}", hint) from error
+        raise unwritable(f"{path} cannot be written", error, hint) from error
 
 
 def draft_of(path: Path) -> Path:

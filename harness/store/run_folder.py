@@ -15,6 +15,7 @@ from typing import IO, Any, Self
 from harness.core.errors import RunDirError, SelectionError
 from harness.core.models import Artifact
 from harness.core.plan import Plan
+from harness.machine.files import unwritable
 from harness.store import codec
 
 PLAN = "plan.json"
@@ -99,7 +100,7 @@ class RunDir:
                     continue
                 return cls(path)._locked()  # noqa: SLF001  its own class
         except OSError as error:
-            raise RunDirError(f"{reports} cannot be written: {error.strerror or error}", codec.OTHER_FOLDER) from error
+            raise unwritable(f"{reports} cannot be written", error, codec.OTHER_FOLDER) from error
         raise RunDirError(f"{reports} has a hundred runs of this second", "wait a second")
 
     @classmethod
@@ -138,10 +139,7 @@ class RunDir:
             raise RunDirError(f"{self.path} is in use by another process", "wait for it, or start a new run") from error
         except OSError as error:
             self.close()
-            raise RunDirError(
-                f"{self.path} cannot be written: {error.strerror or error}",
-                codec.OTHER_FOLDER,
-            ) from error
+            raise unwritable(f"{self.path} cannot be written", error, codec.OTHER_FOLDER) from error
         return self
 
     def write(self, name: str, data: bytes) -> Path:

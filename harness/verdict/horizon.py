@@ -40,7 +40,7 @@ def horizon(
             _loading(name, verdict, program_loaded) for name, verdict in _verdicts(program, registries, exporter)
         ),
         newest=newest,
-        gone=tuple(dict.fromkeys(one.subject for one in findings if one.kind == OPERATOR_MISSING)),
+        gone=tuple(dict.fromkeys(finding.subject for finding in findings if finding.kind == OPERATOR_MISSING)),
         deprecated=deprecated_in(
             registries[newest].torch, [name for name in used if name in registries[newest].schemas]
         ),

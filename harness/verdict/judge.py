@@ -12,7 +12,7 @@ from harness.checks.startup.readiness import slow_starts
 from harness.config.policy import model_policy
 from harness.core.comparison import OutputComparison
 from harness.core.diagnosis import Attribution
-from harness.core.findings import status_of
+from harness.core.findings import DISTURBANCE, status_of
 from harness.core.models import Artifact, ModelDeclaration
 from harness.core.outcome import UNCLEAR, Outcome, Status
 from harness.core.plan import Cell
@@ -271,13 +271,17 @@ def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) ->
     if export.outcome is Outcome.UNSUPPORTED:
         status, kind, message = Status.UNSUPPORTED, "not_measured", unsupported_words(export)
     evidence = effects.evidence(export.result.directory) if export.result else ""
-    error = error_words(export.failure) if export.failure is not None else ""
+    error, detail = "", {}
+    if export.failure is not None:
+        error = error_words(export.failure)
+        if export.failure.disturbance is not None:
+            detail = {DISTURBANCE: export.failure.disturbance.value}
     return CellVerdict(
         cell=Cell(model.name, "alone").id,
         model=model.name,
         scenario="alone",
         status=status,
-        findings=(Finding(kind=kind, message=message, evidence=evidence, error=error),),
+        findings=(Finding(kind=kind, message=message, evidence=evidence, error=error, detail=detail),),
     )
 
 

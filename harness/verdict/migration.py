@@ -11,12 +11,12 @@ from harness.checks.migration.deprecation import line_of
 from harness.checks.migration.dimensions import differing, fixed_dimensions, taken, varies
 from harness.checks.migration.facts import Answers, Tried
 from harness.checks.migration.obstacles import obstacle
-from harness.checks.migration.words import difference_words, failure_words
+from harness.checks.migration.words import difference_words, failure_words, first_difference
 from harness.core.migration import (
     Dimension,
     Migrated,
+    MigratedArtifact,
     MigratedModel,
-    MigrationOutcome,
     Step,
     counts_of,
 )
@@ -80,7 +80,7 @@ def judge(tried: Tried) -> MigratedModel:
         steps=(*_steps(tried), *serving_steps(tried)),
         costs=costs_of(tried.timed),
     )
-    for found in (
+    for step in (
         _stopped,
         _not_convertible,
         _differs,
@@ -91,17 +91,17 @@ def judge(tried: Tried) -> MigratedModel:
         _slower,
         _lists,
     ):
-        judged = found(tried, model)
+        judged = step(tried, model)
         if judged is not None:
             return replace(judged, reason=_cut(judged.reason, LONGEST_REASON))
     return model
 
 
 def _stopped(tried: Tried, model: MigratedModel) -> MigratedModel | None:
-    kind, said = tried.stopped
+    kind, why = tried.stopped
     if kind:
         words, cure = STOPPED[kind]
-        return replace(model, outcome=Migrated.UNDECIDED, kind=kind, reason=words.format(said), cure=cure)
+        return replace(model, outcome=Migrated.UNDECIDED, kind=kind, reason=words.format(why), cure=cure)
     probe = tried.conversion
     if probe is not None and probe.outcomes & UNCLEAR:
         return _unclear(model, "the conversion", probe)
@@ -111,8 +111,8 @@ def _stopped(tried: Tried, model: MigratedModel) -> MigratedModel | None:
 def _unclear(model: MigratedModel, what: str, probe: ProbeResult) -> MigratedModel:
     """Return the model undecided by a probe that says nothing: a busy machine, or a failure of ours."""
     outcome = next(iter(sorted(probe.outcomes & UNCLEAR)))
-    said = probe.models[0].failure or probe.failure
-    reason = f"{what} could not be judged: {outcome.value}{f': {said.first_line}' if said is not None else ''}"
+    failure = probe.models[0].failure or probe.failure
+    reason = f"{what} could not be judged: {outcome.value}{f': {failure.first_line}' if failure is not None else ''}"
     return replace(model, outcome=Migrated.UNDECIDED, kind=outcome.value, reason=reason, cure="run it again")
 
 
@@ -143,23 +143,23 @@ def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None
     if result.failure is None:
         kind = result.outcome.value
         return replace(model, kind=kind, reason=f"the conversion ends in a {kind}: {failure_words(result, probe)}")
-    said = str(node["reason"]) if node else f"{result.failure.type}: {result.failure.message}"
+    error = str(node["reason"]) if node else f"{result.failure.type}: {result.failure.message}"
     source = PACKAGES.sub("", str(node.get("source", "")))
-    kind, cure = obstacle(str(node.get("kind", "")), said, source)
+    kind, cure = obstacle(str(node.get("kind", "")), error, source)
     place = f"{node['kind']} at {source or 'an unknown place'}: " if node else f"{result.phase}: "
     return replace(
         model,
         kind=kind,
-        reason=place + prose(_telling(said)),
+        reason=place + prose(_telling(error)),
         cure=cure,
         source=source,
         code=str(node.get("code", "")),
     )
 
 
-def _telling(said: str) -> str:
+def _telling(error: str) -> str:
     """Return the lines of an error up to the first empty one: what follows is advice to its developer."""
-    return said.strip().split("\n\n")[0]
+    return error.strip().split("\n\n")[0]
 
 
 def _differs(tried: Tried, model: MigratedModel) -> MigratedModel | None:
@@ -168,35 +168,27 @@ def _differs(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         return None
     fixed = dimensions_of(tried)
     others = [name for name in first.calls if not varies(tried.requests[name], fixed)]
-    found = difference(first, others)  # what a size or value that is held explains is told as that
-    if found:
+    comparison = first.comparison
+    if comparison is not None:  # what a size or value that is held explains is told as that
+        comparison = replace(comparison, calls=tuple(call for call in comparison.calls if call.input_set in others))
+    finding = first_difference(comparison)
+    if finding is not None:
+        reason = difference_words(comparison)
         if tried.in_torchscript:
-            found += f"; TorchScript itself answers otherwise in {first.release} than the golden: compat judges that"
-        return replace(
-            model, outcome=Migrated.DIFFERS, kind="answers otherwise", reason=found, cure=_cure_of_change(found)
-        )
+            reason += f"; TorchScript itself answers otherwise in {first.release} than the golden: compat judges that"
+        cure = RESET_CURE.format("that keeps it") if finding.kind == "input_changed" else ""
+        return replace(model, outcome=Migrated.DIFFERS, kind="answers otherwise", reason=reason, cure=cure)
     refused = [result for result in _failing(first) if not _refuses_size(tried, result)]
     if refused:
-        said = failure_words(refused[0], first.probe)
+        words = failure_words(refused[0], first.probe)
         sets = first_few([_set_of(first, result) for result in refused], NAMED)
-        return replace(model, outcome=Migrated.DIFFERS, kind="call error", reason=f"{sets}: does not answer: {said}")
+        return replace(model, outcome=Migrated.DIFFERS, kind="call error", reason=f"{sets}: does not answer: {words}")
     return None
 
 
-def _cure_of_change(found: str) -> str:
-    return RESET_CURE.format("that keeps it") if "changed in place" in found else ""
-
-
-def difference(answers: Answers, input_sets: Sequence[str] | None = None) -> str:
-    """Return in what the answers are others than the golden ones, empty where in nothing that counts.
-
-    Args:
-        input_sets: those that are looked at; None: all.
-    """
-    if answers.comparison is None:
-        return ""
-    calls = [call for call in answers.comparison.calls if input_sets is None or call.input_set in input_sets]
-    return difference_words(replace(answers.comparison, calls=tuple(calls)))
+def difference(answers: Answers) -> str:
+    """Return in what the answers are others than the golden ones, empty where in nothing that counts."""
+    return difference_words(answers.comparison)
 
 
 def _failing(answers: Answers) -> list[ModelResult]:
@@ -213,8 +205,8 @@ def _refuses_size(tried: Tried, result: ModelResult) -> bool:
     request = tried.requests[_set_of(tried.answers[0], result)]
     if varies(request, dimensions_of(tried)):
         return True
-    said = result.failure.message if result.failure is not None else ""
-    return bool(REFUSES_SIZE.search(said)) and bool(differing(tried.requests[tried.example], request))
+    message = result.failure.message if result.failure is not None else ""
+    return bool(REFUSES_SIZE.search(message)) and bool(differing(tried.requests[tried.example], request))
 
 
 def dimensions_of(tried: Tried) -> tuple[Dimension, ...]:
@@ -239,18 +231,19 @@ def _fixed(tried: Tried, model: MigratedModel) -> MigratedModel | None:
         model,
         outcome=Migrated.FIXED,
         kind=kind,
-        reason=f"{first_few([dimension_words(one) for one in fixed], NAMED, '; ')}",
+        reason=f"{first_few([dimension_words(dimension) for dimension in fixed], NAMED, '; ')}",
         cure=cure,
         dimensions=fixed,
     )
 
 
-def dimension_words(one: Dimension) -> str:
+def dimension_words(dimension: Dimension) -> str:
     """Return ``input[0] has size 4 in dimension 0, and requests have 1 and 7 too``."""
-    asked = first_few(one.asked, NAMED)
-    if one.axis is None:
-        return f"{one.argument} is the constant {one.taken}, and requests have {asked} too"
-    return f"{one.argument} is fixed at {one.taken} in dimension {one.axis}, and requests have {asked} too"
+    others = first_few(dimension.asked, NAMED)
+    if dimension.axis is None:
+        return f"{dimension.argument} is the constant {dimension.taken}, and requests have {others} too"
+    place = f"is fixed at {dimension.taken} in dimension {dimension.axis}"
+    return f"{dimension.argument} {place}, and requests have {others} too"
 
 
 def dimension_cure(fixed: Sequence[Dimension], release: str) -> tuple[str, str]:
@@ -259,13 +252,13 @@ def dimension_cure(fixed: Sequence[Dimension], release: str) -> tuple[str, str]:
     Args:
         release: torch of the one that converts; of what is no version nothing is known.
     """
-    sizes = [one for one in fixed if one.axis is not None]
+    sizes = [dimension for dimension in fixed if dimension.axis is not None]
     if not sizes:
         return (
             "plain value",
             "make it a tensor: plain values of the example become constants; or one program for each value",
         )
-    if all(one.taken in ("0", "1") for one in sizes):
+    if all(dimension.taken in ("0", "1") for dimension in sizes):
         return (
             "size of 1",
             "give a request with 2 or more there as well: a size of 1 in the example becomes a constant",
@@ -285,8 +278,8 @@ def _not_loadable(tried: Tried, model: MigratedModel) -> MigratedModel | None:
             reasons.append(
                 (answers.release, f"does not load in {answers.release}: {failure_words(answers.load, answers.probe)}")
             )
-        elif answers is not tried.answers[0] and (said := difference(answers) or _call_failure(answers)):
-            reasons.append((answers.release, f"loads in {answers.release} and answers otherwise: {said}"))
+        elif answers is not tried.answers[0] and (otherwise := difference(answers) or _call_failure(answers)):
+            reasons.append((answers.release, f"loads in {answers.release} and answers otherwise: {otherwise}"))
     if not reasons:
         return undecided
     named = [release for release, _ in reasons]
@@ -313,14 +306,14 @@ def _not_packageable(tried: Tried, model: MigratedModel) -> MigratedModel | None
         return _unclear(model, "the package", probe)
     result = probe.models[0]
     if result.outcome is not Outcome.COMPLETED:
-        said = f"{failure.type}: {failure.message}" if (failure := result.failure) is not None else ""
-        kind, reason, cure = not_compiled(said)
+        error = f"{failure.type}: {failure.message}" if (failure := result.failure) is not None else ""
+        kind, reason, cure = not_compiled(error)
         return replace(model, kind=kind or model.kind, reason=reason or failure_words(result, probe), cure=cure)
     if tried.packaged is None:
         return replace(model, reason="nothing was written")
-    found = _not_answering(tried.packaged, model, "the package")
-    if found is not None or tried.in_cpp is None:
-        return found
+    wrong = _not_answering(tried.packaged, model, "the package")
+    if wrong is not None or tried.in_cpp is None:
+        return wrong
     in_cpp = replace(model, kind="in C++")
     return _not_answering(tried.in_cpp, in_cpp, "in C++ the package")
 
@@ -354,8 +347,8 @@ def _fails_served(tried: Tried, model: MigratedModel) -> MigratedModel | None:
 
 
 def _slower(tried: Tried, model: MigratedModel) -> MigratedModel | None:
-    said = slower_words(tried)
-    return replace(model, outcome=Migrated.SLOWER, kind="slower", reason=said, cure=SLOWER_CURE) if said else None
+    words = slower_words(tried)
+    return replace(model, outcome=Migrated.SLOWER, kind="slower", reason=words, cure=SLOWER_CURE) if words else None
 
 
 def _lists(tried: Tried, model: MigratedModel) -> MigratedModel | None:
@@ -476,7 +469,7 @@ def _parts_and_cures(models: Sequence[MigratedModel]) -> Iterator[tuple[str, str
         yield "no cure", best_refusal(left[0].cures)
 
 
-def counts_words(models: Sequence[MigratedModel | MigrationOutcome]) -> str:
+def counts_words(models: Sequence[MigratedArtifact]) -> str:
     """Return ``65 models: 40 ready, 12 not convertible``."""
     counts = counts_of(models)
     parts = [f"{counts[outcome]} {outcome.value}" for outcome in (Migrated.READY, *WORST_FIRST) if outcome in counts]

@@ -47,18 +47,18 @@ def failure_when_served(tried: Tried) -> ServedFailure | None:
     A process that fails for the order of its loads or first calls fails by chance for one model or another: all that
     it serves are held back by it. What cures all ways is what a server needs.
     """
-    failing = [one for one in tried.served if one.fails or one.beside]
+    failing = [way for way in tried.served if way.fails or way.beside]
     if not failing:
         return None
-    served = min(failing, key=lambda one: (bool(one.cure), not one.fails))  # its own failure before a neighbour's
+    served = min(failing, key=lambda way: (bool(way.cure), not way.fails))  # its own failure before a neighbour's
     how = way_words(served)
-    said = f"{how}: {f'{served.beside} fails beside it' if served.beside else _failed(served)}"
+    words = f"{how}: {f'{served.beside} fails beside it' if served.beside else _failed(served)}"
     if served.cure:
-        names = list(dict.fromkeys(name for one in failing for name in one.cure))
+        names = list(dict.fromkeys(name for way in failing for name in way.cure))
         cure, about = " and ".join(names), "; ".join(MITIGATIONS[name].about for name in names)
-        return ServedFailure(f"without {cure}", said, f"verified: {cure} ({about})")
+        return ServedFailure(f"without {cure}", words, f"verified: {cure} ({about})")
     outcome = served.result.outcome.value if served.result.failed else "answers otherwise"
-    return ServedFailure(f"{outcome} in {how}", said, "")
+    return ServedFailure(f"{outcome} in {how}", words, "")
 
 
 def unclear_when_served(tried: Tried) -> str:
@@ -83,12 +83,12 @@ def slower_words(tried: Tried) -> str:
 
     The rules are those of releases: an interval above the limit, confirmed by fresh processes, and beyond the floor.
     """
-    found = tried.timed
-    if found is None:
+    timed = tried.timed
+    if timed is None:
         return ""
-    if not suspected(found, tried.slower_by) or not stands(found, tried.slower_by):
+    if not suspected(timed, tried.slower_by) or not stands(timed, tried.slower_by):
         return ""
-    estimate, calls = found.shown, found.call_s
+    estimate, calls = timed.shown, timed.call_s
     assert estimate is not None, tried.model  # else nothing was suspected
     times = f" ({amount(calls[0], 's')} -> {amount(calls[1], 's')})" if calls is not None else ""
     return f"a warm call takes {estimate.words} beside TorchScript{times}"
@@ -98,11 +98,11 @@ def costs_of(timed: LatencyMeasurement | None) -> tuple[Cost, ...]:
     """Return what a package costs beside TorchScript, quantity by quantity."""
     if timed is None:
         return ()
-    found = timed.shown_quantities
+    quantities = timed.shown_quantities
     return tuple(
-        _cost(name, found[known], timed.shown if known == "p50" else found[known].ratio)
+        _cost(name, quantities[known], timed.shown if known == "p50" else quantities[known].ratio)
         for known, name in COSTS.items()
-        if known in found
+        if known in quantities
     )
 
 
@@ -111,8 +111,8 @@ def warm_call(costs: Sequence[Cost]) -> Cost | None:
     return next((cost for cost in costs if cost.quantity == "steady" and cost.ratio is not None), None)
 
 
-def _cost(name: str, found: Quantity, ratio: RatioEstimate | None) -> Cost:
-    cost = Cost(quantity=name, unit=found.unit, torchscript=found.old, package=found.new)
+def _cost(name: str, quantity: Quantity, ratio: RatioEstimate | None) -> Cost:
+    cost = Cost(quantity=name, unit=quantity.unit, torchscript=quantity.old, package=quantity.new)
     return cost if ratio is None else replace(cost, ratio=ratio.ratio, low=ratio.low, high=ratio.high)
 
 

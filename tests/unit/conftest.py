@@ -1,10 +1,11 @@
 """How Hypothesis runs here: as in every other test, how long something takes is no failure, and nothing is by chance.
 
-And a machine with GPUs that are not there.
+And a machine with GPUs that are not there; and no power that fails, so nobody waits until bytes are on the disk.
 """
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,13 @@ settings.register_profile(
     "repeatable", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobody_waits_for_the_disk() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session")

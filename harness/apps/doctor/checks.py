@@ -5,13 +5,14 @@ question does not come up there.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from harness.apps.doctor.facts import Candidate, Disk, Host, Tools
 from harness.checks.latency.machine import STOLEN_LIMIT
 from harness.core.environment import ENVIRONMENT_BYTES
-from harness.core.machine import Candidate, CheckStatus, Disk, Host, MachineCheck, Tools
+from harness.core.machine import CheckStatus, MachineCheck
 from harness.environments.cuda_support import LINK_THEM, gpu_trouble, is_older, minimal_driver, runs_on
 
 GB = 1e9
@@ -49,7 +50,7 @@ class Facts:
     @property
     def names(self) -> tuple[str, ...]:
         """Of all environments."""
-        return tuple(one.name for one in self.candidates)
+        return tuple(candidate.name for candidate in self.candidates)
 
     @property
     def wanting_gpu(self) -> tuple[str, ...]:
@@ -59,7 +60,7 @@ class Facts:
     @property
     def to_build(self) -> tuple[str, ...]:
         """Environments that are still to be built."""
-        return tuple(one.name for one in self.candidates if not one.built and not one.trouble)
+        return tuple(candidate.name for candidate in self.candidates if not candidate.built and not candidate.trouble)
 
 
 class Reading(NamedTuple):
@@ -88,58 +89,60 @@ class Reading(NamedTuple):
         return CheckStatus.FAIL if self.blocks else CheckStatus.WARN
 
 
-def _python(_facts: Facts, one: Candidate) -> Reading:
-    if one.trouble:
-        return Reading(one.trouble, "missing", (one.name,), {"name": one.name, "hint": _sentence(one.hint)})
-    if one.unsuited:
-        return Reading(f"{one.python}, as configured; wheels for {one.pythons}", "unsuited")
-    suits = f"; wheels for {one.pythons}" if one.pythons else ""
-    built = "; built already" if one.built and one.pythons else ""
-    return Reading(f"{one.python}{suits}{built}")
+def _python(_facts: Facts, candidate: Candidate) -> Reading:
+    if candidate.trouble:
+        return Reading(
+            candidate.trouble, "missing", (candidate.name,), {"name": candidate.name, "hint": _sentence(candidate.hint)}
+        )
+    if candidate.unsuited:
+        return Reading(f"{candidate.python}, as configured; wheels for {candidate.pythons}", "unsuited")
+    suits = f"; wheels for {candidate.pythons}" if candidate.pythons else ""
+    built = "; built already" if candidate.built and candidate.pythons else ""
+    return Reading(f"{candidate.python}{suits}{built}")
 
 
-def _wheel(_facts: Facts, one: Candidate) -> Reading | None:
-    if one.trouble or one.wheel is not None:
+def _wheel(_facts: Facts, candidate: Candidate) -> Reading | None:
+    if candidate.trouble or candidate.wheel is not None:
         return None
     return Reading("this gate does not know what its wheel asks for", "unknown", is_certain=False)
 
 
-def _glibc(facts: Facts, one: Candidate) -> Reading | None:
-    if one.trouble or one.wheel is None:
+def _glibc(facts: Facts, candidate: Candidate) -> Reading | None:
+    if candidate.trouble or candidate.wheel is None:
         return None
-    here, needed = facts.host.glibc, one.wheel.glibc
+    here, needed = facts.host.glibc, candidate.wheel.glibc
     if not here:
-        return Reading("this machine's C library is not glibc", "too old", (one.name,))
+        return Reading("this machine's C library is not glibc", "too old", (candidate.name,))
     if needed is None:
         return Reading(f"{here} here; the wheel does not say")
     older = is_older(here, needed)
     shown = f"{here} here, {needed} needed"
     if older is False:
         return Reading(shown)
-    return Reading(shown, "too old", (one.name,) if older else (), is_certain=bool(older))
+    return Reading(shown, "too old", (candidate.name,) if older else (), is_certain=bool(older))
 
 
-def _cuda(facts: Facts, one: Candidate) -> Reading | None:
-    if one.trouble or one.wheel is None or one.wheel.cuda is not None or not facts.uses_gpu:
+def _cuda(facts: Facts, candidate: Candidate) -> Reading | None:
+    if candidate.trouble or candidate.wheel is None or candidate.wheel.cuda is not None or not facts.uses_gpu:
         return None
-    return Reading(f"a build without CUDA ({one.wheel.source})", "none", (one.name,))
+    return Reading(f"a build without CUDA ({candidate.wheel.source})", "none", (candidate.name,))
 
 
-def _driver(facts: Facts, one: Candidate) -> Reading | None:
-    if one.trouble or one.wheel is None or one.wheel.cuda is None or not facts.uses_gpu:
+def _driver(facts: Facts, candidate: Candidate) -> Reading | None:
+    if candidate.trouble or candidate.wheel is None or candidate.wheel.cuda is None or not facts.uses_gpu:
         return None
-    here, least = facts.host.gpus.driver, minimal_driver(one.wheel.cuda)
-    shown = f"{here or 'unknown'} here; CUDA {one.wheel.cuda} ({one.wheel.source}) needs {least or '?'}"
+    here, least = facts.host.gpus.driver, minimal_driver(candidate.wheel.cuda)
+    shown = f"{here or 'unknown'} here; CUDA {candidate.wheel.cuda} ({candidate.wheel.source}) needs {least or '?'}"
     older = is_older(here, least or "")
     if older is False:
         return Reading(shown)
     problem = "too old" if least else "not in the table"
-    return Reading(shown, problem, (one.name,) if older else (), {"least": least}, is_certain=bool(older))
+    return Reading(shown, problem, (candidate.name,) if older else (), {"least": least}, is_certain=bool(older))
 
 
-def _architecture(facts: Facts, one: Candidate) -> Reading | None:
-    cards, built = facts.host.gpus.cards, one.wheel
-    if one.trouble or built is None or built.cuda is None or not facts.uses_gpu or not cards:
+def _architecture(facts: Facts, candidate: Candidate) -> Reading | None:
+    cards, built = facts.host.gpus.cards, candidate.wheel
+    if candidate.trouble or built is None or built.cuda is None or not facts.uses_gpu or not cards:
         return None
     runs = {card.machine_state.name: runs_on(built.architectures, card.capability) for card in cards}
     missing = [name for name, kernels in runs.items() if kernels is False] if built.architectures else []
@@ -150,24 +153,24 @@ def _architecture(facts: Facts, one: Candidate) -> Reading | None:
         return Reading(shown)
     words = {"cards": " and ".join(missing) or "such a GPU"}
     if len(missing) == len(runs):
-        return Reading(shown, "no GPU", (one.name,), words)
+        return Reading(shown, "no GPU", (candidate.name,), words)
     return Reading(shown, "not every GPU", words=words, is_certain=bool(missing))
 
 
-def _index(facts: Facts, one: Candidate) -> Reading | None:
-    if one.name in facts.to_build and not facts.tools.installer:
-        return Reading("neither uv nor pip", "no installer", (one.name,))
-    if one.trouble or one.index is None:
+def _index(facts: Facts, candidate: Candidate) -> Reading | None:
+    if candidate.name in facts.to_build and not facts.tools.installer:
+        return Reading("neither uv nor pip", "no installer", (candidate.name,))
+    if candidate.trouble or candidate.index is None:
         return None
-    answer = one.index
+    answer = candidate.index
     if answer.found:
         return Reading("; ".join(["the index has it"] * answer.reached + ["the cache has all of it"] * answer.cached))
     if answer.found is None and answer.cached:
         return Reading(f"{answer.said}; the cache has all of it", "cache only")
     hint = answer.hint or "check the network, proxy and index arguments, or give --env NAME=PYTHON"
     silent = answer.found is None and not answer.hint
-    words = {"name": one.name, "hint": _sentence(hint)}
-    return Reading(answer.said, "away", () if silent else (one.name,), words)
+    words = {"name": candidate.name, "hint": _sentence(hint)}
+    return Reading(answer.said, "away", () if silent else (candidate.name,), words)
 
 
 def _disk(facts: Facts, _host: Host) -> Reading:
@@ -190,10 +193,10 @@ def _memory(facts: Facts, host: Host) -> Reading | None:
         return None
     needed = (facts.jobs + 3) * JOB_BYTES
     left = usable if available is None else min(available, usable)
-    said = "" if available is None else f", {left / GB:.1f} GB of it available"
+    free = "" if available is None else f", {left / GB:.1f} GB of it available"
     words = {"jobs": facts.jobs, "needed": f"{needed / GB:.1f}"}
     problem = "" if left >= needed else "little"
-    return Reading(f"{usable / GB:.1f} GB{said}, for {facts.jobs} jobs", problem, words=words)
+    return Reading(f"{usable / GB:.1f} GB{free}, for {facts.jobs} jobs", problem, words=words)
 
 
 def _compiler(facts: Facts, _host: Host) -> Reading:
@@ -248,8 +251,8 @@ def _device_links(_facts: Facts, host: Host) -> Reading | None:
 def _profilers(_facts: Facts, host: Host) -> Reading | None:
     if not host.gpus.nodes:
         return None
-    found = host.gpus.profilers
-    return Reading(", ".join(found), "running") if found else Reading("none runs here")
+    running = host.gpus.profilers
+    return Reading(", ".join(running), "running") if running else Reading("none runs here")
 
 
 def _cores(_facts: Facts, host: Host) -> Reading:
@@ -314,10 +317,7 @@ CHECKS = (
         source="the installed Pythons, the wheels of each release",
         limit="one that suits all releases; an --env runs and has torch",
         problems={
-            "missing": Problem(
-                "{name} cannot be provisioned here.",
-                "{hint}",
-            ),
+            "missing": Problem("{name} cannot be provisioned here.", "{hint}"),
             "unsuited": Problem(
                 "Only an index with wheels of your own can have one for this Python.",
                 "Name another Python in [tool.compat.environments], or none.",
@@ -374,10 +374,7 @@ CHECKS = (
                 OLD_DRIVER,
                 f"Update the driver to {{least}} or later, name a +cuXYZ build for an older CUDA, {ON_THE_CPU}.",
             ),
-            "not in the table": Problem(
-                OLD_DRIVER,
-                "Compare them with the table of NVIDIA's CUDA release notes.",
-            ),
+            "not in the table": Problem(OLD_DRIVER, "Compare them with the table of NVIDIA's CUDA release notes."),
         },
     ),
     Check(
@@ -387,14 +384,8 @@ CHECKS = (
         source="nvidia-smi, the list of architectures in libtorch_python.so",
         limit="kernels for a GPU that is here",
         problems={
-            "no GPU": Problem(
-                NO_KERNEL,
-                f"Name a release or a +cuXYZ build with that architecture, {ON_THE_CPU}.",
-            ),
-            "not every GPU": Problem(
-                NO_KERNEL,
-                CHOOSE_A_GPU,
-            ),
+            "no GPU": Problem(NO_KERNEL, f"Name a release or a +cuXYZ build with that architecture, {ON_THE_CPU}."),
+            "not every GPU": Problem(NO_KERNEL, CHOOSE_A_GPU),
         },
     ),
     Check(
@@ -408,10 +399,7 @@ CHECKS = (
                 "uv asks the index even for what its cache has, so a build fails until it answers.",
                 "Set UV_OFFLINE=1, and build from the cache.",
             ),
-            "away": Problem(
-                "{name} is not built yet, and cannot be as long as this is so.",
-                "{hint}",
-            ),
+            "away": Problem("{name} is not built yet, and cannot be as long as this is so.", "{hint}"),
             "no installer": Problem(
                 "No environment can be built here.",
                 "Run pip install uv, or give ready-made interpreters with --env NAME=PYTHON.",
@@ -423,7 +411,7 @@ CHECKS = (
         RESOURCES,
         _disk,
         source="the folder of the environments",
-        limit="5.3 GB for each that is to be built, and writable",
+        limit=f"{ENVIRONMENT_BYTES / GB:.0f} GB for each that is to be built, and writable",
         problems={
             "read-only": Problem(
                 "The folder of the environments may not be written.",
@@ -457,8 +445,7 @@ CHECKS = (
         limit="one for C++20, where --runtime libtorch asks for it",
         problems={
             "none": Problem(
-                "Models are brought up by Python threads, which the GIL lets load only one after the other.",
-                "{cure}",
+                "Models are brought up by Python threads, which the GIL lets load only one after the other.", "{cure}"
             ),
             "wanted": Problem(
                 'The C++ worker was asked for (runtime = "libtorch" or "both"), so a run ends before it begins.',
@@ -500,13 +487,9 @@ CHECKS = (
         source="nvidia-smi, 5 s at most",
         limit="NVML begins, no GPU is lost or has to be reset, and not all are prohibited",
         problems={
-            "trouble": Problem(
-                "{so_what}",
-                "{do_this}",
-            ),
+            "trouble": Problem("{so_what}", "{do_this}"),
             "prohibited": Problem(
-                "No program may compute on this GPU.",
-                "Run nvidia-smi --compute-mode=DEFAULT on the host.",
+                "No program may compute on this GPU.", "Run nvidia-smi --compute-mode=DEFAULT on the host."
             ),
         },
     ),
@@ -569,53 +552,39 @@ CHECKS = (
 )
 
 
-def examined(
-    candidates: Sequence[Candidate], host: Host, disk: Disk, tools: Tools, *, device: str, jobs: int, runtime: str
-) -> tuple[MachineCheck, ...]:
-    """Return every check, in the order in which they are shown.
-
-    Args:
-        device, jobs, runtime: as in ``Settings``.
-    """
-    facts = Facts(
-        host=host, device=device, jobs=jobs, candidates=tuple(candidates), disk=disk, tools=tools, runtime=runtime
-    )
+def examined(facts: Facts) -> tuple[MachineCheck, ...]:
+    """Return every check, in the order in which they are shown."""
     of_environments = [check for check in CHECKS if check.area == ENVIRONMENTS]
     of_machine = [check for check in CHECKS if check.area != ENVIRONMENTS]
-    answers = [_answer(check, facts, one, one.name) for one in candidates for check in of_environments]
-    answers += [_answer(check, facts, host) for check in of_machine]
+    answers = [_answer(check, facts, item, item.name) for item in facts.candidates for check in of_environments]
+    answers += [_answer(check, facts, facts.host) for check in of_machine]
     return tuple(answer for answer in answers if answer is not None)
 
 
-def run_notes(host: Host, *, jobs: int, device: str) -> tuple[str, ...]:
-    """Return what is wrong with this machine for the notes of a run: of what can be read without waiting.
-
-    Args:
-        jobs, device: as in ``Settings``.
-    """
-    facts = Facts(host=host, device=device, jobs=jobs)
+def run_notes(facts: Facts) -> tuple[str, ...]:
+    """Return what is wrong with this machine for the notes of a run: of what can be read without waiting."""
     noted = [check for check in CHECKS if check.noted and (check.area != GPU or facts.uses_gpu)]
-    answers = [_answer(check, facts, host) for check in noted]
+    answers = [_answer(check, facts, facts.host) for check in noted]
     return tuple(
-        f"{one.name}: {one.read}. {one.so_what} {one.do_this}"
-        for one in answers
-        if one is not None and one.status in (CheckStatus.WARN, CheckStatus.FAIL)
+        f"{answer.name}: {answer.read}. {answer.so_what} {answer.do_this}"
+        for answer in answers
+        if answer is not None and answer.status in (CheckStatus.WARN, CheckStatus.FAIL)
     )
 
 
 def _answer(check: Check, facts: Facts, subject: object, about: str = "") -> MachineCheck | None:
     """Return the answer of one check about an environment or the machine; None where its question does not come up."""
-    found = check.read(facts, subject)
-    if found is None:
+    reading = check.read(facts, subject)
+    if reading is None:
         return None
-    answer = MachineCheck(name=check.name, area=check.area, read=found.shown, about=about)
-    if not found.problem:
+    answer = MachineCheck(name=check.name, area=check.area, read=reading.shown, about=about)
+    if not reading.problem:
         return answer
-    problem = check.problems[found.problem]
+    problem = check.problems[reading.problem]
     return replace(
         answer,
-        status=found.status,
-        so_what=problem.so_what.format_map(found.words),
-        do_this=problem.do_this.format_map(found.words),
-        blocks=found.blocks,
+        status=reading.status,
+        so_what=problem.so_what.format_map(reading.words),
+        do_this=problem.do_this.format_map(reading.words),
+        blocks=reading.blocks,
     )

@@ -4,17 +4,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness.apps.doctor.checks import GB
+from harness.apps.doctor.facts import CounterReading
 from harness.checks.latency.machine import HARMLESS, OTHERS_LIMIT, STOLEN_LIMIT
-from harness.core.machine import (
-    ENDS,
-    ERRORS,
-    TIMES,
-    CounterReading,
-    GpuCard,
-    Gpus,
-    MachineDuringRun,
-    MachineEvent,
-)
+from harness.core.machine import ENDS, ERRORS, TIMES, GpuCard, Gpus, MachineDuringRun, MachineEvent
 from harness.core.text import counted
 from harness.core.verdict import CellVerdict
 from harness.environments.cuda_support import gpu_trouble
@@ -37,31 +29,36 @@ Seen = tuple[str, str]  # a key of CONSEQUENCES, and what was read
 
 
 class Consequence(NamedTuple):
-    """What an event means for the run, what to do about it, and the verdicts that it touches."""
+    """What an event means for the run, what to do about it, the verdicts that it touches, and its name if not its key.
+
+    What a lost GPU means, and what to do, is in braces: its trouble says that.
+    """
 
     so_what: str
     do_this: str
     touches: tuple[str, ...]
+    name: str = ""
 
 
-# By the event's name; what stands behind a colon tells variants of one event apart. Words in braces are the event's.
+GPU_LOST, OUT_OF_MEMORY, OF_OTHERS = "GPU lost", "out of memory", "out of memory of others"
 CONSEQUENCES = {
-    "out of memory": Consequence(
+    OUT_OF_MEMORY: Consequence(
         "A crash or a hang of this run may be such a kill, and not the release's doing.",
         "Repeat those cells with a lower --jobs or more memory before you believe them.",
         (ENDS,),
     ),
-    "out of memory: of others": Consequence(
+    OF_OTHERS: Consequence(
         "Another container's limit does nothing here; a machine that is short of memory makes times long.",
         "If much memory is taken now as well, repeat what is red or undecided on another machine.",
         (TIMES,),
+        name=OUT_OF_MEMORY,
     ),
     "process limit": Consequence(
         "A worker that lacks a thread fails or waits forever, which looks like a fault of the release.",
         "Raise the container's --pids-limit, or lower --jobs, and repeat what is red.",
         (ENDS, ERRORS),
     ),
-    "GPU lost": Consequence(
+    GPU_LOST: Consequence(
         "{so_what} What failed since then is not the release's doing.",
         "{do_this} Then repeat what is red.",
         (TIMES, ENDS, ERRORS),
@@ -155,16 +152,16 @@ def happened_between(before: CounterReading, after: CounterReading) -> MachineDu
         *_clocks(before, after),
         *_space(before, after),
     )
-    events = tuple(_event(*one) for one in seen)
+    events = tuple(_event(*event) for event in seen)
     return MachineDuringRun(seconds=after.at_s - before.at_s, stolen=stolen, others=others, events=events)
 
 
 def _event(key: str, read: str) -> MachineEvent:
-    so_what, do_this, touches = CONSEQUENCES[key]
-    if key == "GPU lost":
+    so_what, do_this, touches, name = CONSEQUENCES[key]
+    if key == GPU_LOST:
         meaning, cure = gpu_trouble(read) or ("Nobody knows how the GPU fares.", "Run nvidia-smi.")
         so_what, do_this = so_what.format(so_what=meaning), do_this.format(do_this=cure)
-    return MachineEvent(name=key.partition(":")[0], read=read, so_what=so_what, do_this=do_this, touches=touches)
+    return MachineEvent(name=name or key, read=read, so_what=so_what, do_this=do_this, touches=touches)
 
 
 def during_run_notes(during_run: MachineDuringRun, *, times: bool = True) -> tuple[str, ...]:
@@ -173,8 +170,8 @@ def during_run_notes(during_run: MachineDuringRun, *, times: bool = True) -> tup
     Args:
         times: whether the run timed anything; else what disturbs times alone is no note.
     """
-    noted = (one for one in during_run.events if times or set(one.touches) != {TIMES})
-    return tuple(f"while it ran, {one.name}: {one.read}. {one.so_what} {one.do_this}" for one in noted)
+    noted = (event for event in during_run.events if times or set(event.touches) != {TIMES})
+    return tuple(f"while it ran, {event.name}: {event.read}. {event.so_what} {event.do_this}" for event in noted)
 
 
 def touching(during_run: MachineDuringRun | None, cell: CellVerdict) -> tuple[MachineEvent, ...]:
@@ -209,11 +206,11 @@ def _kills(before: CounterReading, after: CounterReading) -> Iterator[Seen]:
     ours, all_ = _grown(before.oom_kills, after.oom_kills), _grown(before.machine_oom_kills, after.machine_oom_kills)
     killed = f"the kernel killed {counted(ours or all_, 'process', 'processes')}"
     if ours:
-        yield "out of memory", f"{killed} in this container"
+        yield OUT_OF_MEMORY, f"{killed} in this container"
     elif all_ and after.oom_kills is None:
-        yield "out of memory", f"{killed} on this machine"
+        yield OUT_OF_MEMORY, f"{killed} on this machine"
     elif all_:
-        yield "out of memory: of others", f"{killed} on this machine, none of them in this container"
+        yield OF_OTHERS, f"{killed} on this machine, none of them in this container"
     if refused := _grown(before.tasks_refused, after.tasks_refused):
         yield "process limit", f"a process or thread could not be started {counted(refused, 'time')}"
 
@@ -223,20 +220,20 @@ def _gpus(before: Gpus | None, after: Gpus | None) -> Iterator[Seen]:
     if before is None or after is None:
         return
     if after.trouble and after.trouble != before.trouble:
-        yield "GPU lost", f"nvidia-smi answered before, and now: {after.trouble}"
+        yield GPU_LOST, f"nvidia-smi answered before, and now: {after.trouble}"
     if before.driver and after.driver and before.driver != after.driver:
         yield "GPU driver", f"{before.driver} before, {after.driver} now"
     cards, left = {card.uuid: card for card in before.cards}, {card.uuid for card in after.cards}
     if gone := [card.machine_state.name for card in before.cards if card.uuid not in left and not after.trouble]:
-        yield "GPU lost", f"no longer listed: {', '.join(gone)}"
+        yield GPU_LOST, f"no longer listed: {', '.join(gone)}"
     for card in after.cards:
         if card.uuid in cards:
             yield from _memory_errors(cards[card.uuid], card)
             yield from _tenants(cards[card.uuid], card)
         state = card.machine_state
-        if held := [reason for reason in state.throttle_reasons if reason not in HARMLESS]:
+        if reasons := [reason for reason in state.throttle_reasons if reason not in HARMLESS]:
             heat = f" at {state.temperature_c} C" if state.temperature_c is not None else ""
-            yield "GPU clocks", f"{state.name}: held down at the end of the run{heat} ({', '.join(held)})"
+            yield "GPU clocks", f"{state.name}: held down at the end of the run{heat} ({', '.join(reasons)})"
     if started := sorted({*after.profilers} - {*before.profilers}):
         yield "profilers", f"started meanwhile: {', '.join(started)}"
 
@@ -248,9 +245,9 @@ def _memory_errors(was: GpuCard, now: GpuCard) -> Iterator[Seen]:
 
 def _tenants(was: GpuCard, now: GpuCard) -> Iterator[Seen]:
     more = now.machine_state.other_processes - was.machine_state.other_processes
-    taken = _grown(was.memory_used_mib, now.memory_used_mib)
-    if more > 0 or taken > TENANT_MIB:
-        what = f"{max(more, 0)} more processes than before, {taken} MiB more taken"
+    more_mib = _grown(was.memory_used_mib, now.memory_used_mib)
+    if more > 0 or more_mib > TENANT_MIB:
+        what = f"{max(more, 0)} more processes than before, {more_mib} MiB more taken"
         yield "GPU tenants", f"{now.machine_state.name}: {what}"
 
 

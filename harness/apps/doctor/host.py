@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.core.machine import Container, CounterReading, Disk, Gpus, Limits, Memory
+from harness.apps.doctor.facts import Container, CounterReading, Disk, Limits, Memory
+from harness.core.machine import Gpus
 from harness.machine import control_groups, memory
 from harness.machine.cores import governors
 from harness.machine.files import text_of
@@ -138,7 +139,7 @@ def read_counters(
         oom_kills=_group_counter(of_memory, ("memory.events", "memory.oom_control"), "oom_kill"),
         machine_oom_kills=_counter(machine, "oom_kill"),
         tasks_refused=_group_counter(of_tasks, ("pids.events",), "max"),
-        swapped_bytes=None if None in swapped else PAGE_BYTES * sum(one or 0 for one in swapped),
+        swapped_bytes=None if None in swapped else PAGE_BYTES * sum(pages or 0 for pages in swapped),
         available_bytes=min([*([] if available is None else [available]), *_room(of_memory)], default=None),
         disk_bytes=_free(folder),
         shared_bytes=_free(shared),
@@ -163,8 +164,8 @@ def _room(folders: Sequence[Path]) -> Iterator[int]:
 
 
 def _counter(text: str, name: str) -> int | None:
-    found = re.search(rf"^{name} (\d+)$", text, re.MULTILINE)
-    return int(found[1]) if found else None
+    match = re.search(rf"^{name} (\d+)$", text, re.MULTILINE)
+    return int(match[1]) if match else None
 
 
 def _own_s() -> float:

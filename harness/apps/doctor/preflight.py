@@ -10,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.apps.doctor import host
-from harness.apps.doctor.checks import examined, run_notes
+from harness.apps.doctor.checks import Facts, examined, run_notes
 from harness.apps.doctor.during_run import during_run_notes, happened_between
+from harness.apps.doctor.facts import Candidate, CounterReading, Host, Tools
 from harness.core.devices import AUTO, CPU, device_named
 from harness.core.environment import EnvSpec
 from harness.core.errors import EnvironmentUnavailable
-from harness.core.machine import Candidate, Checkup, Cores, CounterReading, Gpus, Host, Tools
+from harness.core.machine import Checkup, Cores, Gpus
 from harness.core.plan import Plan, Settings
 from harness.core.report import RunReport
 from harness.environments import candidates
@@ -39,27 +40,26 @@ def examine(specs: Sequence[EnvSpec], settings: Settings, builder: EnvironmentBu
     # The look at the cores comes first: what the others do would count as load.
     cores = look_at_cores()
     with ThreadPoolExecutor(max_workers=3) as threads:
-        found = threads.submit(_candidates, specs, builder, uv)
+        looking = threads.submit(_candidates, specs, builder, uv)
         gpus = threads.submit(gpu.survey, visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
         tools = threads.submit(_tools, uv)
-    checks = examined(
-        found.result(),
-        _host(cores, gpus.result()),
-        host.look_at_disk(builder.root),
-        tools.result(),
+    facts = Facts(
+        host=_host(cores, gpus.result()),
         device=_checked(settings.device, settings),
         jobs=settings.jobs,
+        candidates=tuple(looking.result()),
+        disk=host.look_at_disk(builder.root),
+        tools=tools.result(),
         runtime=settings.runtime,
     )
     wall_s = (clock.monotonic_ns() - begin_ns) * 1e-9
-    return Checkup(environments=tuple(spec.name for spec in specs), checks=checks, wall_s=wall_s)
+    return Checkup(environments=facts.names, checks=examined(facts), wall_s=wall_s)
 
 
 def machine_notes(plan: Plan) -> tuple[str, ...]:
     """Return what is wrong with this machine, for the notes of a run; a few files are read, nothing is waited for."""
-    host = _host(look_at_cores(look_s=0), gpu.without_asking())
-    settings = plan.settings
-    return run_notes(host, jobs=settings.jobs, device=_checked(plan.device, settings))
+    seen = _host(look_at_cores(look_s=0), gpu.without_asking())
+    return run_notes(Facts(host=seen, device=_checked(plan.device, plan.settings), jobs=plan.settings.jobs))
 
 
 def _checked(device: str, settings: Settings) -> str:
@@ -72,8 +72,8 @@ def _candidates(specs: Sequence[EnvSpec], builder: EnvironmentBuilder, uv: str |
     pythons = find_pythons()
     chosen = _with_pythons(specs)
 
-    def look(one: EnvSpec | Candidate) -> Candidate:
-        return one if isinstance(one, Candidate) else candidates.examine(one, builder, uv=uv, pythons=pythons)
+    def look(wanted: EnvSpec | Candidate) -> Candidate:
+        return wanted if isinstance(wanted, Candidate) else candidates.examine(wanted, builder, uv=uv, pythons=pythons)
 
     return pool.each(look, chosen, jobs=len(chosen))
 
@@ -86,7 +86,7 @@ def _with_pythons(specs: Sequence[EnvSpec]) -> list[EnvSpec | Candidate]:
     except EnvironmentUnavailable as error:
         together = error
     alone = [_alone(spec) for spec in specs]
-    if any(isinstance(one, Candidate) for one in alone):
+    if any(isinstance(item, Candidate) for item in alone):
         return alone
     fixed = [spec.release is None or spec.python is not None for spec in specs]
     return [

@@ -4,11 +4,10 @@ These are labelled, tried again and told; no verdict is made of them. What is no
 of the torch under test.
 """
 
-import re
 from typing import Final
 
-from harness.core.findings import cell_reason
-from harness.core.outcome import Status
+from harness.core.findings import DISTURBANCE
+from harness.core.outcome import Disturbance, Status
 from harness.core.text import counted
 from harness.core.verdict import Judgement, RowVerdict
 
@@ -26,11 +25,11 @@ LABELS: Final = {
     "spurious-gate": "the gate itself failed, or did not see one of its planted defects",
 }
 OF_KINDS: Final = {"protocol_error": "spurious-gate", "starved": "spurious-starved"}
-# About the machine where the limit of memory is what the machine had, or where the kernel ended the process.
-OF_MEMORY: Final = ("out_of_memory",)
-KILLED: Final = re.compile(r"\bSIGKILL\b")
-CHANGED: Final = "is another file than when this run was planned"
-FULL: Final = "the disk is full"
+OF_DISTURBANCES: Final = {
+    Disturbance.CHANGED: "spurious-changed",
+    Disturbance.DISK_FULL: "spurious-disk",
+    Disturbance.KILLED: "spurious-memory",
+}
 
 
 def blind(judgement: Judgement) -> str:
@@ -50,14 +49,12 @@ def label_of(row: RowVerdict, *, memory_is_derived: bool) -> tuple[str, str]:
     for cell in row.cells:
         if not cell.decides or cell.status not in (Status.FAIL, Status.INCONCLUSIVE):
             continue
-        reason = cell_reason(cell)
-        if CHANGED in reason:
-            return "spurious-changed", reason
-        if FULL in reason:
-            return "spurious-disk", reason
         for finding in cell.findings:
+            disturbance = finding.detail.get(DISTURBANCE)
+            if disturbance is not None:
+                return OF_DISTURBANCES[Disturbance(disturbance)], finding.message
             if finding.kind in OF_KINDS:
                 return OF_KINDS[finding.kind], finding.message
-            if finding.kind in OF_MEMORY and (memory_is_derived or KILLED.search(finding.message)):
+            if finding.kind == "out_of_memory" and memory_is_derived:
                 return "spurious-memory", finding.message
     return "", ""

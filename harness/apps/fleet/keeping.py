@@ -19,10 +19,10 @@ DAY_S = 86400.0
 
 def status(planned: PlannedFleet) -> str:
     """Return how much is kept, in words."""
-    with FleetResults(planned.folder / STORE) as results:
-        found = results.status()
-    taken = {name: files.size_of(planned.folder / name) for name in (CACHE, RUNS)}
-    return render_kept(replace(found, cache_bytes=taken[CACHE], runs_bytes=taken[RUNS]))
+    results = FleetResults(planned.folder / STORE)
+    kept = results.status()
+    sizes = {name: files.size_of(planned.folder / name) for name in (CACHE, RUNS)}
+    return render_kept(replace(kept, cache_bytes=sizes[CACHE], runs_bytes=sizes[RUNS]))
 
 
 def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:
@@ -38,8 +38,8 @@ def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:
     links = [name for name in (STORE, RUNS, CACHE) if (planned.folder / name).is_symlink()]
     count, freed = 0, 0
     if STORE not in links:
-        with FleetResults(planned.folder / STORE) as results:
-            count, freed = results.collect(days, keep=keep, remove=remove)
+        results = FleetResults(planned.folder / STORE)
+        count, freed = results.collect(days, keep=keep, remove=remove)
     runs = [] if RUNS in links else _finished(planned.folder / RUNS)
     old = [path for path in runs if _is_older(path / REPORT, days)]
     cache = planned.folder / CACHE
@@ -52,8 +52,10 @@ def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:
         codec.remove_drafts(cache)
     what = f"{counted(count, 'result')}, {counted(len(old), 'run')}, {counted(len(cached), 'fetched file')}"
     verb = "removed" if remove else "to go"
-    told = "".join(f"{planned.folder / name} is a link: what lies there is not touched\n" for name in links)
-    return f"{verb}: {what} not used for {days} days, {size(freed)}\n{told}" + ("" if remove else "remove with --yes\n")
+    untouched = "".join(f"{planned.folder / name} is a link: what lies there is not touched\n" for name in links)
+    return f"{verb}: {what} not used for {days} days, {size(freed)}\n{untouched}" + (
+        "" if remove else "remove with --yes\n"
+    )
 
 
 def _own(folder: Path) -> list[Path]:
@@ -61,8 +63,8 @@ def _own(folder: Path) -> list[Path]:
 
 
 def _finished(runs: Path) -> list[Path]:
-    found = (path.parent for path in runs.glob(f"*/{REPORT}") if not path.parent.is_symlink())
-    return sorted(path for path in found if not RunDir(path).is_running)
+    folders = (path.parent for path in runs.glob(f"*/{REPORT}") if not path.parent.is_symlink())
+    return sorted(path for path in folders if not RunDir(path).is_running)
 
 
 def _is_older(path: Path, days: int) -> bool:

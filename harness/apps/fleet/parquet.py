@@ -8,9 +8,9 @@ from typing import Any
 
 from harness.apps.fleet.plan import STORE, PlannedFleet
 from harness.apps.fleet.results import FleetResults
-from harness.core.errors import ConfigError, RunDirError
+from harness.core.errors import ConfigError
 from harness.core.fleet import FleetResult
-from harness.machine.files import refusal
+from harness.machine.files import unwritable
 
 TEXTS = (
     "key",
@@ -52,13 +52,14 @@ def export(planned: PlannedFleet, file: Path) -> int:
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with FleetResults(planned.folder / STORE) as results, pq.ParquetWriter(part, schema) as writer:
+        results = FleetResults(planned.folder / STORE)
+        with pq.ParquetWriter(part, schema) as writer:
             for lines in _in_parts(results):
                 writer.write_table(pa.Table.from_pylist(lines, schema))
                 written += len(lines)
         part.replace(file)
     except OSError as error:
-        raise RunDirError(f"{file} cannot be written: {refusal(error)}", "free space, or name another file") from error
+        raise unwritable(f"{file} cannot be written", error, "free space, or name another file") from error
     finally:
         with contextlib.suppress(OSError):
             part.unlink()

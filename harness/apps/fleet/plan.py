@@ -79,16 +79,16 @@ def plan_fleet(
         EnvironmentUnavailable: a release could not be provisioned or asked.
     """
     store = store_of(store_name, into, cache_bytes)
-    said = _manifest(manifest, store)
+    declared = _manifest(manifest, store)
     sides = sides_of(options, progress)
-    found = read_store(store, said, sides.registries, scratch=into / CACHE / UNPACKED, progress=progress)
-    common = content_common(sides, found.profiles)
-    artifacts = examined(found.artifacts, common, said.tiers)
-    with FleetResults(into / STORE) as results:
-        costs = results.costs()
-        units = units_of(artifacts, costs, results.known([item.key for item in artifacts if item.key]))
+    contents = read_store(store, declared, sides.registries, scratch=into / CACHE / UNPACKED, progress=progress)
+    common = content_common(sides, contents.profiles)
+    artifacts = examined(contents.artifacts, common, declared.tiers)
+    results = FleetResults(into / STORE)
+    costs = results.costs()
+    units = units_of(artifacts, costs, results.known([item.key for item in artifacts if item.key]))
     machines = 1 if within_s is None else machines_for(units, RUN_S, within_s)
-    tiers = (*said.tiers, *sorted({item.tier for item in artifacts} - {*said.tiers}))
+    tiers = (*declared.tiers, *sorted({item.tier for item in artifacts} - {*declared.tiers}))
     plan = FleetPlan(
         harness_version=__version__,
         store=store.name,
@@ -98,7 +98,7 @@ def plan_fleet(
         options=_options(options),
         settings=common.settings,
         device=sides.device,
-        profiles=found.profiles,
+        profiles=contents.profiles,
         tiers=tiers,
         artifacts=artifacts,
         units=units,
@@ -106,8 +106,8 @@ def plan_fleet(
         measured=costs.measured,
         within_s=within_s,
         machines=machines,
-        notes=found.notes,
-        unjudged=found.unjudged,
+        notes=contents.notes,
+        unjudged=contents.unjudged,
     )
     _write(into / PLAN, plan)
     return PlannedFleet(plan=plan, folder=into)
@@ -168,16 +168,13 @@ def earlier_answer(name: str) -> FleetReport:
 
 def in_folder(planned: PlannedFleet, folder: Path) -> PlannedFleet:
     """Return a plan with another folder for results and runs, one machine's own, and make that."""
-    FleetResults(folder / STORE).close()
+    FleetResults(folder / STORE)
     _write(folder / PLAN, planned.plan)
     return PlannedFleet(plan=planned.plan, folder=folder)
 
 
 def known_in(plan: FleetPlan, *folders: Path) -> frozenset[str]:
-    """Return which results of a plan lie, whole, in these folders of a fleet, whoever else may be writing there.
-
-    No index is opened, for a network file system cannot lock it: a result is its file, which is written at once.
-    """
+    """Return which results of a plan lie, whole, in these folders of a fleet, whoever else may be writing there."""
     known: set[str] = set()
     for folder in folders:
         try:
@@ -190,19 +187,19 @@ def known_in(plan: FleetPlan, *folders: Path) -> frozenset[str]:
 
 def options_again(plan: FleetPlan, options: Project, assignments: tuple[str, ...] = ()) -> Project:
     """Return the options of a run of the plan: what was said when it was planned, in the project of today."""
-    said = plan.options
+    planned = plan.options
     return replace(
         options,
-        overrides=said.overrides,
-        assignments=(*said.assignments, *assignments),
-        environments=said.environments,
-        libraries=said.libraries,
+        overrides=planned.overrides,
+        assignments=(*planned.assignments, *assignments),
+        environments=planned.environments,
+        libraries=planned.libraries,
         arguments=("fleet", "run"),
     )
 
 
 def _options(options: Project) -> PlannedOptions:
-    environments = (said.partition("=") for said in options.environments)
+    environments = (argument.partition("=") for argument in options.environments)
     return PlannedOptions(
         overrides=dict(options.overrides),
         assignments=tuple(options.assignments),
@@ -220,14 +217,14 @@ def _name_of_side(side: str, sides: Sides) -> str:
 
 def sides_again(plan: FleetPlan) -> list[str]:
     """Return the words that make another command ask the same two releases in the same way."""
-    said, overrides = plan.options, plan.options.overrides
-    given = {name.partition("=")[0] for name in said.environments}
+    planned, overrides = plan.options, plan.options.overrides
+    given = {name.partition("=")[0] for name in planned.environments}
     named = {"old": plan.old, "new": plan.new, **overrides}
     sides = [word for side in OTHER_SIDE if side not in given for word in (f"--{side}", str(named[side]))]
     options = [
-        *((ENV, value) for value in said.environments),
-        *((LIBRARY, value) for value in said.libraries),
-        *((SET, value) for value in said.assignments if not names_a_side(SET, value)),
+        *((ENV, value) for value in planned.environments),
+        *((LIBRARY, value) for value in planned.libraries),
+        *((SET, value) for value in planned.assignments if not names_a_side(SET, value)),
         *((option, str(overrides[key])) for key, option in AGAIN.items() if key in overrides),
     ]
     return [*sides, *words_of(options)]

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from harness.core.errors import ConfigError
-from harness.core.fleet import Examination, FleetArtifact, FleetPlan, FleetUnit, Serving
+from harness.core.fleet import Examination, FleetArtifact, FleetPlan, FleetUnit
 from harness.core.prediction import Prediction
 
 # What is known of costs before anything ran here: on two cores, of artifacts of some MB; told as a guess.
@@ -48,10 +48,11 @@ class Content(NamedTuple):
 
 def content_of(artifact: FleetArtifact, examination: Examination, common: Content) -> dict[str, str]:
     """Return what the result of an artifact depends on, by name."""
+    asked = {name: value for name, value in asdict(artifact.serving).items() if name not in ("inputs", "profile")}
     return {
         "program": artifact.program,
         "weights": artifact.weights,
-        "requests": _digest([_asked(artifact.serving), artifact.inputs_sha256]),
+        "requests": _digest([asked, artifact.inputs_sha256]),
         "old": common.releases.get("old", ""),
         "new": common.releases.get("new", ""),
         "device": common.device,
@@ -71,11 +72,6 @@ def is_of(content: Mapping[str, str], artifact: FleetArtifact, plan: FleetPlan) 
 def key_of(content: Mapping[str, str]) -> str:
     """Return the key that a result with this content is kept under."""
     return _digest(dict(content))
-
-
-def _asked(serving: Serving) -> dict[str, Any]:
-    """Return what is asked, without where it was read from and how it is served."""
-    return {name: value for name, value in asdict(serving).items() if name not in ("inputs", "profile")}
 
 
 def _digest(value: Any) -> str:
@@ -231,8 +227,8 @@ def read_shard(text: str) -> tuple[int, int]:
     Raises:
         ConfigError: it is no such thing.
     """
-    found = SHARD.fullmatch(text)
-    index, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = SHARD.fullmatch(text)
+    index, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= index <= count:
         raise ConfigError(f"--shard {text}: expected I/N with I from 1 to N, such as 2/8", "number the machines from 1")
     return index, count

@@ -1,22 +1,22 @@
-"""What is known of a fleet: immutable JSON under keys of content, and an index in SQLite that can be made again.
+"""What is known of a fleet: immutable JSON under keys of content.
 
-The files are the truth: a file is written whole and never changed, and a result that has no file is not known. None is
-believed that was edited, cut, or lies under another key than that of its content: such a file is no result. That finds
-accidents; who may write the folder can write any verdict. The index answers what is known of thousands of keys at once,
-what it cost, and when it was last used. One process of a machine writes at a time; machines that share no disk have a
-folder each, which are merged.
+A file is written whole and never changed, and a result that has no file is not known. None is believed that was edited,
+cut, or lies under another key than that of its content: such a file is no result. That finds accidents; who may write
+the folder can write any verdict. When a result was last used is its file's time of modification. Machines that share no
+disk have a folder each, which are merged.
 """
 
 import contextlib
 import datetime as dt
 import hashlib
 import os
-import sqlite3
 import statistics
-from collections.abc import Collection, Iterator
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -24,36 +24,18 @@ from harness.apps.fleet.planning import DEFAULT_COSTS, Costs, key_of
 from harness.core.errors import RunDirError
 from harness.core.fleet import Examination, Fault, FleetResult, StoreStatus
 from harness.core.report import RunReport
-from harness.machine import clock
 from harness.machine.files import is_within, plain_bytes
 from harness.store import codec
 from harness.store.exact import plain_of, value_of
 from harness.store.json import from_json
 
-T = TypeVar("T")
 VERSION = 2
 """Of the folder; another one is refused."""
 MARK = "store.json"
-INDEX = "index.sqlite3"
 RESULTS, FRAMES, FAULTS = "results", "frames", "faults"
 SET_ASIDE = "set-aside"
 WRITABLE = "free space, or make the folder writable"
-COLUMNS = {
-    "key": "TEXT PRIMARY KEY",
-    "program": "TEXT",
-    "weights": "TEXT",
-    "old": "TEXT",
-    "new": "TEXT",
-    "examination": "TEXT",
-    "seconds": "REAL",
-    "bytes": "INTEGER",
-    "made": "TEXT",
-    "used": "TEXT",
-}
-TABLE = f"CREATE TABLE IF NOT EXISTS results ({', '.join(map(' '.join, COLUMNS.items()))}) WITHOUT ROWID"
-WAIT_S = 60.0
-# Asked of the index at once; SQLite's own limit on variables is far higher.
-AT_ONCE = 500
+DAY_S = 86400.0
 
 
 class _Sealed(msgspec.Struct):
@@ -64,11 +46,13 @@ class _Sealed(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """What says of which content a result is."""
+    """What of a result is needed to know and to count it."""
 
     key: str
     content: dict[str, str]
     frame: str
+    examination: Examination = Examination.FULL
+    seconds: float = 0.0
 
 
 class KeptResults:
@@ -85,10 +69,10 @@ class KeptResults:
         mark = folder / MARK
         if not os.path.lexists(mark):
             return
-        found = codec.read_json(mark, dict[str, int]).get("version", 0)
-        if found != VERSION:
+        version = codec.read_json(mark, dict[str, int]).get("version", 0)
+        if version != VERSION:
             raise RunDirError(
-                f"{folder} is of another version of the gate ({found}; this one writes {VERSION})",
+                f"{folder} is of another version of the gate ({version}; this one writes {VERSION})",
                 "plan into another folder (fleet plan --into): results are made anew there",
             )
 
@@ -108,6 +92,10 @@ class KeptResults:
     def holds(self, key: str) -> bool:
         """Whether there is a result under ``key`` that can be used; ten times as fast as to read it."""
         return any(self._whole(path, key) for path in self._of(key))
+
+    def known(self, keys: Collection[str]) -> set[str]:
+        """Return which of the keys have a result."""
+        return {key for key in set(keys) if self.holds(key)}
 
     def usable(self, path: Path, key: str) -> FleetResult | None:
         """Return the result in a file, if it is whole, unchanged, and of the content that ``key`` means."""
@@ -163,7 +151,7 @@ class KeptResults:
 
 
 class FleetResults(KeptResults):
-    """The same in a folder of one's own, with an index: results are added, and what cannot be used is removed."""
+    """The same in a folder of one's own: results are added, and what cannot be used is removed."""
 
     def __init__(self, folder: Path) -> None:
         """Open the folder, made if need be.
@@ -174,7 +162,8 @@ class FleetResults(KeptResults):
         super().__init__(folder)
         if not os.path.lexists(folder / MARK):
             self._write(folder / MARK, codec.pretty({"version": VERSION}))
-        self._index = self._opened()
+        elif not os.access(folder, os.W_OK):  # told before a run that could keep nothing
+            raise RunDirError(f"{folder} cannot be written", WRITABLE)
 
     def _write(self, path: Path, data: bytes) -> None:
         _set_aside(path)
@@ -184,33 +173,6 @@ class FleetResults(KeptResults):
         """Remove a file, or a link, that lies in the folder itself."""
         if is_within(path, self.folder) and not (path.is_dir() and not path.is_symlink()):
             path.unlink(missing_ok=True)
-
-    def _opened(self) -> sqlite3.Connection:
-        path = self.folder / INDEX
-        _set_aside(path)
-        try:
-            try:
-                return _connected(path)
-            except sqlite3.OperationalError:  # locked, or no place for it: nothing is wrong with what is in it
-                raise
-            except (sqlite3.DatabaseError, UnicodeDecodeError):  # it is not the truth: it is made again
-                for name in (INDEX, f"{INDEX}-wal", f"{INDEX}-shm"):
-                    (self.folder / name).unlink(missing_ok=True)
-                return _connected(path)
-        except sqlite3.Error as error:
-            raise RunDirError(f"{path} cannot be used: {error}", f"end whoever else uses it, {WRITABLE}") from error
-
-    def close(self) -> None:
-        """Close the index."""
-        self._index.close()
-
-    def __enter__(self) -> Self:
-        """Return the open results; they are closed with the block."""
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        """Close the index."""
-        self.close()
 
     def read(self, key: str) -> FleetResult | None:
         """Return the result under ``key``; None where there is none, and a file that is none goes."""
@@ -222,27 +184,12 @@ class FleetResults(KeptResults):
         return None
 
     def known(self, keys: Collection[str]) -> set[str]:
-        """Return which of the keys have a result; these count as used today."""
-        wanted = sorted(set(keys))
-        listed: set[str] = set()
-        for begin in range(0, len(wanted), AT_ONCE):
-            part = wanted[begin : begin + AT_ONCE]
-            asked = f"SELECT key FROM results WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608  marks alone
-            listed.update(key for (key,) in self._index.execute(asked, part))
-        there = {key for key in wanted if self.holds(key)}
-        for key in sorted(there - listed):  # kept by a process that was ended before it could say so
-            result = self.read(key)
-            if result is None:
-                there.discard(key)
-            else:
-                self._list(result)
-        gone = listed - there
-        with self._index:
-            self._index.executemany("DELETE FROM results WHERE key = ?", [(key,) for key in sorted(gone)])
-            self._index.executemany(
-                "UPDATE results SET used = ? WHERE key = ?", [(clock.today().isoformat(), key) for key in sorted(there)]
-            )
-        return there
+        """Return which of the keys have a result; these count as used now."""
+        known = super().known(keys)
+        for path in (path for key in known for path in self._of(key)):
+            with contextlib.suppress(OSError):
+                os.utime(path, follow_symlinks=False)
+        return known
 
     def save(self, result: FleetResult, frame: RunReport, *, replaces: bool = False) -> None:
         """Keep a result and the frame that it belongs to; one that is kept already stays as it is.
@@ -263,32 +210,25 @@ class FleetResults(KeptResults):
         if self.frame(result.frame) is None:
             self._write(self.folder / FRAMES / f"{result.frame}.json", _sealed(frame, result.frame))
         self._write(path, _sealed(result, result.key))
-        self._list(result)
         self._remove(self.folder / FAULTS / f"{result.key}.json")
-
-    def _list(self, result: FleetResult) -> None:
-        said, today = result.content, clock.today().isoformat()
-        row = (
-            result.key,
-            *(said.get(name, "") for name in ("program", "weights", "old", "new")),
-            result.examination.value,
-            result.seconds,
-            sum(path.lstat().st_size for path in self._of(result.key) if path.is_file()),
-            today,
-            today,
-        )
-        with self._index:
-            self._index.execute("INSERT OR REPLACE INTO results VALUES (?,?,?,?,?,?,?,?,?,?)", row)
 
     def costs(self) -> Costs:
         """Return what a unit takes by what was kept: the median of each examination, else the default."""
-        seconds, measured = dict(DEFAULT_COSTS.seconds), 0
-        for examination in Examination:
-            query = "SELECT seconds FROM results WHERE examination = ? AND typeof(seconds) = 'real' AND seconds > 0"
-            found = [value for (value,) in self._index.execute(query, (examination.value,))]
-            if found:
-                seconds[examination], measured = round(statistics.median(found), 1), measured + len(found)
-        return Costs(seconds, measured)
+        seconds: dict[Examination, list[float]] = defaultdict(list)
+        for head in self._heads().values():
+            if head.seconds > 0:
+                seconds[head.examination].append(head.seconds)
+        medians = {examination: round(statistics.median(values), 1) for examination, values in seconds.items()}
+        return Costs({**DEFAULT_COSTS.seconds, **medians}, sum(map(len, seconds.values())))
+
+    def _heads(self) -> dict[str, _Head]:
+        """Return what is to be counted of every result, by key."""
+        heads = {}
+        for path, key in self.files():
+            value = self._whole(path, key) if key not in heads else b""
+            if value:
+                heads[key] = from_json(value, _Head)
+        return heads
 
     def add_fault(self, fault: Fault) -> Fault:
         """Keep why a unit has no result; return it with how often that was so by now."""
@@ -323,23 +263,19 @@ class FleetResults(KeptResults):
 
     def status(self) -> StoreStatus:
         """Return how much is kept."""
-        self.known(self._unlisted())
-        count, size, programs, oldest = self._index.execute(
-            "SELECT COUNT(*), COALESCE(SUM(bytes), 0), COUNT(DISTINCT program), COALESCE(MIN(used), '') FROM results"
-        ).fetchone()
-        pairs = self._index.execute("SELECT old, new, COUNT(*) FROM results GROUP BY old, new ORDER BY old, new")
+        contents: list[Mapping[str, str]] = [head.content for head in self._heads().values()]
+        files = [path.lstat() for path, _ in self.files()]
+        oldest = min((status.st_mtime for status in files), default=None)
+        pairs = Counter((content.get("old", ""), content.get("new", "")) for content in contents)
         return StoreStatus(
             folder=str(self.folder),
-            results=count,
-            bytes=size,
-            programs=programs,
+            results=len(contents),
+            bytes=sum(status.st_size for status in files),
+            programs=len({content.get("program") for content in contents}),
             faults=len(list((self.folder / FAULTS).glob("*.json"))),
-            by_pair={f"{old} -> {new}": number for old, new, number in pairs},
-            oldest_used=oldest,
+            by_pair={f"{old} -> {new}": number for (old, new), number in sorted(pairs.items())},
+            oldest_used=dt.datetime.fromtimestamp(oldest, dt.UTC).date().isoformat() if oldest is not None else "",
         )
-
-    def _unlisted(self) -> Collection[str]:
-        return self.keys() - {key for (key,) in self._index.execute("SELECT key FROM results")}
 
     def collect(self, days: int, *, keep: Collection[str], remove: bool) -> tuple[int, int]:
         """Return how many results, and bytes, were not used for so many days; these are removed if wanted.
@@ -347,20 +283,17 @@ class FleetResults(KeptResults):
         Args:
             keep: keys that stay whatever their age.
         """
-        last = clock.today().toordinal() - days
-        old = [
-            (key, size)
-            for key, size, used in self._index.execute("SELECT key, bytes, used FROM results")
-            if key not in keep and _ordinal(used) < last
-        ]
+        groups: dict[str, list[os.stat_result]] = defaultdict(list)
+        for path, key in self.files():
+            groups[key].append(path.lstat())
+        last = time.time() - days * DAY_S
+        old = {key for key, files in groups.items() if max(status.st_mtime for status in files) < last} - {*keep}
         if remove:
-            with self._index:
-                self._index.executemany("DELETE FROM results WHERE key = ?", [(key,) for key, _ in old])
-            for key, _ in old:
+            for key in old:
                 for path in self._of(key):
                     self._remove(path)
             self._remove_idle_frames()
-        return len(old), sum(size for _, size in old)
+        return len(old), sum(status.st_size for key in old for status in groups[key])
 
     def _remove_idle_frames(self) -> None:
         kept = (self.usable(path, key) for path, key in self.files())
@@ -395,27 +328,3 @@ def _unsealed(path: Path, kept_under: str) -> bytes:
 def seal_of(value: bytes, kept_under: str) -> str:
     """Return the digest of a value's bytes and of the key, or the digest, that it is kept under."""
     return hashlib.sha256(kept_under.encode() + b"\0" + value).hexdigest()
-
-
-def _ordinal(text: str) -> int:
-    with contextlib.suppress(ValueError, TypeError):
-        return dt.date.fromisoformat(text).toordinal()
-    return 0
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=WAIT_S)
-    try:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        if connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
-            raise sqlite3.DatabaseError("damaged")
-        with connection:
-            connection.execute(TABLE)
-        found = [name for _, name, *_ in connection.execute("PRAGMA table_info(results)")]
-        if found != [*COLUMNS]:
-            raise sqlite3.DatabaseError("of another shape")
-    except (sqlite3.DatabaseError, UnicodeDecodeError):
-        connection.close()
-        raise
-    return connection

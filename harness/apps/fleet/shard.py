@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.apps.fleet.faults import FULL, blind, label_of
+from harness.apps.fleet.faults import blind, label_of
 from harness.apps.fleet.plan import (
     CACHE,
     OTHER_FOLDER,
@@ -29,7 +29,7 @@ from harness.apps.upgrade.execute import execute
 from harness.apps.upgrade.plan import make_plan
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.given import GivenModels, source_digest
-from harness.core.errors import ConfigError, RunDirError
+from harness.core.errors import ConfigError, DiskFull, RunDirError
 from harness.core.fleet import Examination, Fault, FleetResult, FleetUnit, ShardDone, StoreKind
 from harness.core.measurement import LatencyMeasurement
 from harness.core.models import GivenArtifact, ModelDeclaration
@@ -84,17 +84,17 @@ def run_shard(
     """
     plan, folder = planned.plan, planned.folder
     mine = shard_of(plan.units, *shard)
-    with FleetResults(folder / STORE) as results:
-        known = results.known([unit.key for unit in mine]) | {unit.key for unit in mine if unit.key in known_elsewhere}
-        open_units = [unit for unit in mine if unit.key not in known]
-        if not open_units:
-            return ShardDone(units=len(mine), known=len(known), made=0)
-        runner = _Shard(options, planned, results, progress, open_units, trust=trust)
-        for _ in range(TRIES):
-            open_units = runner.run(open_units)
-        faults = tuple(found for unit in open_units if (found := results.fault(unit.key)) is not None)
-        made = len(mine) - len(known) - len(open_units)
-        return ShardDone(units=len(mine), known=len(known), made=made, faults=faults, runs=tuple(runner.runs))
+    results = FleetResults(folder / STORE)
+    known = results.known([unit.key for unit in mine]) | {unit.key for unit in mine if unit.key in known_elsewhere}
+    open_units = [unit for unit in mine if unit.key not in known]
+    if not open_units:
+        return ShardDone(units=len(mine), known=len(known), made=0)
+    runner = _Shard(options, planned, results, progress, open_units, trust=trust)
+    for _ in range(TRIES):
+        open_units = runner.run(open_units)
+    faults = tuple(fault for unit in open_units if (fault := results.fault(unit.key)) is not None)
+    made = len(mine) - len(known) - len(open_units)
+    return ShardDone(units=len(mine), known=len(known), made=made, faults=faults, runs=tuple(runner.runs))
 
 
 def time_more(
@@ -111,12 +111,12 @@ def time_more(
         EnvironmentUnavailable: a release could not be provisioned.
         RunDirError: another process works here, or a folder cannot be written.
     """
-    with FleetResults(planned.folder / STORE) as results:
-        runner = _Shard(options, planned, results, progress, (), trust=trust)
-        runs = runner.undecided()
-        runner.require_same_gate([unit for _, units in runs for unit in units])
-        made = sum(runner.time_more(folder, units, more_s) for folder, units in runs)
-        return ShardDone(units=sum(len(units) for _, units in runs), known=0, made=made, runs=tuple(runner.runs))
+    results = FleetResults(planned.folder / STORE)
+    runner = _Shard(options, planned, results, progress, (), trust=trust)
+    runs = runner.undecided()
+    runner.require_same_gate([unit for _, units in runs for unit in units])
+    made = sum(runner.time_more(folder, units, more_s) for folder, units in runs)
+    return ShardDone(units=sum(len(units) for _, units in runs), known=0, made=made, runs=tuple(runner.runs))
 
 
 class _Shard:
@@ -135,7 +135,9 @@ class _Shard:
         self._artifacts = {artifact.name: artifact for artifact in planned.plan.artifacts}
         self._store = store_of(planned.plan.store, planned.folder)
         sides = sides_of(options_again(planned.plan, options), progress)
-        self._common = content_common(sides, {name: tuple(said) for name, said in planned.plan.profiles.items()})
+        self._common = content_common(
+            sides, {name: tuple(assignments) for name, assignments in planned.plan.profiles.items()}
+        )
         self._memory_is_derived = sides.settings.limits.memory_is_derived
         for what, then, now in (
             ("the old release", planned.plan.releases["old"], sides.releases["old"]),
@@ -154,8 +156,8 @@ class _Shard:
         Raises:
             ConfigError: the gate is another one than when they were planned.
         """
-        keys = (key_of(content_of(self._artifacts[one.artifact], one.examination, self._common)) for one in units)
-        if any(key != one.key for key, one in zip(keys, units, strict=True)):
+        keys = (key_of(content_of(self._artifacts[unit.artifact], unit.examination, self._common)) for unit in units)
+        if any(key != unit.key for key, unit in zip(keys, units, strict=True)):
             raise ConfigError("the gate is another one than when this was planned: its workers differ", "plan again")
 
     def run(self, units: Sequence[FleetUnit]) -> list[FleetUnit]:
@@ -191,20 +193,20 @@ class _Shard:
             SourceFault: they are not there, or others.
         """
         artifact = self._artifacts[unit.artifact]
-        asked = artifact.serving
+        serving = artifact.serving
         code = foreign_code(self._store, artifact)
         if code and not self._trust:
             raise SourceFault("spurious-untrusted", f"{artifact.path}: {code}: {TRUST}")
         path = _fetched(self._store, listed, artifact.path)
-        inputs = _fetched(self._store, listed, asked.inputs) if asked.inputs else None
+        inputs = _fetched(self._store, listed, serving.inputs) if serving.inputs else None
         try:
             if artifact.kind is StoreKind.TORCHSERVE:
                 path = unpacked(path, artifact.member, self._folder / CACHE / UNPACKED)
-            found = sha256_of(path), sha256_of(inputs) if inputs is not None else ""
+            digests = sha256_of(path), sha256_of(inputs) if inputs is not None else ""
         except (CannotRead, OSError) as error:
             raise SourceFault("spurious-vanished", f"{artifact.path}: {error}") from None
-        if found != (artifact.sha256, artifact.inputs_sha256):
-            text = f"{artifact.path} has changed since it was planned ({artifact.sha256[:12]}, now {found[0][:12]})"
+        if digests != (artifact.sha256, artifact.inputs_sha256):
+            text = f"{artifact.path} has changed since it was planned ({artifact.sha256[:12]}, now {digests[0][:12]})"
             raise SourceFault("spurious-changed", f"{text}: plan again")
         declaration = ModelDeclaration(
             name=artifact.name,
@@ -212,17 +214,17 @@ class _Shard:
             source=path.name,
             how="file",
             tags=artifact.tags,
-            tolerance=asked.tolerance,
-            reset=asked.reset,
-            seed=asked.seed,
-            unordered=tuple(asked.unordered),
-            timed=asked.timed and unit.examination is Examination.FULL,
+            tolerance=serving.tolerance,
+            reset=serving.reset,
+            seed=serving.seed,
+            unordered=tuple(serving.unordered),
+            timed=serving.timed and unit.examination is Examination.FULL,
             shares=SHARED[unit.examination],
             given=GivenArtifact(
                 path=str(path),
                 inputs=str(inputs) if inputs is not None else "",
-                requests=tuple(asked.requests),
-                methods=tuple(asked.methods),
+                requests=tuple(serving.requests),
+                methods=tuple(serving.methods),
                 kind=artifact.loaded_as,
             ),
         )
@@ -248,12 +250,11 @@ class _Shard:
                     report = execute(plan, run_dir, options).report
                 left = self._keep([item.unit for item in ready], report)
                 run_dir.write(KEPT, b"")
-        except RunDirError as error:
-            if FULL not in error.message:
-                raise RunDirError(
-                    error.message, OTHER_FOLDER if error.hint == codec.OTHER_FOLDER else error.hint
-                ) from error
+        except DiskFull as error:
             return [self._faulty(item.unit, "spurious-disk", error.message) for item in ready]
+        except RunDirError as error:
+            hint = OTHER_FOLDER if error.hint == codec.OTHER_FOLDER else error.hint
+            raise RunDirError(error.message, hint) from error
         return left
 
     def _run_dir(self, runs: Path, title: str) -> RunDir:
@@ -280,7 +281,7 @@ class _Shard:
         Rounds of a call that was ended before it could keep them are kept first.
         """
         units = {unit.artifact: unit for unit in self._plan.units}
-        found = []
+        undecided = []
         for mark in sorted((self._folder / RUNS).glob(f"*/{KEPT}")):
             report = stored_report(mark.parent)
             timed = {model.model: model.latency for model in report.models}
@@ -291,8 +292,8 @@ class _Shard:
                 self._keep(unkept, report, replaces=True)
             still_open = [unit for unit in mine if _is_open(rows[unit.artifact])]
             if still_open:
-                found.append((mark.parent, still_open))
-        return found
+                undecided.append((mark.parent, still_open))
+        return undecided
 
     def _rounds(self, unit: FleetUnit) -> int:
         result = self._results.read(unit.key)

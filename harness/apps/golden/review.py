@@ -25,7 +25,7 @@ def change_of(comparison: OutputComparison) -> tuple[RecordChange, str]:
     trees = [difference for call in comparison.calls for difference in call.tree]
     lost = len(comparison.missing_calls)
     if trees or lost:
-        others = [f"{found.path}: {found.expected} -> {found.actual}" for found in trees]
+        others = [f"{difference.path}: {difference.expected} -> {difference.actual}" for difference in trees]
         gone = f"{counted(lost, 'call')} gone" if lost else ""
         return RecordChange.STRUCTURE, joined(gone, first_few(others, _MOST_NAMED, "; "))
     other = [(call, tensor) for call, tensor in places if not tensor.bit_equal or tensor.sampled]
@@ -103,9 +103,9 @@ def _profile(record: GoldenRecord) -> str:
     if profile is None:
         return "unknown"
     more = {**profile.switches, **profile.numerics}
-    said = ", ".join(f"{name}={value}" for name, value in sorted(more.items()))
+    settings = ", ".join(f"{name}={value}" for name, value in sorted(more.items()))
     threads = f"{profile.intra_op_threads}/{profile.inter_op_threads} threads"
-    return f"{profile.name} ({threads}{', ' if said else ''}{said})"
+    return f"{profile.name} ({threads}{', ' if settings else ''}{settings})"
 
 
 Place = tuple[CallKey, str]

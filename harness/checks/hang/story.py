@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from harness.checks.hang.readings import Reading, reading
 from harness.checks.hang.stack_words import INTERPRETER, Folded, interesting, threads_in_words, who
-from harness.core.findings import OUTCOME_KIND, SEVERITY, Severity
+from harness.core.findings import DISTURBANCE, OUTCOME_KIND, SEVERITY, Severity
 from harness.core.hang import Evidence, HangKind, HangProof
-from harness.core.outcome import Outcome
+from harness.core.outcome import Disturbance, Outcome
 from harness.core.probe import Failure, ModelResult
 from harness.core.text import amount, error_words, marked_expression
 from harness.core.verdict import Finding, Standstill
@@ -166,6 +166,7 @@ def failure_finding(
             why, subject = f" at `{operator}`{why}", operator
     else:
         what = f"{result.outcome.value.replace('_', ' ')} in {phase} {exit_detail}".rstrip()
+    killed = result.outcome is Outcome.OUT_OF_MEMORY and seen is not None and seen.signal == "SIGKILL"
     telling = seen if SEVERITY[kind] is Severity.FAIL else None
     return Finding(
         kind=kind,
@@ -175,6 +176,7 @@ def failure_finding(
         story=hang_story(telling, _before_s(result, old)) if telling is not None else (),
         error=error,
         subject=subject,
+        detail={DISTURBANCE: Disturbance.KILLED.value} if killed else {},
         standstill=standstill(telling) if telling is not None else None,
     )
 

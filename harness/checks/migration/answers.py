@@ -45,8 +45,8 @@ def in_torchscript(artifact: Artifact, loader: Loader, facts: Answered, effects:
     probe = effects.runner(facts.requests.run(loader.side, [artifact], deadline))
     if probe.models[0].outcome is not Outcome.COMPLETED:
         return None
-    found = legible_outputs(probe.directory, artifact.model)
-    return differs(compare_answers(artifact.model, found, facts.baselines[artifact.model], facts))
+    outputs = legible_outputs(probe.directory, artifact.model)
+    return differs(compare_answers(artifact.model, outputs, facts.baselines[artifact.model], facts))
 
 
 def otherwise_when_served(model: str, result: ScenarioResult, facts: Answered) -> OutputComparison | None:
@@ -76,7 +76,7 @@ def _to_sets(old: OldAnswers, answered: Mapping[str, ModelResult]) -> OldAnswers
 
 def _together(probe: ProbeResult, answered: Mapping[str, ModelResult]) -> Outputs:
     """Return what all input sets have answered, as one model's outputs; each has answered under its own name."""
-    found = [legible_outputs(probe.directory, result.model) for result in answered.values()]
-    calls = {key: tree for one in found for key, tree in one.calls.items()}
-    effects = {key: effect for one in found for key, effect in (one.effects or {}).items()}
-    return Outputs(calls=calls, buffer=found[0].buffer, effects=effects)
+    answers = [legible_outputs(probe.directory, result.model) for result in answered.values()]
+    calls = {key: tree for outputs in answers for key, tree in outputs.calls.items()}
+    effects = {key: effect for outputs in answers for key, effect in (outputs.effects or {}).items()}
+    return Outputs(calls=calls, buffer=answers[0].buffer, effects=effects)

@@ -19,23 +19,23 @@ COMPILE_ERROR = re.compile(r"\b(?:fatal )?error: .*")
 """A line of a C++ compiler; what comes before is its command, and in which function it was."""
 
 
-def not_compiled(said: str) -> tuple[str, str, str]:
+def not_compiled(message: str) -> tuple[str, str, str]:
     """Return (stable word, reason, what to do) of a compilation that failed; each empty where nothing is known of it.
 
     Args:
         said: the error, its type first.
     """
-    lacking = lack(said)
+    lacking = lack(message)
     if lacking is not None:
         return lacking.kind, "", lacking.cure
-    error = COMPILE_ERROR.search(said) if "CppCompileError" in said else None
+    error = COMPILE_ERROR.search(message) if "CppCompileError" in message else None
     reason = f"CppCompileError: {prose(error[0])}" if error is not None else ""
-    taken = TAKEN_NAME.search(said)
-    if taken is not None:
-        cure = f"rename the buffer or parameter {taken['name']}: the compiled code has a variable of that name"
+    conflict = TAKEN_NAME.search(message)
+    if conflict is not None:
+        cure = f"rename the buffer or parameter {conflict['name']}: the compiled code has a variable of that name"
         return "name of a buffer", reason, cure
-    found = next((match for pattern in OPERATOR if (match := pattern.search(said)) is not None), None)
-    if found is None:
+    unknown = next((match for pattern in OPERATOR if (match := pattern.search(message)) is not None), None)
+    if unknown is None:
         return "", reason, ""
-    name, first = found["name"].replace("::", "."), said.splitlines()[0]
+    name, first = unknown["name"].replace("::", "."), message.splitlines()[0]
     return f"operator {name}", reason or prose(first if name in first else f"{first}: {name}"), REWRITE.format(name)

@@ -65,8 +65,8 @@ def cured_words(models: Sequence[MigratedModel]) -> str:
 def _unlocked_by(name: str, models: Sequence[MigratedModel]) -> str:
     """Return ``7 of 12 models become ready; 1 becomes convertible, with lists for tuples`` of what a rewrite cures."""
     groups = Counter(becomes(model) for model in models if model.cured_by == name).most_common()
-    told = [(str(count), words if count > 1 else _one(words)) for words, count in groups]
-    (count, words), *others = told
+    phrases = [(str(count), words if count > 1 else _one(words)) for words, count in groups]
+    (count, words), *others = phrases
     first = f"{count} of {counted(len(models), 'model')}" if len(models) > 1 else "it"
     return "; ".join(" ".join(part) for part in ((first, words), *others))
 
@@ -91,12 +91,9 @@ def price_words(models: Sequence[MigratedModel]) -> str:
     timed = [(name, cost) for name, costs in cured if (cost := warm_call(costs)) is not None]
     if not timed:
         return ""
-    told = _price_of_one(timed[0][1]) if len(timed) == 1 else _price_of_several(timed)
-    return told if len(timed) == len(cured) else f"{told} ({len(timed)} of {len(cured)} were timed)"
-
-
-def _price_of_one(cost: Cost) -> str:
-    return f"cured, a warm call takes {_change(cost)} beside TorchScript"
+    alone = f"cured, a warm call takes {_change(timed[0][1])} beside TorchScript"
+    price = alone if len(timed) == 1 else _price_of_several(timed)
+    return price if len(timed) == len(cured) else f"{price} ({len(timed)} of {len(cured)} were timed)"
 
 
 def _price_of_several(timed: Sequence[tuple[str, Cost]]) -> str:
@@ -128,7 +125,7 @@ def says_nothing_of_the_rewrite(model: MigratedModel) -> bool:
 
 def best_refusal(cures: Sequence[ConversionCure]) -> str:
     """Return why the rewrite that got furthest is no cure, in one line; empty where none was tried."""
-    told = [cure for cure in cures if cure.reason]
-    converted = [cure for cure in told if cure.outcome not in (None, Migrated.NOT_CONVERTIBLE)]
-    furthest = converted or [cure for cure in told if cure.outcome is not None] or told
+    refused = [cure for cure in cures if cure.reason]
+    converted = [cure for cure in refused if cure.outcome not in (None, Migrated.NOT_CONVERTIBLE)]
+    furthest = converted or [cure for cure in refused if cure.outcome is not None] or refused
     return f"{furthest[-1].name}: {furthest[-1].reason}" if furthest else ""

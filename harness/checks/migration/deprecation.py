@@ -58,8 +58,8 @@ OPERATORS: Final[Mapping[str, Deprecated]] = {
 
 def line_of(torch: str) -> Minor:
     """Return ``(2, 15)`` of ``"2.15.0+cpu"``; ``(0, 0)`` of what is no version."""
-    found = re.match(r"(\d+)\.(\d+)", torch)
-    return (int(found[1]), int(found[2])) if found is not None else (0, 0)
+    match = re.match(r"(\d+)\.(\d+)", torch)
+    return (int(match[1]), int(match[2])) if match is not None else (0, 0)
 
 
 def release_facts(name: str, torch: str) -> tuple[ReleaseFact, ...]:
@@ -71,9 +71,9 @@ def release_facts(name: str, torch: str) -> tuple[ReleaseFact, ...]:
     line = line_of(torch)
     if not (0, 0) < line <= line_of(LAST_KNOWN_RELEASE):
         return ()
-    found = [said for since, said in ON_LOAD if since <= line]
+    warnings = [warning for since, warning in ON_LOAD if since <= line]
     source = SOURCE.format(".".join(map(str, line)))
-    load = found[-1] if found else "loading prints no warning"
+    load = warnings[-1] if warnings else "loading prints no warning"
     facts = [ReleaseFact(release=name, text=load, source=source)]
     if pythons := _pythons(torch):
         refuses = f"; on 3.14 it says: {ON_3_14}" if line >= SAYS_NO_3_14 else ""

@@ -31,7 +31,10 @@ def best_example(requests: Mapping[str, Tree]) -> str:
     shapes = {name: dict(leaves_of(tree)) for name, tree in requests.items()}
     sizes = {name: _sizes(leaves) for name, leaves in shapes.items()}
     varied = {
-        place for one in sizes.values() for place in one if len({other.get(place) for other in sizes.values()}) > 1
+        place
+        for shapes in sizes.values()
+        for place in shapes
+        if len({other.get(place) for other in sizes.values()}) > 1
     }
     return min(sizes, key=lambda name: sum(sizes[name].get(place, 0) < 2 for place in varied))
 
@@ -51,12 +54,12 @@ def taken(mark: Sequence[Any]) -> dict[str, Sequence[int | None] | None]:
     Raises:
         DecodeError: a path is none.
     """
-    found: dict[str, Sequence[int | None] | None] = {}
+    free: dict[str, Sequence[int | None] | None] = {}
     for path, sizes in mark:
         if not isinstance(path, list | tuple):
             raise DecodeError(f"not a path: {path!r:.100}")
-        found[path_text(path)] = sizes
-    return found
+        free[path_text(path)] = sizes
+    return free
 
 
 def fixed_dimensions(
@@ -69,34 +72,36 @@ def fixed_dimensions(
         example: the name of the request that it was converted with.
     """
     leaves = {name: dict(leaves_of(tree)) for name, tree in requests.items()}
-    found = []
+    fixed = []
     for path, sizes in program.items():
         own = leaves[example].get(path)
-        others = [one[path] for name, one in leaves.items() if name != example and path in one]
+        others = [shapes[path] for name, shapes in leaves.items() if name != example and path in shapes]
         if isinstance(own, tuple) and sizes is not None:
             for axis, size in enumerate(sizes):
-                asked = {other[axis] for other in others if isinstance(other, tuple) and len(other) == len(own)}
-                if size is not None and asked - {size}:
-                    words = tuple(map(str, sorted(asked - {size})))
-                    found.append(Dimension(argument=path, axis=axis, taken=str(size), asked=words))
+                varied = {other[axis] for other in others if isinstance(other, tuple) and len(other) == len(own)}
+                if size is not None and varied - {size}:
+                    words = tuple(map(str, sorted(varied - {size})))
+                    fixed.append(Dimension(argument=path, axis=axis, taken=str(size), asked=words))
         elif isinstance(own, str):
             asked_values = {other for other in others if isinstance(other, str) and other != own}
             if asked_values:
-                found.append(Dimension(argument=path, axis=None, taken=own, asked=tuple(sorted(asked_values))))
-    return tuple(found)
+                fixed.append(Dimension(argument=path, axis=None, taken=own, asked=tuple(sorted(asked_values))))
+    return tuple(fixed)
 
 
 def varies(request: Tree, fixed: Sequence[Dimension]) -> bool:
     """Return whether a request has another size or value somewhere than a program that holds these."""
     leaves = dict(leaves_of(request))
 
-    def own(one: Dimension) -> str:
-        leaf = leaves.get(one.argument, one.taken)
+    def own(dimension: Dimension) -> str:
+        leaf = leaves.get(dimension.argument, dimension.taken)
         if isinstance(leaf, str):
             return leaf
-        return str(leaf[one.axis]) if one.axis is not None and one.axis < len(leaf) else one.taken
+        return (
+            str(leaf[dimension.axis]) if dimension.axis is not None and dimension.axis < len(leaf) else dimension.taken
+        )
 
-    return any(own(one) != one.taken for one in fixed)
+    return any(own(dimension) != dimension.taken for dimension in fixed)
 
 
 def differing(example: Tree, other: Tree) -> tuple[Dimension, ...]:

@@ -44,7 +44,7 @@ RACES: Final = (
 )
 
 
-def race_notes(name: str, torch: str, told: Collection[str]) -> Iterator[str]:
+def race_notes(name: str, torch: str, known: Collection[str]) -> Iterator[str]:
     """Yield each race of a release that makes and loads packages, but those that the run has seen.
 
     Args:
@@ -52,5 +52,5 @@ def race_notes(name: str, torch: str, told: Collection[str]) -> Iterator[str]:
         told: names of the settings that the run has found to be cures, of which causes tell.
     """
     for race in RACES:
-        if race.first <= line_of(torch) <= race.last and race.cure not in told:
+        if race.first <= line_of(torch) <= race.last and race.cure not in known:
             yield f"seen here or not: {race.words.format(name)}"

@@ -51,9 +51,9 @@ def try_all(
     for loader in loaders:
         if loader is not loaders[0]:
             effects.runner.preload(loader.side, (RUNNING,))
-        tried = way.each("run", lambda one, loader=loader: way.run(one, loader), tried, loader)  # type: ignore[misc]
+        tried = way.each("run", lambda model, loader=loader: way.run(model, loader), tried, loader)  # type: ignore[misc]
         if loader is loaders[0]:
-            tried = [way.in_torchscript(one) for one in tried]
+            tried = [way.in_torchscript(model) for model in tried]
             if package:
                 tried = way.each("package", way.package, tried, loader)
             if package and in_cpp:
@@ -69,14 +69,14 @@ def _begun(export: Export, facts: Answered, loader: Loader) -> Tried:
     begun = Tried(model=name, release=loader.name, torch=loader.torch)
     if artifact is None:
         failure = export.failure
-        said = f"{failure.type}: {failure.first_line}" if failure is not None else export.outcome.value
-        return replace(begun, stopped=("not_exported", said))
+        why = f"{failure.type}: {failure.first_line}" if failure is not None else export.outcome.value
+        return replace(begun, stopped=("not_exported", why))
     if not artifact.input_sets:
         return replace(begun, stopped=("no_requests", artifact.inputs_note or "nobody has given requests"))
-    failed = next((one for one in facts.baselines[name].results if one.outcome is not Outcome.COMPLETED), None)
+    failed = next((result for result in facts.baselines[name].results if result.outcome is not Outcome.COMPLETED), None)
     if failed is not None:
-        said = failed.failure.first_line if failed.failure is not None else failed.outcome.value
-        return replace(begun, stopped=("busy_before" if failed.outcome in UNCLEAR else "fails_before", said))
+        why = failed.failure.first_line if failed.failure is not None else failed.outcome.value
+        return replace(begun, stopped=("busy_before" if failed.outcome in UNCLEAR else "fails_before", why))
     try:
         inputs = read_inputs(Path(artifact.inputs_dir))
     except DecodeError as error:
@@ -99,9 +99,9 @@ class _Way:
         """Return every model after one more step, as many at a time as the settings say."""
         self.effects.progress.stage(f"{verb} in {(loader or self.loaders[0]).name}", len(tried))
 
-        def done(one: Tried) -> Tried:
-            result = step(one)
-            self.effects.progress.step(one.model)
+        def done(model: Tried) -> Tried:
+            result = step(model)
+            self.effects.progress.step(model.model)
             return result
 
         return pool.each(done, tried, jobs=self.facts.plan.settings.jobs)
@@ -110,63 +110,63 @@ class _Way:
         """Return what is converted: the artifact, or what it was rewritten to."""
         return self.facts.artifact(model) if self.rewritten is None else self.rewritten.archives[model]
 
-    def convert(self, one: Tried) -> Tried:
-        if one.stopped[0] or not one.requests or one.reset is not None:
-            return one
-        archive = self.archive(one.model)
-        probe = self.effects.runner(self.facts.requests.convert(self.loaders[0].side, archive, one.example))
-        made = self.made(one, probe, ArtifactKind.PROGRAM)
-        return replace(one, conversion=probe, evidence=self.effects.evidence(probe.directory), program=made)
+    def convert(self, tried: Tried) -> Tried:
+        if tried.stopped[0] or not tried.requests or tried.reset is not None:
+            return tried
+        archive = self.archive(tried.model)
+        probe = self.effects.runner(self.facts.requests.convert(self.loaders[0].side, archive, tried.example))
+        made = self.made(tried, probe, ArtifactKind.PROGRAM)
+        return replace(tried, conversion=probe, evidence=self.effects.evidence(probe.directory), program=made)
 
-    def run(self, one: Tried, loader: Loader) -> Tried:
-        if one.program is None:
-            return one
-        return replace(one, answers=(*one.answers, ask(one.program, loader, self.facts, self.effects)))
+    def run(self, tried: Tried, loader: Loader) -> Tried:
+        if tried.program is None:
+            return tried
+        return replace(tried, answers=(*tried.answers, ask(tried.program, loader, self.facts, self.effects)))
 
-    def in_torchscript(self, one: Tried) -> Tried:
+    def in_torchscript(self, tried: Tried) -> Tried:
         """Ask, where the program answers otherwise, whether TorchScript itself does in that release."""
-        if not one.answers or not differs(one.answers[0].comparison):
-            return one
-        artifact = self.facts.artifact(one.model)
-        return replace(one, in_torchscript=in_torchscript(artifact, self.loaders[0], self.facts, self.effects))
+        if not tried.answers or not differs(tried.answers[0].comparison):
+            return tried
+        artifact = self.facts.artifact(tried.model)
+        return replace(tried, in_torchscript=in_torchscript(artifact, self.loaders[0], self.facts, self.effects))
 
-    def package(self, one: Tried) -> Tried:
-        if one.program is None or not one.answers or not answers_well(one.answers[0]):
-            return one
-        probe = self.effects.runner(self.facts.requests.package(self.loaders[0].side, one.program))
-        made = self.made(one, probe, ArtifactKind.PACKAGE)
-        one = replace(one, package=probe, package_evidence=self.effects.evidence(probe.directory), compiled=made)
+    def package(self, tried: Tried) -> Tried:
+        if tried.program is None or not tried.answers or not answers_well(tried.answers[0]):
+            return tried
+        probe = self.effects.runner(self.facts.requests.package(self.loaders[0].side, tried.program))
+        made = self.made(tried, probe, ArtifactKind.PACKAGE)
+        tried = replace(tried, package=probe, package_evidence=self.effects.evidence(probe.directory), compiled=made)
         if made is None:
-            return one
-        return replace(one, packaged=ask(made, self.loaders[0], self.facts, self.effects))
+            return tried
+        return replace(tried, packaged=ask(made, self.loaders[0], self.facts, self.effects))
 
-    def in_cpp(self, one: Tried) -> Tried:
-        if one.compiled is None or one.packaged is None or not answers_well(one.packaged):
-            return one
-        return replace(one, in_cpp=ask(one.compiled, self.loaders[0], self.facts, self.effects, runtime="libtorch"))
+    def in_cpp(self, tried: Tried) -> Tried:
+        if tried.compiled is None or tried.packaged is None or not answers_well(tried.packaged):
+            return tried
+        return replace(tried, in_cpp=ask(tried.compiled, self.loaders[0], self.facts, self.effects, runtime="libtorch"))
 
     def served_and_timed(self, tried: Sequence[Tried]) -> list[Tried]:
         """Serve the packages that answer well in C++ beside each other, then time those that come through."""
         packages = {
-            one.model: one.compiled
-            for one in tried
-            if one.compiled is not None and one.in_cpp is not None and answers_well(one.in_cpp)
+            model.model: model.compiled
+            for model in tried
+            if model.compiled is not None and model.in_cpp is not None and answers_well(model.in_cpp)
         }
         label = LABEL if self.rewritten is None else f"{LABEL} cured by {self.rewritten.rewrite}"
         serving = Serving(packages, self.facts, self.effects, self.loaders[0].side, label)
         return serving.timed(serving.served(tried))
 
-    def made(self, one: Tried, probe: ProbeResult, kind: ArtifactKind) -> Artifact | None:
+    def made(self, tried: Tried, probe: ProbeResult, kind: ArtifactKind) -> Artifact | None:
         """Return the artifact that a probe has written, None where it has not come so far."""
         if probe.models[0].outcome is not Outcome.COMPLETED:
             return None
-        path = Path(probe.directory) / (one.model + ENDINGS[kind])
+        path = Path(probe.directory) / (tried.model + ENDINGS[kind])
         if path.is_symlink() or not path.is_file():
             return None
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return replace(
-            self.archive(one.model), path=str(path), kind=kind, digest=digest, size_bytes=path.stat().st_size
+            self.archive(tried.model), path=str(path), kind=kind, digest=digest, size_bytes=path.stat().st_size
         )
 
 

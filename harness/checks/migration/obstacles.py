@@ -123,7 +123,7 @@ TRACED = (
 OPERATOR = re.compile(r"^\w+: ((?:aten|prim)::\w+)\(\) Expected a value of type")
 
 
-def obstacle(node: str, said: str, source: str = "") -> tuple[str, str]:
+def obstacle(node: str, error: str, source: str = "") -> tuple[str, str]:
     """Return (stable word, what to write instead) of a conversion that failed.
 
     Args:
@@ -133,12 +133,12 @@ def obstacle(node: str, said: str, source: str = "") -> tuple[str, str]:
     """
     if node and OF_TORCH.search(source):
         return f"{node}{OWNER}", TRACED
-    operator = OPERATOR.match(said)
+    operator = OPERATOR.match(error)
     node = node or (operator[1] if operator else "")
     for known in OBSTACLES:
-        if re.fullmatch(known.node or ".*", node) and re.search(known.said, said):
+        if re.fullmatch(known.node or ".*", node) and re.search(known.said, error):
             return known.kind or node, known.cure
-    return (node or said.partition(":")[0].strip() or "error"), RE_EXPORT
+    return (node or error.partition(":")[0].strip() or "error"), RE_EXPORT
 
 
 def without_owner(kind: str) -> str:

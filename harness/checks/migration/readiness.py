@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from harness.checks.migration.cures import LISTS
-from harness.core.fleet import NO_OWNER
+from harness.core.fleet import NO_OWNER, FleetArtifact
 from harness.core.migration import Migrated, MigratedModel, Migration, Unlocked
 
 
@@ -37,7 +37,7 @@ def has_owners(migration: Migration) -> bool:
     return any(model.owner for model in migration.models)
 
 
-def owned(models: Iterable[MigratedModel]) -> dict[str, int]:
+def owned(models: Iterable[MigratedModel | FleetArtifact]) -> dict[str, int]:
     """Return owner -> how many of the artifacts, the most first."""
     counts = Counter(model.owner or NO_OWNER for model in models)
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

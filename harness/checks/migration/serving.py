@@ -121,42 +121,42 @@ class Serving:
                 facts=facts,
                 effects=self.effects,
             )
-            found = self._group(launcher, groups[group], runners)
+            ways = self._group(launcher, groups[group], runners)
             self.effects.progress.step(f"{INITIALIZATIONS[scenario].words}: {group}")
-            return found
+            return ways
 
-        found = pool.each(serve, work, jobs=facts.plan.settings.jobs)
-        return [replace(one, served=tuple(by[one.model] for by in found if one.model in by)) for one in tried]
+        ways = pool.each(serve, work, jobs=facts.plan.settings.jobs)
+        return [replace(model, served=tuple(by[model.model] for by in ways if model.model in by)) for model in tried]
 
     def _group(self, launcher: Launcher, members: Sequence[str], runners: int) -> dict[str, Served]:
         """Return how each member came through; where one fails, what is known to cure such a thing is tried."""
-        found = self._rounds(launcher, members, runners, ROUNDS)
-        failed = next((name for name, served in found.items() if served.fails), None)
+        outcomes = self._rounds(launcher, members, runners, ROUNDS)
+        failed = next((name for name, served in outcomes.items() if served.fails), None)
         if failed is None:
-            return found
+            return outcomes
         self.effects.progress.red([failed])
-        enough = max(ROUNDS, TIMES_AS_MANY * max(served.rounds for served in found.values()))
-        for settings in cures_of(found[failed]):
+        enough = max(ROUNDS, TIMES_AS_MANY * max(served.rounds for served in outcomes.values()))
+        for settings in cures_of(outcomes[failed]):
             cured = self._rounds(replace(launcher, settings=settings), members, runners, enough)
             if all(served.comes_through for served in cured.values()):
                 cure = tuple(setting.name for setting in settings)
                 return {
                     name: replace(served, cure=cure, beside="" if served.fails else failed)
-                    for name, served in found.items()
+                    for name, served in outcomes.items()
                 }
-        return found
+        return outcomes
 
     def _rounds(self, launcher: Launcher, members: Sequence[str], runners: int, most: int) -> dict[str, Served]:
         """Return how each member came through the rounds; one that fails ends them."""
         run = GroupRun(scenario=launcher.scenario.name, group="", side=self.side, members=tuple(members), rounds=())
-        found: dict[str, Served] = {}
+        outcomes: dict[str, Served] = {}
         for number in range(most):
             run = replace(run, rounds=(*run.rounds, launcher.round(members, number)))
             newest = replace(run, rounds=run.rounds[-1:])  # answers of the others were compared when they were
-            found = {name: self._one(name, run, newest, runners) for name in members}
-            if any(served.fails for served in found.values()):
+            outcomes = {name: self._one(name, run, newest, runners) for name in members}
+            if any(served.fails for served in outcomes.values()):
                 break
-        return found
+        return outcomes
 
     def _one(self, model: str, run: GroupRun, newest: GroupRun, runners: int) -> Served:
         result = scenario_result(run, model)
@@ -179,9 +179,9 @@ class Serving:
         Where the configured time is too little for a single round, a note says so: what was compiled is judged without.
         """
         contestants = {
-            one.model: (self.facts.artifact(one.model), self.packages[one.model])
-            for one in tried
-            if one.model in self.packages and self._is_timed(one)
+            model.model: (self.facts.artifact(model.model), self.packages[model.model])
+            for model in tried
+            if model.model in self.packages and self._is_timed(model)
         }
         if not contestants:
             return list(tried)
@@ -200,17 +200,17 @@ class Serving:
             runtime="libtorch",
             time=time,
         )
-        return [self._with_times(one, measurements.get(one.model)) for one in tried]
+        return [self._with_times(model, measurements.get(model.model)) for model in tried]
 
-    def _with_times(self, one: Tried, found: LatencyMeasurement | None) -> Tried:
+    def _with_times(self, tried: Tried, measured: LatencyMeasurement | None) -> Tried:
         plan = self.facts.plan
-        if found is None:
-            return one
+        if measured is None:
+            return tried
         return replace(
-            one, timed=found, slower_by=tolerated(found, model_budget(plan, one.model, plan.settings.latency))
+            tried, timed=measured, slower_by=tolerated(measured, model_budget(plan, tried.model, plan.settings.latency))
         )
 
-    def _is_timed(self, one: Tried) -> bool:
+    def _is_timed(self, tried: Tried) -> bool:
         """Whether a model is to be timed, and its package comes through: as it is, or under the cure that was found."""
-        well = all(way.cure or way.comes_through for way in one.served)
-        return self.facts.plan.is_timed and self.facts.exports[one.model].declaration.timed and well
+        well = all(way.cure or way.comes_through for way in tried.served)
+        return self.facts.plan.is_timed and self.facts.exports[tried.model].declaration.timed and well

@@ -6,6 +6,7 @@ from harness.core.comparison import OutputComparison
 from harness.core.findings import SEVERITY, Severity
 from harness.core.probe import ModelResult, ProbeResult
 from harness.core.text import error_line, prose
+from harness.core.verdict import Finding
 
 
 def failure_words(result: ModelResult, process: ProbeResult | Served) -> str:
@@ -18,6 +19,13 @@ def failure_words(result: ModelResult, process: ProbeResult | Served) -> str:
 
 def difference_words(comparison: OutputComparison | None) -> str:
     """Return the first difference from the golden outputs that counts, empty where there is none."""
+    first = first_difference(comparison)
+    if first is None:
+        return ""
+    return f"{first.where}: {first.message}" if first.where else first.message
+
+
+def first_difference(comparison: OutputComparison | None) -> Finding | None:
+    """Return the first difference from the golden outputs that counts, None where there is none."""
     findings = output_findings(comparison) if comparison is not None else []
-    first = next((one for one in findings if SEVERITY[one.kind] is Severity.FAIL), None)
-    return f"{first.where}: {first.message}".removeprefix(": ") if first is not None else ""
+    return next((finding for finding in findings if SEVERITY[finding.kind] is Severity.FAIL), None)

@@ -52,18 +52,21 @@ def settings(
     ]
     sides = {side: fingerprints.get(side) for side in ("old", "new")}
     machine = [
-        Setting(name=name, **{side: getattr(found, name) for side, found in sides.items() if found is not None})
+        Setting(
+            name=name,
+            **{side: getattr(fingerprint, name) for side, fingerprint in sides.items() if fingerprint is not None},
+        )
         for name in OF_THE_MACHINE
     ]
     return (*found_settings, *machine)
 
 
-def concerning(found: Sequence[Setting], operators: Sequence[str]) -> tuple[Setting, ...]:
+def concerning(settings: Sequence[Setting], operators: Sequence[str]) -> tuple[Setting, ...]:
     """Return the settings that can change what these operators compute."""
     patterns = {row.name: row.operators for row in ROWS if row.operators}
     return tuple(
         setting
-        for setting in found
+        for setting in settings
         if setting.name not in patterns or any(re.match(patterns[setting.name], name) for name in operators)
     )
 
@@ -98,9 +101,9 @@ def sides(setting: Setting) -> str:
     return f"{setting.name} was {setting.exporter} where the model was exported and is {setting.new} where it is served"
 
 
-def with_differences(verdict: CellVerdict, found: tuple[Setting, ...]) -> CellVerdict:
+def with_differences(verdict: CellVerdict, settings: tuple[Setting, ...]) -> CellVerdict:
     """Return the verdict with every setting that may be why told at its first finding about numbers."""
-    telling = [setting for setting in found if words(setting)]
+    telling = [setting for setting in settings if words(setting)]
     lines = tuple((DIFFERS, words(setting)) for setting in telling)
     index = next((index for index, item in enumerate(verdict.findings) if item.kind in NUMERIC), None)
     if not lines or index is None:
@@ -112,6 +115,6 @@ def with_differences(verdict: CellVerdict, found: tuple[Setting, ...]) -> CellVe
     return replace(verdict, findings=tuple(findings))
 
 
-def notes(found: tuple[Setting, ...]) -> list[str]:
+def notes(settings: tuple[Setting, ...]) -> list[str]:
     """Return what a reader must know of a run whose sides differ in more than the release."""
-    return [words(setting) for setting in found if setting.differs]
+    return [words(setting) for setting in settings if setting.differs]

@@ -79,18 +79,18 @@ def candidates(
     """
     if pools is not None:
         profile = replace(profile, intra_op_threads=pools[0], inter_op_threads=pools[1])
-    found = [
+    settings = [
         setting
         for setting in MITIGATIONS.values()
         if device.has(setting.needs)
         and (set(setting.order) <= set(orders) if setting.order else changes(setting, profile, isa, new))
     ]
-    found += [
+    settings += [
         as_before(row.name, value)
         for row in ROWS
         if row.as_before and (value := old.get(row.name)) is not None and new.get(row.name) not in (None, value)
     ]
-    return tuple(sorted(found, key=lambda setting: not (orders and _orders_threads(setting))))
+    return tuple(sorted(settings, key=lambda setting: not (orders and _orders_threads(setting))))
 
 
 def as_before(name: str, value: Any) -> Setting:

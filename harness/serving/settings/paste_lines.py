@@ -39,18 +39,18 @@ def lines_to_paste(settings: Sequence[Setting], *, device: str = "cpu") -> Mappi
     parts = [part for setting in settings for part in _parts(setting, device)]
     variables = [f"{name}={value}" for setting in settings for name, value in setting.env.items()]
     outside = [f"in the environment: {line}" for line in variables]
-    found: dict[str, str] = {}
+    ways: dict[str, str] = {}
     python = [part.python for part in parts if part.python is not None]
     if parts and len(python) == len(parts):
-        found[PYTHON] = "\n".join([*(f"# {line}" for line in outside), *_python(python)])
+        ways[PYTHON] = "\n".join([*(f"# {line}" for line in outside), *_python(python)])
     cpp = [part.cpp for part in parts if part.cpp is not None]
     if parts and len(cpp) == len(parts):
-        found[CPP] = "\n".join([*(f"// {line}" for line in outside), *_cpp(cpp)])
+        ways[CPP] = "\n".join([*(f"// {line}" for line in outside), *_cpp(cpp)])
     if parts and all(part.triton for part in parts):
-        found[TRITON] = "\n".join([*(f"# {line}" for line in outside), *(part.triton for part in parts)])
+        ways[TRITON] = "\n".join([*(f"# {line}" for line in outside), *(part.triton for part in parts)])
     if all(part.environment for part in parts):
-        found[ENVIRONMENT] = "\n".join([*variables, *(part.environment for part in parts)])
-    return found
+        ways[ENVIRONMENT] = "\n".join([*variables, *(part.environment for part in parts)])
+    return ways
 
 
 def _parts(setting: Setting, device: str) -> Iterator[_Ways]:
@@ -62,12 +62,12 @@ def _parts(setting: Setting, device: str) -> Iterator[_Ways]:
 
 
 def _ways(row: Row, value: Value, device: str) -> _Ways:
-    said = not value if row.triton.startswith(DISABLES) else value
+    written = not value if row.triton.startswith(DISABLES) else value
     first = f"{FIRST_MODEL}\n" if row.kind is Kind.POOL else ""
     return _Ways(
         python=python_of(row, value, device),
         cpp=_filled(row.cpp, value, device, _in_cpp) if row.cpp is not None else None,
-        triton=f"{first}{_key(row.triton, said)}" if row.triton else "",
+        triton=f"{first}{_key(row.triton, written)}" if row.triton else "",
         environment=f"{row.environment}={int(value)}" if row.environment else "",
     )
 

@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,18 +126,25 @@ def declared(name: str, given: GivenArtifact, **more: Any) -> ModelDeclaration:
     )
 
 
-@pytest.fixture(scope="module")
-def place(old_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("given")
-    (folder / "make.py").write_text(MAKE)
-    subprocess.run([old_python, "-W", "ignore", str(folder / "make.py"), str(folder)], check=True, timeout=120)
-    environment = Environment(name="here", interpreter=old_python, spec=EnvSpec(name="here", interpreter=old_python))
-    runner = ZygoteRunner({"old": environment}, tmp_path_factory.mktemp("probes"), watchdog)
+@contextmanager
+def made_by(program: str, python: str, folders: pytest.TempPathFactory) -> Iterator[Place]:
+    """Give a zygote of ``python`` and what a program has written with it, which gets the folder as its argument."""
+    folder = folders.mktemp("given")
+    (folder / "make.py").write_text(program)
+    subprocess.run([python, "-W", "ignore", str(folder / "make.py"), str(folder)], check=True, timeout=120)
+    environment = Environment(name="here", interpreter=python, spec=EnvSpec(name="here", interpreter=python))
+    runner = ZygoteRunner({"old": environment}, folders.mktemp("probes"), watchdog)
     try:
         yield Place(runner, folder)
     finally:
         runner.close()
     assert not runner.unreaped
+
+
+@pytest.fixture(scope="module")
+def place(old_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with made_by(MAKE, old_python, tmp_path_factory) as place:
+        yield place
 
 
 def inputs_of(result: ProbeResult) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from harness.core.probe import ProbeResult
 from harness.apps.fleet.stores.triton import read_config
 from harness.checks.hang import watchdog
 from harness.probing.runner import ZygoteRunner
-from tests.integration.artifacts.test_adopting import Place, inputs_of
+from tests.integration.artifacts.test_adopting import Place, inputs_of, made_by
 
 pytestmark = pytest.mark.integration
 
@@ -123,16 +123,8 @@ for kind in (Args, Keys, Words, Three, Ends, Bags, Image, Flat, Bytes, Hashed, C
 
 @pytest.fixture(scope="module")
 def place(old_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "make.py").write_text(MAKE)
-    subprocess.run([old_python, "-W", "ignore", str(folder / "make.py"), str(folder)], check=True, timeout=120)
-    environment = Environment(name="here", interpreter=old_python, spec=EnvSpec(name="here", interpreter=old_python))
-    runner = ZygoteRunner({"old": environment}, tmp_path_factory.mktemp("probes"), watchdog)
-    try:
-        yield Place(runner, folder)
-    finally:
-        runner.close()
-    assert not runner.unreaped
+    with made_by(MAKE, old_python, tmp_path_factory) as place:
+        yield place
 
 
 def served(place: Place, name: str, config: str, **more: Any) -> ProbeResult:

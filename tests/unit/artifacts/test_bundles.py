@@ -379,44 +379,6 @@ def test_side_effects_come_out_with_their_values(tmp_path: Path) -> None:
     assert found.effects["example", 1].changed == {}
 
 
-def test_the_noise_of_the_old_release_decides_as_if_it_were_there(tmp_path: Path) -> None:
-    old = Remembered(golden=answers(1, 2, 3), repeats=(answers(1, 2, 4),))
-    kept = unpacked(make_bundle(tmp_path, remembered=old), tmp_path / "run")
-    probe = answers(1, 2, 3.9)
-    compared = compare_outputs("m", "alone", golden=kept.golden, probe=probe, repeats=kept.repeats)
-    bare = compare_outputs("m", "alone", golden=kept.golden, probe=probe)
-    assert status_of(output_findings(compared)) is Status.PASS
-    assert status_of(output_findings(bare)) is Status.FAIL
-
-
-def test_the_float64_reference_decides_as_if_the_old_release_were_there(tmp_path: Path) -> None:
-    reference = golden_outputs(*[np.array([1, 2, 3], dtype=np.float64)] * 2)
-    old = Remembered(golden=golden_outputs(float32(1, 2, 3.0002), float32(1, 2, 3.0002)), reference=reference)
-    kept = unpacked(make_bundle(tmp_path, remembered=old), tmp_path / "run")
-    probe = golden_outputs(float32(1, 2, 3.00003), float32(1, 2, 3.00003))
-    compared = compare_outputs("m", "alone", golden=kept.golden, probe=probe, reference=kept.reference)
-    bare = compare_outputs("m", "alone", golden=kept.golden, probe=probe)
-    assert status_of(output_findings(compared)) is Status.PASS
-    assert status_of(output_findings(bare)) is Status.FAIL
-
-
-def test_artifact_and_inputs_are_unpacked_as_they_were(tmp_path: Path) -> None:
-    path = make_bundle(tmp_path)
-    artifact = store_of(path).unpack("m", tmp_path / "run")
-    original = write_artifact(tmp_path / "made-of")
-    assert Path(artifact.path).read_bytes() == Path(original.path).read_bytes()
-    ours, theirs = Path(artifact.inputs_dir), Path(original.inputs_dir)
-    assert (ours / wire.TENSORS_BIN).read_bytes() == (theirs / wire.TENSORS_BIN).read_bytes()
-    index, expected = ((folder / wire.TENSORS_INDEX).read_text().splitlines() for folder in (ours, theirs))
-    assert [json.loads(line) for line in index] == [json.loads(line) for line in expected]
-    assert (artifact.digest, artifact.reset, artifact.seed) == (original.digest, original.reset, original.seed)
-    assert artifact.inputs_digest
-
-
-def test_the_unpacked_artifact_is_called_as_often_as_the_golden_was(tmp_path: Path) -> None:
-    assert store_of(make_bundle(tmp_path)).unpack("m", tmp_path / "run").schedule == (("example", 2),)
-
-
 def test_equal_bytes_are_kept_once(tmp_path: Path) -> None:
     members = members_of(make_bundle(tmp_path))
     # 3 floats each of the golden, one repeat and the other threads; the reference has doubles; the rest is the same.

@@ -198,8 +198,8 @@ def test_what_is_no_healthy_bundle_is_left_out_of_a_folder_with_a_note_and_refus
     found = given_models([str(tmp_path / "fleet")])
     assert [model.name for model in found.models] == ["m"]
     assert len(found.notes) == 2
-    assert found.notes[0].startswith(f"{cut} ") and found.notes[0].endswith(" (left out)")
-    assert found.notes[1] == f"{stray} is no golden bundle (left out)"
+    assert found.notes[0].startswith(f"{cut}: ") and found.notes[0].endswith(" (left out)")
+    assert found.notes[1] == f"{stray}: is no golden bundle (left out)"
     assert given_models([f"{tmp_path}/fleet/*.gate"]) == found
     assert "notes.gate: is no golden bundle" in refusal(healthy, stray)
     assert "cut.gate" in refusal(tmp_path / "fleet", cut)

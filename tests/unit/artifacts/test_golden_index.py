@@ -169,27 +169,6 @@ def test_no_command_writes_or_removes_where_a_link_leads(tmp_path: Path, name: s
     assert state(outside) == before
 
 
-def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = three(tmp_path)
-    propose(tmp_path, "m", float32(7))
-    before = judging(store.folder)
-    real = Path.write_bytes
-
-    def full(path: Path, data: bytes) -> int:
-        if INDEX in path.name:
-            raise OSError(28, "No space left on device")
-        return real(path, data)
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(RunDirError, match="disk is full"):
-        accept(store, "m")
-    monkeypatch.undo()
-    assert judging(store.folder) == before
-    assert store.proposed() == ("m",)
-    accept(store, "m", reason="there is room")
-    assert store.entries()["m"].reason == "there is room"
-
-
 def test_accepting_a_record_again_keeps_its_files(tmp_path: Path) -> None:
     """As after a kill between the index and the removal of the proposal."""
     store = three(tmp_path)

@@ -44,10 +44,6 @@ def accepted(store: GoldenStore, tmp_path: Path) -> Path:
     return store.record_folder("m")
 
 
-def test_new_store_is_empty(store: GoldenStore) -> None:
-    assert (store.names(), store.proposed(), store.entries()) == ((), (), {})
-
-
 def test_proposal_waits_and_judges_nothing(store: GoldenStore, tmp_path: Path) -> None:
     folder = store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER, "cpu")
     assert folder == tmp_path / "golden" / "proposed" / "m"
@@ -139,15 +135,6 @@ def test_missing_file_of_a_record_is_a_golden_error(store: GoldenStore, accepted
     (accepted / name).unlink()
     with pytest.raises(GoldenError, match=f"{name} cannot be read"):
         store.record("m")
-
-
-@pytest.mark.usefixtures("accepted")
-@pytest.mark.parametrize("text", ["", "{", '{"records": {"m": {}}}'])
-def test_damaged_index_is_a_golden_error(store: GoldenStore, tmp_path: Path, text: str) -> None:
-    (tmp_path / "golden" / "index.json").write_text(text)
-    with pytest.raises(GoldenError, match="index.json is damaged") as caught:
-        store.names()
-    assert "git checkout" in caught.value.hint
 
 
 @pytest.mark.usefixtures("accepted")
@@ -306,12 +293,6 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def seen(store: GoldenStore) -> tuple[object, ...]:
-    """Whatever a run, and whoever decides, reads in the folder."""
-    waiting = [store.proposal(name) for name in store.proposed()]
-    return store.entries(), [store.record(name) for name in store.names()], waiting
-
-
 def test_an_accepted_record_replaces_the_one_before(tmp_path: Path) -> None:
     store = three(tmp_path)
     propose(tmp_path, "m", float32(7), run="newer", torch="2.6.0")
@@ -335,23 +316,6 @@ def test_all_or_nothing_is_accepted(tmp_path: Path) -> None:
     with pytest.raises(GoldenError, match="changed after it was proposed"):
         accept(store, "b", "m")
     assert content(store.folder) == before
-
-
-def test_an_index_that_cannot_be_written_leaves_the_records_of_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = three(tmp_path)
-    propose(tmp_path, "m", float32(7))
-    propose(tmp_path, "z", float32(7))
-    before = seen(store)
-
-    def full(*_: object) -> None:
-        raise RunDirError("the disk is full", "free space")
-
-    monkeypatch.setattr(golden_store, "write_index", full)
-    with pytest.raises(RunDirError):
-        accept(store, "m", "z")
-    assert seen(store) == before
 
 
 def test_a_full_disk_is_named_in_words_and_accepts_nothing(tmp_path: Path) -> None:
@@ -509,14 +473,6 @@ def test_outputs_that_none_can_be_are_refused(tmp_path: Path, tree: Any) -> None
         record["answers"][0]["tree"] = tree
 
     refused(forged(three(tmp_path), edit, {VALUES: bytes(12)}), "its golden outputs cannot be read")
-
-
-@pytest.mark.parametrize("change", [{"release": "2.6.0"}, {"run": "another"}])
-def test_an_index_that_says_something_else_of_a_record_is_refused(tmp_path: Path, change: dict[str, str]) -> None:
-    store = three(tmp_path)
-    entries = store.entries()
-    write_index(store.folder, {**entries, "a": replace(entries["a"], **change)})  # type: ignore[arg-type]
-    refused(store, "index.json says torch")
 
 
 @pytest.mark.parametrize("name", [RECORD, VALUES, ""])

@@ -1,18 +1,7 @@
 """A healthy machine and healthy environments, for tests that break one thing."""
 
-from harness.core.machine import (
-    Candidate,
-    Cores,
-    Disk,
-    GpuCard,
-    GpuState,
-    Gpus,
-    Host,
-    Limits,
-    Memory,
-    Tools,
-    Wheel,
-)
+from harness.core.machine import Cores, GpuCard, GpuState, Gpus
+from harness.apps.doctor.facts import Candidate, Disk, Host, Limits, Memory, Tools, Wheel
 
 GB = 10**9
 WHEEL = Wheel(

@@ -1,5 +1,6 @@
 """Exports that need no process: what golden bundles and records hold, and given files that are swapped for others."""
 
+import errno
 import hashlib
 import stat
 import zipfile
@@ -10,6 +11,8 @@ from typing import Any, cast
 import pytest
 
 from harness.verdict.judge import judge_cells, without_changed_bytes
+from harness.artifacts.archive.limits import CannotRead
+from harness.core.findings import DISTURBANCE
 from harness.core.golden import VALUES
 from harness.core.outcome import Outcome, Status
 from harness.core.probe import ModelResult, ProbeRequest, ProbeResult
@@ -88,6 +91,30 @@ def test_a_damaged_adoption_costs_its_own_row(tmp_path: Path, *, left: bool) -> 
     found = facts.exports["m"]
     assert found.outcome is (Outcome.COMPLETED if left else Outcome.PROTOCOL_ERROR)
     assert (found.artifact is None, found.failure is None) == (not left, left)
+
+
+@pytest.mark.parametrize(
+    ("error", "disturbance"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "disk full"),
+        (CannotRead(file_copies.CHANGED, "is another one"), "changed"),
+        (CannotRead("unreadable_file", "cannot be opened"), None),
+    ],
+)
+def test_what_kept_a_file_from_being_taken_over_is_told_as_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, disturbance: str | None
+) -> None:
+    """A full disk was once taken for a verdict on the artifact: its words were not the ones that were looked for."""
+
+    def keep(*_arguments: object) -> file_copies.Kept:
+        raise error
+
+    monkeypatch.setattr(file_copies, "keep", keep)
+    model = given(write_archive(tmp_path / "m.pt"))
+    ready = replace(effects(Runner(lambda _request: probed())), run_dir=cast(Any, Folder(tmp_path)))
+    begun = decided(plan=planned("m", models=(model,)), fingerprints=FINGERPRINTS)
+    (cell,) = judge_cells(continued(begun, export_models(begun, ready)), ready).verdicts["m"]
+    assert cell.findings[0].detail.get(DISTURBANCE) == disturbance
 
 
 SMALL = golden_outputs(float32(1, 2, 3))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.environment import EnvSpec
-from harness.core.errors import RunDirError
+from harness.core.errors import DiskFull, RunDirError
 from harness.store import codec
 
 
@@ -78,7 +78,7 @@ def test_full_disk_is_named_and_keeps_the_old_content(tmp_path: Path, monkeypatc
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(RunDirError, match="the disk is full"):
+    with pytest.raises(DiskFull, match="the disk is full"):
         codec.write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert [item.name for item in tmp_path.iterdir()] == ["a.json"]

@@ -1,30 +1,22 @@
 """``fleet report``: every kept result of a plan as one judged run, its causes over the whole fleet, and the waves."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import __version__
 from harness.apps.fleet.answer.renaming import renamed
 from harness.apps.fleet.answer.timing import FleetTiming, over_fleet
-from harness.apps.fleet.answer.waves import Judged, owners_of, waves_of
+from harness.apps.fleet.answer.waves import Judged, waves_of
 from harness.apps.fleet.faults import LABELS
 from harness.apps.fleet.plan import STORE, PlannedFleet, options_again, sides_again
 from harness.apps.fleet.planning import family_of, is_of
 from harness.apps.fleet.results import FleetResults, KeptResults
+from harness.checks.migration.readiness import owned
 from harness.config.command_words import OTHER_SIDE
 from harness.config.policy import IN_CONFIG, Tagged, policy_of
 from harness.core.errors import ExitCode
-from harness.core.fleet import (
-    Examination,
-    Fault,
-    FleetArtifact,
-    FleetCause,
-    FleetReport,
-    FleetResult,
-    FleetRow,
-    Merged,
-)
+from harness.core.fleet import Examination, Fault, FleetArtifact, FleetCause, FleetReport, FleetResult, FleetRow
 from harness.core.outcome import Decision, Status
 from harness.core.report import RunReport, SideReport
 from harness.core.text import counted, joined
@@ -44,6 +36,14 @@ NOT_RUN = "not run yet"
 GREEN = (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Merged:
+    """A fleet's results as one run's report, which every format of a run takes, and the answer made of it."""
+
+    report: RunReport | None
+    answer: FleetReport
+
+
 def merge(planned: PlannedFleet, options: Project, others: Sequence[str] = ()) -> tuple[Merged, int]:
     """Return the answer over a plan's store as far as results are known, judged by the policy and waivers of today.
 
@@ -58,27 +58,28 @@ def merge(planned: PlannedFleet, options: Project, others: Sequence[str] = ()) -
         RunDirError: a folder holds no results.
         ConfigError: the policy or the waivers are wrong.
     """
-    taken = 0
+    absorbed = 0
     if others:
-        with FleetResults(planned.folder / STORE) as own:
-            taken = sum(own.absorb(_results_in(Path(other))) for other in others)
+        own = FleetResults(planned.folder / STORE)
+        for folder in map(Path, others):
+            absorbed += own.absorb(folder / STORE if (folder / STORE).is_dir() else folder)
     results = KeptResults(planned.folder / STORE)
-    asked = {artifact.key: artifact for artifact in planned.plan.artifacts if artifact.key}
-    read = {key: result for key in sorted(asked) if (result := results.read(key)) is not None}
-    found = {key: result for key, result in read.items() if is_of(result.content, asked[key], planned.plan)}
-    frames = {item.frame: frame for item in found.values() if (frame := results.frame(item.frame)) is not None}
-    faults = {key: fault for key in sorted(asked.keys() - found.keys()) if (fault := results.fault(key)) is not None}
+    planned_of = {artifact.key: artifact for artifact in planned.plan.artifacts if artifact.key}
+    read = {key: result for key in sorted(planned_of) if (result := results.read(key)) is not None}
+    results_of = {key: result for key, result in read.items() if is_of(result.content, planned_of[key], planned.plan)}
+    frames = {item.frame: frame for item in results_of.values() if (frame := results.frame(item.frame)) is not None}
+    faults = {
+        key: fault for key in sorted(planned_of.keys() - results_of.keys()) if (fault := results.fault(key)) is not None
+    }
     again = replace(options_again(planned.plan, options), policy_file=options.policy_file)
-    return merged(planned, found, frames, faults, lambda report: _judged(report, again), project=options.folder), taken
-
-
-def _results_in(folder: Path) -> Path:
-    return folder / STORE if (folder / STORE).is_dir() else folder
+    return merged(
+        planned, results_of, frames, faults, lambda report: _judged(report, again), project=options.folder
+    ), absorbed
 
 
 def merged(
     planned: PlannedFleet,
-    found: Mapping[str, FleetResult],
+    results: Mapping[str, FleetResult],
     frames: Mapping[str, RunReport],
     faults: Mapping[str, Fault],
     judge: Callable[[RunReport], RunReport],
@@ -95,11 +96,11 @@ def merged(
     """
     plan = planned.plan
     artifacts = {item.name: item for item in plan.artifacts}
-    standing = _standing(plan.artifacts, found)
+    standing = _standing(plan.artifacts, results)
     whole = {
-        item.name: _whole(item, found[item.key], standing.get(family_of(item)))
+        item.name: _whole(item, results[item.key], standing.get(family_of(item)))
         for item in plan.artifacts
-        if item.key in found
+        if item.key in results
     }
     report, timing = None, FleetTiming()
     if whole:
@@ -110,11 +111,18 @@ def merged(
     causes = report.causes if report is not None else ()
     cause_of = {cell: cause.id for cause in reversed(causes) for cell in cause.cells}
     guesses = {model.model: model.guessed for model in report.models} if report is not None else {}
-    rows = [
-        replace(_row(item, verdicts.get(item.name), cause_of, faults, standing), guessed=guesses.get(item.name, ""))
+    judged = [
+        _row(
+            item,
+            verdicts.get(item.name),
+            cause_of,
+            faults,
+            standing.get(family_of(item)),
+            guessed=guesses.get(item.name, ""),
+        )
         for item in plan.artifacts
     ]
-    judged = [Judged(artifacts[row.name], row, verdicts.get(row.name)) for row in rows]
+    rows = [item.row for item in judged]
     missing = [row for row in rows if row.status is None]
     decision, reason, code = _decision(report, missing, unjudged_words(plan.unjudged))
     notes = [*plan.notes, *filter(None, [timing.words])]
@@ -151,11 +159,11 @@ def _called(side: SideReport | None, planned: str) -> str:
 
 
 def _standing(
-    artifacts: Sequence[FleetArtifact], found: Mapping[str, FleetResult]
+    artifacts: Sequence[FleetArtifact], results: Mapping[str, FleetResult]
 ) -> dict[tuple[str, str, str], tuple[str, FleetResult | None]]:
     """Return what artifacts share -> the artifact that was examined in full for it, with its result if it has one."""
     return {
-        family_of(item): (item.name, found.get(item.key))
+        family_of(item): (item.name, results.get(item.key))
         for item in reversed(artifacts)
         if item.key and item.examination is Examination.FULL
     }
@@ -168,9 +176,9 @@ def _whole(artifact: FleetArtifact, own: FleetResult, stands: tuple[str, FleetRe
     if own.examination is Examination.FULL or full is None:
         return own
     other = renamed(full, artifact.name)
-    asked = {cell.scenario for cell in own.row.cells}
+    judged = {cell.scenario for cell in own.row.cells}
     note = f"seen on {name}, which has the same program"
-    more = [replace(cell, note=joined(cell.note, note)) for cell in other.row.cells if cell.scenario not in asked]
+    more = [replace(cell, note=joined(cell.note, note)) for cell in other.row.cells if cell.scenario not in judged]
     cells = {cell.cell for cell in more}
     row = replace(
         own.row,
@@ -188,31 +196,28 @@ def _report(
     """Return all results as the report of one run, not judged yet."""
     ordered = [whole[name] for name in sorted(whole)]
     frame = frames[min(frames)]
-    planted = {item.name: item for one in frames.values() for item in one.judgement.planted_defects}
-    vacuous = next((one.judgement.vacuous for one in frames.values() if one.judgement.vacuous), "")
+    judgements = [other.judgement for other in frames.values()]
+    planted = {defect.name: defect for other in judgements for defect in other.planted_defects}
+    vacuous = next((other.vacuous for other in judgements if other.vacuous), "")
     judgement = replace(
         frame.judgement,
         rows=tuple(item.row for item in ordered),
         planted_defects=tuple(planted[name] for name in sorted(planted)),
         vacuous=vacuous,
     )
-    models = [
-        replace(item.facts, tags=tuple(dict.fromkeys(filter(None, (*item.facts.tags, *_words(artifacts[item.name]))))))
-        for item in ordered
-    ]
+    models = []
+    for item in ordered:  # rules of a policy may call an artifact by what its manifest says, beside its own tags
+        artifact = artifacts[item.name]
+        words = (*item.facts.tags, *artifact.tags, artifact.owner, artifact.tier)
+        models.append(replace(item.facts, tags=tuple(dict.fromkeys(filter(None, words)))))
     return replace(
         frame,
         run=FLEET,
         judgement=judgement,
         models=tuple(models),
-        scenarios=tuple(one for item in ordered for one in item.scenarios),
-        explained=tuple(one for item in ordered for one in item.explained),
+        scenarios=tuple(scenario for item in ordered for scenario in item.scenarios),
+        explained=tuple(search for item in ordered for search in item.explained),
     )
-
-
-def _words(artifact: FleetArtifact) -> tuple[str, ...]:
-    """Return what rules of a policy may call an artifact, beside the tags of its content."""
-    return (*artifact.tags, artifact.owner, artifact.tier)
 
 
 def _judged(report: RunReport, options: Project) -> RunReport:
@@ -230,20 +235,22 @@ def _row(
     verdict: RowVerdict | None,
     cause_of: Mapping[str, str],
     faults: Mapping[str, Fault],
-    standing: Mapping[tuple[str, str, str], tuple[str, FleetResult | None]],
-) -> FleetRow:
-    stands = standing.get(family_of(artifact))
+    stands: tuple[str, FleetResult | None] | None,
+    *,
+    guessed: str,
+) -> Judged:
     is_itself = stands is None or stands[0] == artifact.name or artifact.examination is Examination.FULL
     status = verdict.status if verdict is not None else None
-    reason = verdict.reason if verdict is not None else _why_none(artifact, faults)
+    unknown_for, reason = ("", verdict.reason) if verdict is not None else _why_none(artifact, faults)
     if stands is not None and not is_itself and stands[1] is None and status in (Status.PASS, Status.XFAIL):
-        status, reason = None, f"its program was not examined in full: {stands[0]} has no result"
+        status, unknown_for = None, "its program was not examined in full"
+        reason = f"{unknown_for}: {stands[0]} has no result"
     cause = ""
     if verdict is not None and status is not None:
         cause = next(
             (cause_of[cell.cell] for cell in verdict.cells if cell.status is status and cell.cell in cause_of), ""
         )
-    return FleetRow(
+    row = FleetRow(
         name=artifact.name,
         path=artifact.path,
         owner=artifact.owner,
@@ -255,19 +262,22 @@ def _row(
         cause=cause,
         judged_with="" if is_itself or stands is None else stands[0],
         content=artifact.key[:12],
+        guessed=guessed,
         member=artifact.member,
         word=row_word(verdict) if status is not None else "",
     )
+    return Judged(artifact, row, verdict, unknown_for)
 
 
-def _why_none(artifact: FleetArtifact, faults: Mapping[str, Fault]) -> str:
+def _why_none(artifact: FleetArtifact, faults: Mapping[str, Fault]) -> tuple[str, str]:
+    """Return why an artifact has no result: what it shares with others, and in full."""
     if artifact.left_out:
-        return artifact.left_out
+        return (artifact.left_out_for or artifact.left_out, artifact.left_out)
     fault = faults.get(artifact.key)
     if fault is not None:
-        return f"{fault.label}: {LABELS.get(fault.label, '')} ({fault.text})"
+        return (fault.label, f"{fault.label}: {LABELS.get(fault.label, '')} ({fault.text})")
     prediction = artifact.predictions.get("new")
-    return joined(NOT_RUN, f"reading predicts: {prediction.value}" if prediction is not None else "")
+    return (NOT_RUN, joined(NOT_RUN, f"reading predicts: {prediction.value}" if prediction is not None else ""))
 
 
 def _decision(report: RunReport | None, missing: Sequence[FleetRow], unjudged: str) -> tuple[Decision, str, ExitCode]:
@@ -293,4 +303,4 @@ def _fleet_cause(
         words = [*sides_again(plan), "--artifacts", str(Path(plan.store) / own[0].path), "--explain"]
         commands = (("explain", own_command(project, "compat", *words)),)
     cause = replace(cause, commands=commands)
-    return FleetCause(cause=cause, owners=owners_of(own), programs=len({item.program for item in own}))
+    return FleetCause(cause=cause, owners=owned(own), programs=len({item.program for item in own}))

@@ -23,25 +23,25 @@ def with_since(report: FleetReport, earlier: Sequence[FleetReport]) -> FleetRepo
     for path, member in sorted(now.keys() - before.keys()):
         if (path, "") in before.keys() - now.keys():  # rows did not always say which model of an archive they are of
             before[path, member] = before.pop((path, ""))
-    found = [_change(before.get(place), now.get(place)) for place in sorted({*before, *now})]
+    changes = [_change(before.get(place), now.get(place)) for place in sorted({*before, *now})]
     order = list(CellTrend)
-    told = sorted(
-        (item for item in found if item.change is not CellTrend.UNCHANGED or item.why),
+    notable = sorted(
+        (item for item in changes if item.change is not CellTrend.UNCHANGED or item.why),
         key=lambda item: (order.index(item.change), item.owner, item.name),
     )
     causes, others = (
-        {item.cause.id: item.cause.title for item in one.causes if item.cause.status is Status.FAIL}
-        for one in (report, other)
+        {item.cause.id: item.cause.title for item in answer.causes if item.cause.status is Status.FAIL}
+        for answer in (report, other)
     )
     since = FleetSince(
         old=other.old,
         new=other.new,
         decision=other.decision,
-        counts=dict(sorted(Counter(item.change.value for item in found).items())),
-        changes=tuple(told),
+        counts=dict(sorted(Counter(item.change.value for item in changes).items())),
+        changes=tuple(notable),
         new_causes=tuple(title for key, title in causes.items() if key not in others),
         ended_causes=tuple(title for key, title in others.items() if key not in causes),
-        trend=tuple(outline(one) for one in (*earlier, report)),
+        trend=tuple(outline(answer) for answer in (*earlier, report)),
     )
     return replace(report, since=since)
 

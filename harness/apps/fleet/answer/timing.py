@@ -55,7 +55,7 @@ def over_fleet(report: RunReport, families: Mapping[str, str]) -> tuple[RunRepor
         report: with all models of the fleet.
         families: model -> what it shares with those that were not timed themselves and have its measurement.
     """
-    widened, found = controlled(
+    widened, timing = controlled(
         {
             families[item.model]: item.latency
             for item in report.models
@@ -68,7 +68,7 @@ def over_fleet(report: RunReport, families: Mapping[str, str]) -> tuple[RunRepor
         else item
         for item in report.models
     )
-    return replace(report, models=models), found
+    return replace(report, models=models), timing
 
 
 def controlled(
@@ -79,7 +79,7 @@ def controlled(
     Args:
         timed: one measurement for each program.
     """
-    phases = {key: _phases(one) for key, one in timed.items()}
+    phases = {key: _phases(measured) for key, measured in timed.items()}
     prior = fit_prior([spread_of(*both) for both in phases.values()])
     fresh = {key: list(round_logs(later).values()) for key, (_, later) in phases.items() if later}
     chance = {key: by_chance(logs, prior) for key, logs in fresh.items()}

@@ -3,11 +3,12 @@
 A process has one set of switches, so a switch is chosen per serving profile: the fewest that cure all that fails there.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from harness.core.fleet import NO_OWNER, FleetArtifact, FleetRow, Wave, WaveKind
+from harness.checks.migration.readiness import owned
+from harness.core.fleet import FleetArtifact, FleetRow, Wave, WaveKind
 from harness.core.outcome import Status
 from harness.core.verdict import Cause, RowVerdict
 from harness.verdict.decide import chosen_cures, is_cured
@@ -17,11 +18,17 @@ NOT_COMPARED = "it fails in the old release as well, so nothing could be compare
 
 
 class Judged(NamedTuple):
-    """One artifact with its row in the merged answer, and the verdict behind it; None where it has none."""
+    """One artifact with its row in the merged answer, and the verdict behind it.
+
+    Attributes:
+        verdict: None where it has none.
+        unknown_for: why it has no status, in what it shares with others; empty with one.
+    """
 
     artifact: FleetArtifact
     row: FleetRow
     verdict: RowVerdict | None
+    unknown_for: str = ""
 
 
 def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[str]) -> tuple[Wave, ...]:
@@ -67,9 +74,9 @@ def _wave_of(item: Judged, cures: Mapping[str, str]) -> tuple[WaveKind, str, str
         return WaveKind.BLOCKED, row.cause or row.reason, row.cause, ""
     if row.status is Status.SAME_FAIL:
         return WaveKind.UNKNOWN, NOT_COMPARED, "", ""
-    if row.status is None or not row.cause:
-        return WaveKind.UNKNOWN, row.reason.partition(": ")[0] if row.status is None else row.reason, "", ""
-    return WaveKind.UNKNOWN, row.cause, row.cause, ""
+    if row.status is not None and row.cause:
+        return WaveKind.UNKNOWN, row.cause, row.cause, ""
+    return WaveKind.UNKNOWN, item.unknown_for or row.reason, "", ""
 
 
 def _wave(
@@ -88,7 +95,7 @@ def _wave(
         cause=cause_id,
         cure=cause.cure if cause is not None else "",
         profile=profile,
-        owners=owners_of(members),
+        owners=owned(members),
         artifacts=tuple(sorted(item.name for item in members)),
     )
 
@@ -103,9 +110,3 @@ def _cost(switch: str, judged: Sequence[Judged], cures: Mapping[str, str]) -> st
         if mitigation.name == switch and mitigation.cures and mitigation.price is not None
     ]
     return f"latency {max(tried, key=lambda price: price.ratio).words}" if tried else "cost not measured"
-
-
-def owners_of(artifacts: Sequence[FleetArtifact]) -> dict[str, int]:
-    """Return owner -> how many, the most first."""
-    counts = Counter(item.owner or NO_OWNER for item in artifacts)
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -87,11 +87,11 @@ def _done(order: Order, folder: Path) -> Answer:
     command = (sys.executable, "-m", "harness", "--project", str(project), "fleet", "run", str(fleet), *trust)
     try:
         done = processes.run(command, limit_s=order.limit_s, cwd=project, env=variables)
-        code, said = done.returncode, f"{done.stdout}\n{done.stderr}"
+        code, output = done.returncode, f"{done.stdout}\n{done.stderr}"
     except subprocess.TimeoutExpired:
-        code, said = OVER, f"it took longer than {order.limit_s:.0f} s"
+        code, output = OVER, f"it took longer than {order.limit_s:.0f} s"
     made = {str(path.relative_to(fleet / STORE)): path.read_bytes() for path in _kept(fleet / STORE)}
-    return Answer(code=code, said=said.strip()[-TOLD:], files=made)
+    return Answer(code=code, said=output.strip()[-TOLD:], files=made)
 
 
 def forget(fleet: str) -> None:
@@ -102,7 +102,7 @@ def forget(fleet: str) -> None:
 
 
 def _folder(fleet: str, name: str) -> Path:
-    """Return the folder of a part: on a disk of the node's own, for an index of SQLite lies in it."""
+    """Return the folder of a part: on a disk of the node's own."""
     return Path(tempfile.gettempdir()) / f"torchscript-fleet-{fleet}-{name}"
 
 
@@ -135,5 +135,5 @@ def _is_same(config: Path, expected: bytes) -> bool:
 
 
 def _kept(store: Path) -> Sequence[Path]:
-    found = [path for part in (RESULTS, FRAMES, FAULTS) for path in (store / part).rglob("*.json")]
-    return sorted([*found, *([store / MARK] if (store / MARK).is_file() else [])])
+    paths = [path for part in (RESULTS, FRAMES, FAULTS) for path in (store / part).rglob("*.json")]
+    return sorted([*paths, *([store / MARK] if (store / MARK).is_file() else [])])

@@ -60,18 +60,18 @@ def run_on_ray(
         EnvironmentUnavailable: a release cannot be provisioned on a node.
     """
     plan = planned.plan
-    with FleetResults(planned.folder / STORE) as results:
-        known = results.known([unit.key for unit in plan.units])
-        open_units = [unit for unit in plan.units if unit.key not in known]
-        if not open_units:
-            return ShardDone(units=len(plan.units), known=len(known), made=0)
-        with _Cluster(address) as cluster:
-            driver = _Driver(options, planned, results, cluster, progress, trust=trust)
-            driver.run(open_units, parts)
-        made = results.known([unit.key for unit in open_units])
-        left = [unit.key for unit in open_units if unit.key not in made]
-        faults = tuple(fault for key in left if (fault := results.fault(key)) is not None)
-        return ShardDone(units=len(plan.units), known=len(known), made=len(made), faults=faults)
+    results = FleetResults(planned.folder / STORE)
+    known = results.known([unit.key for unit in plan.units])
+    open_units = [unit for unit in plan.units if unit.key not in known]
+    if not open_units:
+        return ShardDone(units=len(plan.units), known=len(known), made=0)
+    with _Cluster(address) as cluster:
+        driver = _Driver(options, planned, results, cluster, progress, trust=trust)
+        driver.run(open_units, parts)
+    made = results.known([unit.key for unit in open_units])
+    left = [unit.key for unit in open_units if unit.key not in made]
+    faults = tuple(fault for key in left if (fault := results.fault(key)) is not None)
+    return ShardDone(units=len(plan.units), known=len(known), made=len(made), faults=faults)
 
 
 class _Cluster:
@@ -100,9 +100,9 @@ class _Cluster:
                 "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN where it is not in ~/.ray/auth_token",
             ) from error
         except (ConnectionError, ValueError, RuntimeError, TimeoutError, self.ray.exceptions.RayError) as error:
-            said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            why = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise ConfigError(
-                f"--on {self._address}: {said}",
+                f"--on {self._address}: {why}",
                 "name a cluster that runs, or auto for that of this machine",
             ) from error
         return self
@@ -117,11 +117,13 @@ class _Cluster:
         Raises:
             ConfigError: nobody does.
         """
-        found = ADDRESS.fullmatch(self._address)
-        if found is None or self._address == AUTO:
+        address = ADDRESS.fullmatch(self._address)
+        if address is None or self._address == AUTO:
             return
         try:
-            socket.create_connection((found["host"].strip("[]"), int(found["port"] or CLIENT_PORT)), LISTEN_S).close()
+            socket.create_connection(
+                (address["host"].strip("[]"), int(address["port"] or CLIENT_PORT)), LISTEN_S
+            ).close()
         except OSError as error:
             raise ConfigError(
                 f"--on {self._address}: {error.strerror or error}",
@@ -191,8 +193,8 @@ class _Driver:
             if unit.key not in work.known and self._results.fault(unit.key) is None:
                 self._results.add_fault(Fault(key=unit.key, label="spurious-lost", text=self._why.get(unit.key, "")))
         with contextlib.suppress(self._cluster.ray.exceptions.RayError):  # what is left on a lost node is its own
-            asked = [self._cluster.on(name, node.forget, self._fleet) for name in self._cluster.nodes()]
-            self._cluster.ray.wait(asked, num_returns=len(asked), timeout=FORGET_S)
+            forgetting = [self._cluster.on(name, node.forget, self._fleet) for name in self._cluster.nodes()]
+            self._cluster.ray.wait(forgetting, num_returns=len(forgetting), timeout=FORGET_S)
 
     def _order(self, part: Part) -> node.Order:
         plan: FleetPlan = replace(self._plan, units=part.units)

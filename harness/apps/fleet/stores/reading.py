@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.apps.fleet.stores import torchserve
 from harness.apps.fleet.stores.sources import Link, Listed, SourceFault, Store, listed_files
@@ -28,7 +28,7 @@ from harness.artifacts.file_copies import digest_of
 from harness.artifacts.given import MAY_LOAD, REQUEST_SUFFIXES, REQUESTS, is_request_file
 from harness.artifacts.owners import MANIFEST, FleetManifest
 from harness.checks.prediction.check import inspect_file
-from harness.core.archive import ArchiveFacts, OperatorRegistry, ProgramContainer
+from harness.core.archive import OperatorRegistry
 from harness.core.errors import ConfigError, SelectionError
 from harness.core.fleet import FleetArtifact, Serving, StoreKind, Unjudged
 from harness.core.models import ArtifactKind
@@ -63,6 +63,7 @@ class Found:
     serving: Serving = field(default_factory=Serving)
     assignments: tuple[str, ...] = ()
     left_out: str = ""
+    left_out_for: str = ""
     loads: ArtifactKind | None = None
     unjudged: str = ""
     notes: tuple[str, ...] = ()
@@ -103,31 +104,33 @@ def read_store(
     progress.stage(f"list {store.name}")
     listed = {item.path: item for item in listed_files(store)}
     seen = [_as_manifest_says(item, manifest) for item in _found(store, listed)]
-    found = [item for item in seen if not item.unjudged]
+    listed_artifacts = [item for item in seen if not item.unjudged]
     unjudged = [Unjudged(path=item.path, member=item.member, reason=item.unjudged) for item in seen if item.unjudged]
     called = names.names_of(
-        [item.place for item in found], called={item.place: f"/{item.called or item.path}" for item in found}
+        [item.place for item in listed_artifacts],
+        called={item.place: f"/{item.called or item.path}" for item in listed_artifacts},
     )
     profiles: dict[str, tuple[str, ...]] = {"": ()}
-    progress.stage("read artifacts", len(found))
+    progress.stage("read artifacts", len(listed_artifacts))
     memory, reader = CodeMemory(), _Reader(store, listed, registries, scratch)
     artifacts: list[FleetArtifact] = []
-    for item in found:
+    for item in listed_artifacts:
         name = called[item.place]
         profile = f"triton_{digest(item.assignments)[:12]}" if item.assignments else ""
         profiles.setdefault(profile, item.assignments)
-        said = manifest.of(*_matched(item))
-        serving = _serving(item.serving, said, profile)
+        entry = manifest.of(*_matched(item))
+        serving = _serving(item.serving, entry, profile)
         artifact = FleetArtifact(
             name=name,
             path=item.path,
             kind=item.kind,
             member=item.member,
             serving=serving,
-            owner=said.get("owner", ""),
-            tier=said.get("tier", ""),
-            tags=tuple(said.get("tags", ())) or (names.tag_of(f"/{item.path}"),),
+            owner=entry.get("owner", ""),
+            tier=entry.get("tier", ""),
+            tags=tuple(entry.get("tags", ())) or (names.tag_of(f"/{item.path}"),),
             left_out=item.left_out,
+            left_out_for=item.left_out_for,
             notes=item.notes,
         )
         read = reader.read(artifact, memory, item.loads)
@@ -185,25 +188,25 @@ def _others_words(listed: Mapping[str, Listed], seen: Collection[str]) -> tuple[
     return (f"not looked at: {counted(len(others), 'other file')} ({first_few(kinds, 5)})",) if others else ()
 
 
-def _serving(served: Serving, said: Mapping[str, Any], profile: str) -> Serving:
+def _serving(served: Serving, entry: Mapping[str, Any], profile: str) -> Serving:
     """Return how an artifact is asked: what the manifest says wins over what its store says."""
-    asked = {key: said[key] for key in said if key not in ("owner", "tier", "tags", "leave_out")}
-    if "inputs" in asked or "requests" in asked:
+    overrides = {key: entry[key] for key in entry if key not in ("owner", "tier", "tags", "leave_out")}
+    if "inputs" in overrides or "requests" in overrides:
         served = replace(served, inputs="", requests=())
-    return replace(served, profile=profile, **asked)
+    return replace(served, profile=profile, **overrides)
 
 
 def _found(store: Store, listed: Mapping[str, Listed]) -> Iterator[Found]:
     """Yield what a store holds, by path: models of Triton by what it serves, all others by their suffix."""
-    taken: set[str] = set()
+    served: set[str] = set()
     for folder, versions in models_in([path for path in listed if _is_plain(path)]).items():
         models = list(_of_triton(store, listed, folder, versions))
         yield from models
-        taken |= {model.path for model in models}
+        served |= {model.path for model in models}
         if any(model.left_out and PurePosixPath(model.path).name == CONFIG for model in models):
-            taken |= {path for paths in versions.values() for path in paths}  # nobody knows which of these it serves
+            served |= {path for paths in versions.values() for path in paths}  # nobody knows which of these it serves
     for path, item in listed.items():
-        if path in taken or is_request_file(path) or PurePosixPath(path).name.startswith("."):
+        if path in served or is_request_file(path) or PurePosixPath(path).name.startswith("."):
             continue
         if item.link is Link.AGAIN:
             yield Found(path=path, unjudged="is a link to a folder above it, or below another link: not followed")
@@ -220,13 +223,13 @@ def _is_plain(path: str) -> bool:
     return all(part not in ("", ".", "..") for part in path.split("/"))
 
 
-def _with_requests(found: Found, listed: Mapping[str, Listed]) -> Found:
+def _with_requests(artifact: Found, listed: Mapping[str, Listed]) -> Found:
     """Return an artifact with the requests that lie beside it."""
-    stem = found.path.removesuffix(PurePosixPath(found.path).suffix)
+    stem = artifact.path.removesuffix(PurePosixPath(artifact.path).suffix)
     there = [name for suffix in REQUEST_SUFFIXES if (name := f"{stem}{REQUESTS}{suffix}") in listed]
     if len(there) > 1:
-        return replace(found, left_out=f"has requests in two files, {there[0]} and {there[1]}: keep one of them")
-    return replace(found, serving=Serving(inputs=there[0])) if there else found
+        return replace(artifact, left_out=f"has requests in two files, {there[0]} and {there[1]}: keep one of them")
+    return replace(artifact, serving=Serving(inputs=there[0])) if there else artifact
 
 
 def _of_triton(
@@ -283,10 +286,10 @@ def _of_triton(
 
 def _warmup_file(store: Store, listed: Mapping[str, Listed], folder: str, name: str) -> bytes | None:
     """Return what a file in a model's folder of warm-up data holds; None where it is not there, or large."""
-    found = listed.get(f"{folder}/{WARMUP_FOLDER}/{name}".removeprefix("./"))
-    if found is None:
+    file = listed.get(f"{folder}/{WARMUP_FOLDER}/{name}".removeprefix("./"))
+    if file is None:
         return None
-    path = store.local(found)
+    path = store.local(file)
     return path.read_bytes() if path.stat().st_size <= WARMUP_BYTES else None
 
 
@@ -296,10 +299,10 @@ def _of_torchserve(store: Store, listed: Mapping[str, Listed], path: str) -> Ite
     try:
         archive = torchserve.read_archive(store.local(listed[path]))
     except SourceFault as fault:
-        yield replace(row, left_out=f"{fault.label}: {fault.text}")
+        yield _left_out(row, fault.label, fault.text)
         return
     except CannotRead as error:
-        yield replace(row, left_out=f"{error.kind}: {error.text}")
+        yield _left_out(row, error.kind, error.text)
         return
     if not archive.is_served:
         why = f"an archive without {torchserve.MANIFEST}"
@@ -349,18 +352,18 @@ class _Reader:
             artifact = replace(artifact, size_bytes=path.stat().st_size, sha256=sha256, inputs_sha256=inputs_sha256)
             if looked.facts is None or not looked.facts.is_judged:
                 return _without_code(artifact, looked)
-            artifact = replace(artifact, loaded_as=_kind_of(looked.facts))
+            artifact = replace(artifact, loaded_as=looked.facts.kind)
             if artifact.kind is StoreKind.TRITON and (why_not := _why_not_served(artifact.loaded_as, loads)):
                 return replace(artifact, left_out=why_not)
             with files.opened(str(path)) as source:
                 is_torchscript = artifact.loaded_as is ArtifactKind.TORCHSCRIPT
                 identity = identity_of(source) if is_torchscript else Identity(program=sha256, weights="")
         except SourceFault as fault:
-            return replace(artifact, left_out=f"{fault.label}: {fault.text}")
+            return _left_out(artifact, fault.label, fault.text)
         except CannotRead as error:
-            return replace(artifact, left_out=f"{error.kind}: {error.text}")
+            return _left_out(artifact, error.kind, error.text)
         except OSError as error:
-            return replace(artifact, left_out=f"cannot be read: {error.strerror or error}")
+            return _left_out(artifact, "cannot be read", error.strerror or str(error))
         return replace(
             artifact,
             program=identity.program,
@@ -370,11 +373,11 @@ class _Reader:
         )
 
 
-def _kind_of(facts: ArchiveFacts) -> ArtifactKind:
-    if facts.program is None:
-        return ArtifactKind.TORCHSCRIPT
-    is_compiled = facts.program.container is ProgramContainer.COMPILED
-    return ArtifactKind.PACKAGE if is_compiled else ArtifactKind.PROGRAM
+T = TypeVar("T", Found, FleetArtifact)
+
+
+def _left_out(artifact: T, reason: str, details: str) -> T:
+    return replace(artifact, left_out=f"{reason}: {details}", left_out_for=reason)
 
 
 def _why_not_served(kind: ArtifactKind, loads: ArtifactKind | None) -> str:
@@ -389,15 +392,15 @@ def _why_not_served(kind: ArtifactKind, loads: ArtifactKind | None) -> str:
 def _without_code(artifact: FleetArtifact, looked: InspectedFile) -> FleetArtifact | Unjudged:
     """Return what has no TorchScript that can be read: a row where it may be an artifact all the same, or is served."""
     if looked.failure is not None:
-        return replace(artifact, left_out=f"{looked.failure.kind}: {looked.failure.text}")
+        return _left_out(artifact, looked.failure.kind, looked.failure.text)
     assert looked.facts is not None
-    found = looked.facts.format
-    what = "; ".join(filter(None, FORMATS[found]))
-    if found in MAY_LOAD:
-        return replace(artifact, left_out=f"cannot be judged: {what}")
+    recognised = looked.facts.format
+    what = "; ".join(filter(None, FORMATS[recognised]))
+    if recognised in MAY_LOAD:
+        return _left_out(artifact, "cannot be judged", what)
     if artifact.kind is StoreKind.TRITON:
-        return replace(artifact, left_out=f"{NO_TORCHSCRIPT}, which PyTorch's backend loads: {what}")
-    return Unjudged(path=artifact.path, member=artifact.member, reason=f"{NO_TORCHSCRIPT}: {FORMATS[found][0]}")
+        return _left_out(artifact, f"{NO_TORCHSCRIPT}, which PyTorch's backend loads", what)
+    return Unjudged(path=artifact.path, member=artifact.member, reason=f"{NO_TORCHSCRIPT}: {FORMATS[recognised][0]}")
 
 
 def _why(looked: InspectedFile) -> str:

@@ -146,9 +146,9 @@ def open_store(name: str, cache: Path, *, leave_out: Sequence[Path] = (), limit_
     scheme = name.partition("://")[0] if "://" in name else ""
     if scheme in ("", "file"):
         return FolderStore(Path(name.removeprefix("file://")).absolute(), leave_out)
-    said = urllib.parse.urlsplit(name)
-    if said.password is not None or (scheme in HTTP and said.query):
-        what = "a password" if said.password is not None else "a query, as signed addresses do"
+    address = urllib.parse.urlsplit(name)
+    if address.password is not None or (scheme in HTTP and address.query):
+        what = "a password" if address.password is not None else "a query, as signed addresses do"
         raise ConfigError(
             f"{scheme}://...: the address holds {what}, which reports would show",
             "give credentials as the library of that store takes them: environment, profile, role",
@@ -284,18 +284,18 @@ class RemoteStore:
     def files(self) -> tuple[Listed, ...]:
         """Return every file, by path."""
         self._fetched.clear()  # what nothing is known of is fetched once for each listing
-        found = self._pages() if self._is_http else self._objects()
-        if not found:
+        files = self._pages() if self._is_http else self._objects()
+        if not files:
             raise SourceFault("spurious-vanished", f"{self.name} holds no file")
-        return tuple(sorted(found))
+        return tuple(sorted(files))
 
     def _objects(self) -> list[Listed]:
         root = self._fs._strip_protocol(self.name)  # noqa: SLF001  its way from an address to its own paths
         self._fs.invalidate_cache()  # drivers remember what they have listed
-        found = self._asked(lambda: self._fs.find(root, detail=True), self.name)
+        objects = self._asked(lambda: self._fs.find(root, detail=True), self.name)
         return [  # a key may begin with "/" or hold "//": it is another key than the one without
             Listed(path.removeprefix(f"{root}/"), int(facts.get("size") or 0), _version(facts))
-            for path, facts in found.items()
+            for path, facts in objects.items()
             if path.startswith(f"{root}/") and not (path.endswith("/") and not facts.get("size"))  # marks a folder
         ]
 
@@ -395,15 +395,15 @@ class RemoteStore:
             elif begin and getattr(getattr(source, "r", None), "status", None) != PARTIAL:
                 target.truncate(0)  # it begins anew
                 begin = 0
-            came, since_s = begin, time.monotonic()
+            received, since_s = begin, time.monotonic()
             bound = {"timeout": UNANSWERED_S} if self._is_http else {}
             while chunk := source.read(CHUNK_BYTES, **bound):
-                came += len(chunk)
-                if came > limit_bytes:
+                received += len(chunk)
+                if received > limit_bytes:
                     raise SourceFault("spurious-disk", self._too_large(address, limit_bytes))
                 taken_s = time.monotonic() - since_s
-                if taken_s > STALLED_S and came - begin < taken_s * LEAST_BYTES_PER_S:
-                    raise TimeoutError(f"{came - begin} bytes in {taken_s:.0f} s")
+                if taken_s > STALLED_S and received - begin < taken_s * LEAST_BYTES_PER_S:
+                    raise TimeoutError(f"{received - begin} bytes in {taken_s:.0f} s")
                 yield chunk
 
     def _asked(self, ask: Callable[[], Any], what: str) -> Any:
@@ -489,9 +489,9 @@ def _beneath(error: Exception) -> Exception:
 
 def _version(facts: Mapping[str, Any]) -> str:
     """Return a word that changes with the content of a file, of what a driver says of it; empty where it says none."""
-    said = next((str(facts[key]) for key in VERSIONS if facts.get(key)), "").strip('"')
-    if said or not facts.get(MODIFIED) or not facts.get("size"):
-        return said
+    version = next((str(facts[key]) for key in VERSIONS if facts.get(key)), "").strip('"')
+    if version or not facts.get(MODIFIED) or not facts.get("size"):
+        return version
     try:
         age_s = time.time() - email.utils.parsedate_to_datetime(facts[MODIFIED]).timestamp()
     except (ValueError, OverflowError):

@@ -87,8 +87,8 @@ def read_archive(archive: Path) -> ServedArchive:
                     manifest = member.open().read(MANIFEST_BYTES + 1)
         if manifest is None:
             return ServedArchive(is_served=False)
-        said = json.loads(manifest)
-        named = said["model"].get("serializedFile")
+        parsed = json.loads(manifest)
+        named = parsed["model"].get("serializedFile")
     except KeyError as error:
         raise CannotRead("member_missing", f"a TorchServe archive without {error}") from None
     except (*DAMAGE, AttributeError, RecursionError) as error:

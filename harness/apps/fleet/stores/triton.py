@@ -193,13 +193,13 @@ def served_versions(text: str, versions: Sequence[int], *, file: str) -> tuple[i
 def models_in(paths: Sequence[str]) -> dict[str, dict[int, list[str]]]:
     """Return the folder of each model -> version -> its files, for every ``NAME/config.pbtxt`` among ``paths``."""
     folders = {str(PurePosixPath(path).parent): path for path in paths if PurePosixPath(path).name == CONFIG}
-    found: dict[str, dict[int, list[str]]] = {folder: {} for folder in folders}
+    versions_of: dict[str, dict[int, list[str]]] = {folder: {} for folder in folders}
     for path in paths:
         parts = PurePosixPath(path)
         version, folder = parts.parent.name, str(parts.parent.parent)
-        if folder in found and _is_version(version):
-            found[folder].setdefault(int(version), []).append(path)
-    return found
+        if folder in versions_of and _is_version(version):
+            versions_of[folder].setdefault(int(version), []).append(path)
+    return versions_of
 
 
 def _is_version(folder: str) -> bool:
@@ -245,21 +245,21 @@ def _inputs(config: Any) -> list[dict[str, Any]]:
     """Return all tensors that the backend passes: of clients, states and control of sequences, counts of batches."""
     if not config.input:
         raise _NotDescribed("it names no input")
-    found = [_input(item, config) for item in config.input]
-    found += [
+    inputs = [_input(item, config) for item in config.input]
+    inputs += [
         _described("state", state.input_name, state, state.dims, batched=_batches(config))
         for state in config.sequence_batching.state
     ]
-    found += [_control(item, batched=_batches(config)) for item in config.sequence_batching.control_input]
+    inputs += [_control(item, batched=_batches(config)) for item in config.sequence_batching.control_input]
     for item in config.batch_input:
-        found += [_count(item, name) for name in item.target_name]
-    if len(found) > MOST_INPUTS:
+        inputs += [_count(item, name) for name in item.target_name]
+    if len(inputs) > MOST_INPUTS:
         raise _NotDescribed(f"it has more than {MOST_INPUTS} inputs")
-    names = [item["name"] for item in found]
+    names = [item["name"] for item in inputs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise _NotDescribed(f"two inputs are called {_shown(twice)}")
-    return found
+    return inputs
 
 
 def _input(item: Any, config: Any) -> dict[str, Any]:
@@ -345,7 +345,7 @@ def _warmups(
     warmup_file: Callable[[str], bytes | None],
 ) -> tuple[list[Mapping[str, Any]], list[str]]:
     """Return the requests whose values ``model_warmup`` gives, and notes on what of them is not taken over."""
-    found: list[Mapping[str, Any]] = []
+    requests: list[Mapping[str, Any]] = []
     notes = []
     for item in config.model_warmup:
         try:
@@ -356,12 +356,12 @@ def _warmups(
         except _NotDescribed as error:
             notes.append(f"model_warmup {_shown(item.name)} is not taken over: {error}")
             continue
-        if warm.has_values and len(found) < MOST_INPUTS:
+        if warm.has_values and len(requests) < MOST_INPUTS:
             word = re.sub(r"\W", "_", item.name, flags=re.ASCII)[:MOST_SHOWN]
-            name = f"warmup_{word}" if all(other["name"] != f"warmup_{word}" for other in found) else ""
+            name = f"warmup_{word}" if all(other["name"] != f"warmup_{word}" for other in requests) else ""
             batches = [batch] if _batches(config) else []
-            found.append(_request(name or f"warmup_{len(found) + 1}_", warm.inputs, batches, ordered=ordered))
-    return found, notes
+            requests.append(_request(name or f"warmup_{len(requests) + 1}_", warm.inputs, batches, ordered=ordered))
+    return requests, notes
 
 
 def _warm(item: Any, inputs: Sequence[Mapping[str, Any]], warmup_file: Callable[[str], bytes | None]) -> _Warm:
@@ -407,10 +407,10 @@ def _shown(text: str) -> str:
 
 def _profile(config: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the settings that the parameters and the instances mean, and what has no setting here."""
-    said = {**DEFAULTS, **{name: value.string_value for name, value in config.parameters.items()}}
+    parameters = {**DEFAULTS, **{name: value.string_value for name, value in config.parameters.items()}}
     known = {row.triton: row for row in ROWS if row.triton}
     assignments, notes = [], []
-    for name, text in sorted(said.items()):
+    for name, text in sorted(parameters.items()):
         row = known.get(name)
         if row is None:
             notes.append(f"the parameter {_shown(name)} has no setting here")
@@ -493,9 +493,9 @@ def _message_class() -> Any:
 def _fields(spec: str) -> Iterator[tuple[str, str, str]]:
     """Yield name, type and mark of each field of a message."""
     for item in spec.split():
-        found = re.fullmatch(r"(\w+):(\w+)(\*|\{\}|\?)?", item)
-        assert found is not None, item
-        yield found[1], found[2], found[3] or ""
+        match = re.fullmatch(r"(\w+):(\w+)(\*|\{\}|\?)?", item)
+        assert match is not None, item
+        yield match[1], match[2], match[3] or ""
 
 
 def _entry(label: str) -> str:

@@ -11,22 +11,9 @@ from typing import Any
 import pytest
 
 from harness.verdict.exit_codes import exit_code
-from harness.apps.doctor.checks import CHECKS, examined, run_notes
-from harness.core.machine import (
-    Candidate,
-    CheckStatus,
-    Checkup,
-    Container,
-    Disk,
-    Gpus,
-    Host,
-    IndexAnswer,
-    Limits,
-    MachineCheck,
-    Memory,
-    Tools,
-    Wheel,
-)
+from harness.apps.doctor.checks import CHECKS, Facts, examined, run_notes
+from harness.core.machine import CheckStatus, Checkup, Gpus, MachineCheck
+from harness.apps.doctor.facts import Candidate, Container, Disk, Host, IndexAnswer, Limits, Memory, Tools, Wheel
 from harness.core.errors import ExitCode
 from tests.unit.builders.machines import (
     CARD,
@@ -53,7 +40,8 @@ def checks(
     tools: Tools = TOOLS,
     **asked: Any,
 ) -> tuple[MachineCheck, ...]:
-    return examined(candidates, host, disk, tools, **{"device": "auto", "jobs": 4, "runtime": "auto", **asked})
+    more = {"device": "auto", "jobs": 4, **asked}
+    return examined(Facts(host=host, candidates=tuple(candidates), disk=disk, tools=tools, **more))
 
 
 def wrong(*args: Any, **asked: Any) -> list[MachineCheck]:
@@ -93,11 +81,6 @@ def test_a_configured_python_that_suits_no_wheel_is_a_warning() -> None:
     assert found.read == "3.8, as configured; wheels for Python 3.9 to 3.13"
 
 
-def test_an_unknown_wheel_is_unknown() -> None:
-    found = one_wrong([OLD, replace(NEW, wheel=None)])
-    assert (found.name, found.about, found.status) == ("wheel", "torch 2.6.0", CheckStatus.UNKNOWN)
-
-
 @pytest.mark.parametrize(
     ("here", "needed", "status"),
     [("2.26", "2.28", CheckStatus.FAIL), ("2.28", "2.28", None), ("2.9", "2.17", CheckStatus.FAIL), ("", "2.17", "x")],
@@ -107,20 +90,25 @@ def test_glibc_is_compared_as_a_version(here: str, needed: str, status: object) 
     assert [(check.name, check.blocks) for check in found] == ([("glibc", (NEW.name,))] if status else [])
 
 
-def test_a_glibc_that_is_no_version_is_unknown() -> None:
-    found = one_wrong([NEW], on(glibc="2.x"))
-    assert (found.name, found.status) == ("glibc", CheckStatus.UNKNOWN)
+@pytest.mark.parametrize(
+    ("name", "wheel", "change"),
+    [
+        ("wheel", None, {}),
+        ("glibc", WHEEL, {"glibc": "2.x"}),
+        ("GPU driver", WHEEL, {"gpus": replace(GPUS, driver="")}),
+        ("GPU architecture", WHEEL, {"gpus": replace(GPUS, cards=(replace(CARD, capability=""),))}),
+    ],
+)
+def test_what_nobody_tells_is_unknown(name: str, wheel: Wheel | None, change: dict[str, Any]) -> None:
+    unknown = one_wrong([replace(NEW, wheel=wheel)], on(**change))
+    assert (unknown.name, unknown.about, unknown.status) == (name, NEW.name, CheckStatus.UNKNOWN)
 
 
 def test_what_is_just_enough_is_enough() -> None:
+    assert wrong(host=on(cores=replace(CORES, quota=16.0))) == []
     assert wrong(host=on(cores=replace(CORES, stolen=0.05))) == []
     assert wrong(host=on(memory=replace(MEMORY, available=int(3.5 * GB)))) == []
     assert wrong([OLD, MISSING], disk=replace(DISK, free=6_000_000_000)) == []
-
-
-def test_a_driver_that_is_not_reported_is_unknown() -> None:
-    found = one_wrong([NEW], on(gpus=replace(GPUS, driver="")))
-    assert (found.name, found.status) == ("GPU driver", CheckStatus.UNKNOWN)
 
 
 def test_a_build_without_cuda_cannot_use_the_gpu_that_is_here() -> None:
@@ -138,11 +126,6 @@ def test_kernels_for_other_gpus_block_the_release() -> None:
     assert wrong([newer]) == []
     mixed = one_wrong([newer], on(gpus=replace(GPUS, cards=(volta, CARD))))
     assert (mixed.status, mixed.blocks) == (CheckStatus.WARN, ())
-
-
-def test_a_capability_that_is_not_reported_is_unknown() -> None:
-    found = one_wrong([NEW], on(gpus=replace(GPUS, cards=(replace(CARD, capability=""),))))
-    assert (found.name, found.status) == ("GPU architecture", CheckStatus.UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -251,10 +234,6 @@ def test_cores_that_make_times_untrue_are_reported(change: dict[str, Any], name:
     assert (found.name, found.status) == (name, status)
 
 
-def test_a_quota_of_all_cores_is_none() -> None:
-    assert wrong(host=on(cores=replace(CORES, quota=16.0))) == []
-
-
 def test_the_exit_code_is_3_only_where_an_environment_is_blocked() -> None:
     fine = MachineCheck(name="a", area="b", read="c", status=CheckStatus.WARN)
     bad = replace(fine, status=CheckStatus.FAIL, blocks=("torch 2.6.0", "torch 2.1.2"))
@@ -265,16 +244,20 @@ def test_the_exit_code_is_3_only_where_an_environment_is_blocked() -> None:
 
 
 def test_a_run_is_told_what_is_wrong_and_no_more() -> None:
-    assert run_notes(HOST, jobs=4, device="cuda") == ()
+    assert run_notes(Facts(host=HOST, jobs=4, device="cuda")) == ()
     bad = on(
         memory=Memory(usable=3 * GB),
         limits=Limits(open_files=256),
         cores=replace(CORES, quota=2.0, stolen=None),
         gpus=replace(GPUS, profilers=("nv-hostengine",), unlinked=("/dev/nvidia0",)),
     )
-    told = [note.partition(":")[0] for note in run_notes(bad, jobs=4, device="cuda")]
+    told = [note.partition(":")[0] for note in run_notes(Facts(host=bad, jobs=4, device="cuda"))]
     assert told == ["memory", "limits", "profilers", "cores"]
-    assert [note.partition(":")[0] for note in run_notes(bad, jobs=4, device="cpu")] == ["memory", "limits", "cores"]
+    assert [note.partition(":")[0] for note in run_notes(Facts(host=bad, jobs=4, device="cpu"))] == [
+        "memory",
+        "limits",
+        "cores",
+    ]
 
 
 def test_the_guide_has_the_table_of_checks() -> None:

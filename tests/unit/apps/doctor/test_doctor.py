@@ -14,7 +14,8 @@ from harness.apps.doctor import host
 from harness.environments import candidates
 from harness.apps.doctor import preflight
 from harness.core.environment import Environment
-from harness.core.machine import Candidate, Cores, Disk, Gpus, IndexAnswer
+from harness.core.machine import Cores, Gpus
+from harness.apps.doctor.facts import Candidate, Disk, IndexAnswer
 from harness.core.plan import Plan
 from harness.core.errors import ExitCode
 from harness.store.run_folder import RunDir

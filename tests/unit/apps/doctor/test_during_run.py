@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from harness.apps.doctor.during_run import during_run_notes, happened_between, disturbing, touching
-from harness.core.machine import CounterReading, MachineEvent
+from harness.core.machine import MachineEvent
+from harness.apps.doctor.facts import CounterReading
 from harness.core.outcome import Status
 from harness.core.verdict import Finding
 from tests.unit.builders.machines import GB, GPUS

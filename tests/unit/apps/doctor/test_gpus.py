@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.apps.doctor.checks import examined
+from harness.apps.doctor.checks import Facts, examined
 from harness.apps.doctor.during_run import during_run_notes, happened_between
-from harness.core.machine import CheckStatus, CounterReading, MachineCheck, MachineEvent
+from harness.core.machine import CheckStatus, MachineCheck, MachineEvent
+from harness.apps.doctor.facts import CounterReading
 from harness.machine import gpu
 from tests.programs.nvml.machine import (
     A10,
@@ -35,7 +36,19 @@ LOST: Card = {**H200, "returns": f"nvmlDeviceGetHandleByIndex_v2 {GPU_IS_LOST}"}
 def checks(machine: Machine, device: str = "auto", newest_cuda: str = "12.4") -> tuple[MachineCheck, ...]:
     host = replace(HOST, gpus=machine.survey())
     new = replace(NEW, wheel=replace(WHEEL, cuda=newest_cuda))
-    return examined([OLD, new], host, DISK, TOOLS, device=device, jobs=4, runtime="auto")
+    return examined(
+        Facts(
+            host=host,
+            candidates=(
+                OLD,
+                new,
+            ),
+            disk=DISK,
+            tools=TOOLS,
+            device=device,
+            jobs=4,
+        )
+    )
 
 
 def wrong(machine: Machine, **asked: Any) -> list[MachineCheck]:
@@ -108,7 +121,19 @@ def test_a_gpu_that_cannot_be_reached_blocks_all_unless_the_cpu_was_asked_for(
 
 def test_hidden_gpus_block_all(machine: Machine) -> None:
     hidden = replace(HOST, gpus=machine.has(H200).survey(visible=""))
-    found = examined([OLD, NEW], hidden, DISK, TOOLS, device="auto", jobs=4, runtime="auto")
+    found = examined(
+        Facts(
+            host=hidden,
+            candidates=(
+                OLD,
+                NEW,
+            ),
+            disk=DISK,
+            tools=TOOLS,
+            device="auto",
+            jobs=4,
+        )
+    )
     (one,) = (check for check in found if check.status is not CheckStatus.OK)
     assert (one.read, one.blocks) == ("CUDA_VISIBLE_DEVICES hides every GPU", BOTH)
     assert one.so_what.startswith("torch sees no GPU")

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.apps.doctor import preflight
-from harness.core.machine import CounterReading, Gpus
+from harness.core.machine import Gpus
+from harness.apps.doctor.facts import CounterReading
 from harness.core.plan import Settings
 from harness.store.run_folder import RunDir
 from harness.machine import gpu

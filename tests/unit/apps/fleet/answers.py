@@ -5,16 +5,8 @@ from pathlib import Path
 
 from harness.verdict.causes import with_causes
 from harness.verdict.decide import decide, judge_row
-from harness.core.fleet import (
-    Examination,
-    Fault,
-    FleetArtifact,
-    FleetPlan,
-    FleetResult,
-    Merged,
-    PlannedOptions,
-    Serving,
-)
+from harness.core.fleet import Examination, Fault, FleetArtifact, FleetPlan, FleetResult, PlannedOptions, Serving
+from harness.apps.fleet.answer.merge import Merged
 from harness.core.outcome import Status
 from harness.core.prediction import Prediction
 from harness.core.report import ModelReport, RunReport

@@ -1,7 +1,6 @@
 """What a fleet's folder keeps is told, and what was not used for long goes when one says so."""
 
 import os
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from harness.apps.fleet.keeping import collect, status
 from harness.apps.fleet.plan import CACHE, RUNS, STORE, UNPACKED, PlannedFleet
-from harness.apps.fleet.results import INDEX, FleetResults
+from harness.apps.fleet.results import FleetResults
 from tests.unit.apps.fleet.answers import FRAME, artifact, plan_of, result_of
 
 LONG_AGO = 10**9
@@ -19,8 +18,8 @@ OLD, NEW = "0" * 32, "1" * 32
 @pytest.fixture
 def fleet(tmp_path: Path) -> PlannedFleet:
     planned = replace(plan_of(artifact("a"), artifact("b", program="Q")), folder=tmp_path)
-    with FleetResults(tmp_path / STORE) as results:
-        results.save(result_of(planned, "a"), FRAME)
+    results = FleetResults(tmp_path / STORE)
+    results.save(result_of(planned, "a"), FRAME)
     for path in (f"{RUNS}/old/report.json", f"{RUNS}/new/report.json", f"{CACHE}/{OLD}.pt", f"{CACHE}/{NEW}.pt"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(b"x" * 2048)
@@ -44,8 +43,8 @@ def test_what_was_not_used_goes_when_one_says_so_and_what_the_plan_needs_stays(f
         path.relative_to(fleet.folder).as_posix() for path in fleet.folder.rglob("*.[jp]*") if "store" not in path.parts
     )
     assert left == [f"cache/{NEW}.pt", "runs/new/report.json"]
-    with FleetResults(fleet.folder / STORE) as results:
-        assert results.status().results == 1
+    results = FleetResults(fleet.folder / STORE)
+    assert results.status().results == 1
 
 
 def test_what_a_killed_download_left_goes(fleet: PlannedFleet) -> None:
@@ -66,8 +65,8 @@ def test_nothing_behind_a_link_is_touched(
     (fleet.folder / name).rename(elsewhere)
     (fleet.folder / name).symlink_to(elsewhere)
     if name == STORE:
-        with sqlite3.connect(elsewhere / INDEX) as index:
-            index.execute("UPDATE results SET used = '2020-01-01'")
+        for path in elsewhere.rglob("*.json"):
+            os.utime(path, (LONG_AGO, LONG_AGO))
         fleet = replace(fleet, plan=replace(fleet.plan, units=()))
     before = sorted(elsewhere.rglob("*"))
     assert f"{fleet.folder / name} is a link: what lies there is not touched" in collect(fleet, 30, remove=True)
@@ -92,7 +91,7 @@ def test_results_behind_a_linked_folder_stay(fleet: PlannedFleet, tmp_path: Path
     (part,) = (fleet.folder / STORE / "results").iterdir()
     part.rename(tmp_path / "elsewhere")
     part.symlink_to(tmp_path / "elsewhere")
-    with sqlite3.connect(fleet.folder / STORE / INDEX) as index:
-        index.execute("UPDATE results SET used = '2020-01-01'")
+    for path in (tmp_path / "elsewhere").iterdir():
+        os.utime(path, (LONG_AGO, LONG_AGO))
     collect(replace(fleet, plan=replace(fleet.plan, units=())), 30, remove=True)
     assert len(list((tmp_path / "elsewhere").iterdir())) == 1

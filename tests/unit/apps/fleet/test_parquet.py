@@ -19,13 +19,13 @@ from tests.unit.apps.fleet.answers import FRAME, artifact, plan_of, result_of
 @pytest.fixture
 def fleet(tmp_path: Path) -> PlannedFleet:
     planned = replace(plan_of(artifact("a"), artifact("b"), artifact("c", program="Q")), folder=tmp_path)
-    with FleetResults(tmp_path / STORE) as results:
-        for name in "abc":
-            made = result_of(planned, name)
-            if name == "a":
-                timed = replace(made.facts, latency=latency("a", ratio(1.25)), worst_relative=math.inf)
-                made = replace(made, facts=timed)
-            results.save(made, FRAME)
+    results = FleetResults(tmp_path / STORE)
+    for name in "abc":
+        made = result_of(planned, name)
+        if name == "a":
+            timed = replace(made.facts, latency=latency("a", ratio(1.25)), worst_relative=math.inf)
+            made = replace(made, facts=timed)
+        results.save(made, FRAME)
     return planned
 
 

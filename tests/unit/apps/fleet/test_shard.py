@@ -73,10 +73,10 @@ def test_a_run_of_a_folder_is_told_what_the_artifact_is_and_needs_no_trust(
     path.write_bytes(b"x")
     item = replace(artifact("a"), loaded_as=kind, sha256=sha256_of(path))
     made = replace(plan_of(item, store=str(tmp_path / "models")), folder=tmp_path)
-    with FleetResults(made.folder / STORE) as results:
-        quiet = Progress(enabled=False)
-        runner = shard._Shard(Project(folder=tmp_path), made, results, quiet, (), trust=False)
-        declaration = runner._declaration(made.plan.units[0], {"ads/a.pt": Listed("ads/a.pt", 1)})
+    results = FleetResults(made.folder / STORE)
+    quiet = Progress(enabled=False)
+    runner = shard._Shard(Project(folder=tmp_path), made, results, quiet, (), trust=False)
+    declaration = runner._declaration(made.plan.units[0], {"ads/a.pt": Listed("ads/a.pt", 1)})
     assert declaration.kind is kind
     assert (declaration.given is not None and declaration.given.path) == str(path)
 
@@ -112,9 +112,7 @@ def test_more_rounds_of_a_run_count_in_place_of_the_first(planned: PlannedFleet)
         judgement = replace(done.judgement, rows=(first.row,))
         return replace(done, judgement=judgement, models=(facts,), limits={"steady": 2})
 
-    with FleetResults(planned.folder / STORE) as results:
-        runner = shard._Shard(
-            Project(folder=planned.folder), planned, results, Progress(enabled=False), (), trust=False
-        )
-        assert (runner._keep([unit], report(3)), runner._rounds(unit)) == ([], 3)
-        assert (runner._keep([unit], report(9), replaces=True), runner._rounds(unit)) == ([], 9)
+    results = FleetResults(planned.folder / STORE)
+    runner = shard._Shard(Project(folder=planned.folder), planned, results, Progress(enabled=False), (), trust=False)
+    assert (runner._keep([unit], report(3)), runner._rounds(unit)) == ([], 3)
+    assert (runner._keep([unit], report(9), replaces=True), runner._rounds(unit)) == ([], 9)

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import msgspec
 
-from harness.apps.doctor.checks import examined
-from harness.core.machine import CheckStatus, Checkup, Container, Gpus, MachineCheck
+from harness.apps.doctor.checks import Facts, examined
+from harness.core.machine import CheckStatus, Checkup, Gpus, MachineCheck
+from harness.apps.doctor.facts import Container
 from harness.report.json.results import dump_checkup
 from harness.report.text.doctor import render_checkup
 from tests.unit.builders.machines import CORES, DISK, GPUS, HOST, NEW, OLD, TOOLS, WHEEL
@@ -27,7 +28,19 @@ def checkup(sick: bool) -> Checkup:
             container=Container(kind="docker", group="/system.slice/docker-1f.scope"),
             gpus=replace(GPUS, profilers=("nv-hostengine",), unlinked=("/dev/nvidia0",)),
         )
-    checks = examined([OLD, new], host, DISK, TOOLS, device="auto", jobs=4, runtime="auto")
+    checks = examined(
+        Facts(
+            host=host,
+            candidates=(
+                OLD,
+                new,
+            ),
+            disk=DISK,
+            tools=TOOLS,
+            device="auto",
+            jobs=4,
+        )
+    )
     return Checkup(environments=BOTH, checks=checks, wall_s=0.42)
 
 
@@ -79,5 +92,7 @@ def test_json_holds_every_check_and_the_exit_code() -> None:
 
 
 def test_an_empty_machine_is_shown() -> None:
-    none = examined([OLD], replace(HOST, gpus=Gpus()), DISK, TOOLS, device="auto", jobs=4, runtime="auto")
+    none = examined(
+        Facts(host=replace(HOST, gpus=Gpus()), candidates=(OLD,), disk=DISK, tools=TOOLS, device="auto", jobs=4)
+    )
     assert "none here; runs take the CPU" in render_checkup(Checkup(environments=BOTH[:1], checks=none))

@@ -81,9 +81,9 @@ def test_a_green_answer_says_what_no_verdict_speaks_of() -> None:
 def test_a_result_counts_only_for_what_it_is_of(tmp_path: Path) -> None:
     """A plan whose keys were edited would show one artifact's verdict as another one's."""
     planned = replace(plan_of(artifact("a", "A"), artifact("b", "B")), folder=tmp_path)
-    with FleetResults(tmp_path / STORE) as results:
-        for name in "ab":
-            results.save(result_of(planned, name), FRAME)
+    results = FleetResults(tmp_path / STORE)
+    for name in "ab":
+        results.save(result_of(planned, name), FRAME)
     first, second = planned.plan.artifacts
     swapped = (replace(first, key=second.key), replace(second, key=first.key))
     options = Project(folder=tmp_path)
