@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -452,6 +452,10 @@ class SearchAnswer:
     phase: str = ""
 
 
+# Asking on what could not be tested twice (a starved machine, an archive that cannot be built) is waste.
+UNRESOLVED_AFTER = 2
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tally:
     """What repeated runs of one thing said.
@@ -477,6 +481,18 @@ class Tally:
     def runs(self) -> int:
         """All runs."""
         return self.judged + self.untestable + self.differently
+
+    def with_run(self, answer: SearchAnswer, *, same: bool) -> "Tally":
+        """Return the tally with one more run; ``same``: whether a failure is the one that is searched for."""
+        match answer.answer:
+            case Answer.PASS:
+                return replace(self, passes=self.passes + 1)
+            case Answer.UNRESOLVED:
+                return replace(self, untestable=self.untestable + 1)
+            case Answer.FAIL:
+                seen = answer.outcome in self.outcomes or not answer.outcome
+                told = self if seen else replace(self, outcomes=(*self.outcomes, answer.outcome))
+                return replace(told, fails=self.fails + 1) if same else replace(told, differently=self.differently + 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

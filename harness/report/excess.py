@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.checks.startup.slow_start import slow_start
 from harness.core.findings import Severity, weight
 from harness.core.measurement import LatencyMeasurement, RatioEstimate, signed_percent
 from harness.core.outcome import Status
@@ -20,7 +21,6 @@ from harness.verdict.causes import excess_of
 from harness.verdict.commands import is_red
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, is_over
 from harness.verdict.enforce import COMPARED
-from harness.verdict.startup import slow_start
 
 NOT_CONFIRMED = "not confirmed"
 

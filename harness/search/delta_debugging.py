@@ -28,11 +28,11 @@ is missed makes a search return more than was needed, never something that was n
 import math
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Generic, TypeVar
 
-from harness.core.diagnosis import Answer, SearchAnswer, Tally
+from harness.core.diagnosis import UNRESOLVED_AFTER, Answer, SearchAnswer, Tally
 from harness.core.errors import InternalError
 
 T = TypeVar("T")
@@ -44,8 +44,6 @@ BatchOracle = Callable[[Sequence[Indices]], Sequence[Answer]]
 """Answers several sets at once, in their order."""
 
 MISS = 0.05
-# Asking on what could not be tested twice (a starved machine, an archive that cannot be built) is waste.
-UNRESOLVED_AFTER = 2
 MOST_GROUPS = 4
 # So many items may be asked one by one where it seems that all are needed; ddmin would ask four times as often.
 ONE_BY_ONE = 64
@@ -156,7 +154,7 @@ class Repeated(Generic[K]):
         tally = self.tally(subject)
         answer = self.oracle(subject, tally.runs)
         same = not self.same or not answer.outcome or answer.outcome in self.same
-        self.tallies[subject] = counted_in(tally, answer, same=same)
+        self.tallies[subject] = tally.with_run(answer, same=same)
 
 
 def settled(tally: Tally, clean: int) -> Answer | None:
@@ -166,19 +164,6 @@ def settled(tally: Tally, clean: int) -> Answer | None:
     if tally.passes >= clean:
         return Answer.PASS
     return Answer.UNRESOLVED if tally.untestable + tally.differently >= UNRESOLVED_AFTER else None
-
-
-def counted_in(tally: Tally, answer: SearchAnswer, *, same: bool) -> Tally:
-    """Return the tally with one more run; ``same``: whether a failure is the one that is searched for."""
-    match answer.answer:
-        case Answer.PASS:
-            return replace(tally, passes=tally.passes + 1)
-        case Answer.UNRESOLVED:
-            return replace(tally, untestable=tally.untestable + 1)
-        case Answer.FAIL:
-            seen = answer.outcome in tally.outcomes or not answer.outcome
-            tally = replace(tally, outcomes=tally.outcomes if seen else (*tally.outcomes, answer.outcome))
-            return replace(tally, fails=tally.fails + 1) if same else replace(tally, differently=tally.differently + 1)
 
 
 class _Subsets:

@@ -17,7 +17,7 @@ from harness.artifacts.imported_source import ImportedSource
 from harness.checks.hang import watchdog
 from harness.checks.hang.story import failure_finding
 from harness.checks.outputs.compare import compare_alone
-from harness.core.diagnosis import Answer, SearchAnswer
+from harness.core.diagnosis import UNRESOLVED_AFTER, Answer, SearchAnswer
 from harness.core.environment import Environment, EnvSpec
 from harness.core.errors import ConfigError, EnvironmentUnavailable
 from harness.core.models import ModelDeclaration
@@ -33,7 +33,7 @@ from harness.probing.alone import deadline_of
 from harness.probing.facts import Answered, Effects, Provisioned
 from harness.probing.provision import opened
 from harness.probing.runner import worker_digest
-from harness.search.delta_debugging import UNRESOLVED_AFTER, Budget, Repeated
+from harness.search.delta_debugging import Budget, Repeated
 from harness.search.first_bad_search import Line, conclude, most_builds, next_likely, next_question
 from harness.search.release import Release, Row, ask_release, make_row, release_key
 from harness.store import codec

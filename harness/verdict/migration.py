@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness.artifacts.tensors.decode import DecodeError
 from harness.checks.migration.compilation import not_compiled
-from harness.checks.migration.cures import LISTS, SERVED_BADLY, best_refusal, cured_words, price_words
+from harness.checks.migration.cures import BUSY, LISTS, SERVED_BADLY, best_refusal, cured_words, price_words
 from harness.checks.migration.deprecation import line_of
 from harness.checks.migration.dimensions import differing, fixed_dimensions, taken, varies
 from harness.checks.migration.facts import Answers, Tried
@@ -27,7 +27,6 @@ from harness.core.verdict import Cause
 from harness.environments.pythons import Minor
 from harness.probing.lacking import lack
 from harness.verdict.served_packages import (
-    BUSY,
     costs_of,
     failure_when_served,
     serving_steps,

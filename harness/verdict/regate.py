@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.checks.latency.limits import was_not_asked
+from harness.checks.startup.slow_start import slow_start
 from harness.config.policy import with_limits
 from harness.core.outcome import Status
 from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget, PolicySettings
@@ -21,7 +22,6 @@ from harness.verdict.decide import decide, judge_row
 from harness.verdict.demands import demands, unmet
 from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.verdict.latency import judge_common, may_be_taken_off
-from harness.verdict.startup import slow_start
 from harness.verdict.waivers.uses import waiver_notes, waiver_uses
 
 

@@ -1,6 +1,6 @@
 """How packages came through C++, beside each other and beside TorchScript -> findings, steps and costs. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -22,9 +22,6 @@ COSTS: Final[Mapping[str, str]] = {
     "request": "request",
     "peak_rss": "peak_rss",
 }
-
-BUSY = "busy"
-"""The kind of a package of which a busy machine could not tell how it is served."""
 
 
 def way_words(served: Served) -> str:
@@ -104,11 +101,6 @@ def costs_of(timed: LatencyMeasurement | None) -> tuple[Cost, ...]:
         for known, name in COSTS.items()
         if known in quantities
     )
-
-
-def warm_call(costs: Sequence[Cost]) -> Cost | None:
-    """Return what a warm call costs; None where that was not measured."""
-    return next((cost for cost in costs if cost.quantity == "steady" and cost.ratio is not None), None)
 
 
 def _cost(name: str, quantity: Quantity, ratio: RatioEstimate | None) -> Cost:

@@ -13,12 +13,9 @@ from harness.core.comparison import OutputComparison
 from harness.core.diagnosis import Attribution
 from harness.core.findings import SEVERITY, WORST_FIRST, Severity, status_of
 from harness.core.hang import Evidence
-from harness.core.measurement import signed_percent
 from harness.core.outcome import Outcome, Status
-from harness.core.plan import INITIALIZATION_FLOOR_S
 from harness.core.probe import ModelResult
-from harness.core.quantities import INITIALIZATION
-from harness.core.text import amount, error_words, joined, times_of
+from harness.core.text import error_words, joined, times_of
 from harness.core.verdict import CellVerdict, Finding
 from harness.serving.scenarios import Scenario
 from harness.worker import wire
@@ -208,32 +205,6 @@ def _judge_answers(item: Initialization) -> CellVerdict | None:
     if findings and item.old_differs:
         return item.verdict(Status.SAME_FAIL, findings, "the old release answers otherwise there too")
     return item.verdict(status_of(findings), findings)
-
-
-def slow_start(old_s: float, new_s: float, limit: float, *, group: str, words: str) -> Finding | None:
-    """Return the finding where a server group takes clearly longer to get ready than it did; it only warns.
-
-    Args:
-        old_s, new_s: first load to last warm-up call.
-        limit: ratio new/old that is still accepted; less than a second more is none either.
-        words: what a reader calls the scenario.
-    """
-    if new_s <= limit * old_s or new_s - old_s < INITIALIZATION_FLOOR_S:
-        return None
-    change = f"{signed_percent(new_s / old_s)} %" if old_s > 0 else "from nothing"
-    message = (
-        f"{words}: server group {group} gets ready in {amount(new_s, 's')}, {amount(old_s, 's')} before ({change}, "
-        f"limit {signed_percent(limit)} %)"
-    )
-    size = new_s / old_s if old_s > 0 else None
-    return Finding(
-        kind="initialization_time",
-        message=message,
-        size=size,
-        detail={"group": group},
-        quantity=INITIALIZATION,
-        limit=limit,
-    )
 
 
 def together(verdicts: Sequence[CellVerdict]) -> CellVerdict:

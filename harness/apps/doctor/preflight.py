@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.apps.doctor import host
 from harness.apps.doctor.checks import Facts, examined, run_notes
 from harness.apps.doctor.during_run import during_run_notes, happened_between
-from harness.apps.doctor.facts import Candidate, CounterReading, Host, Tools
+from harness.apps.doctor.facts import CounterReading, Host, Tools
 from harness.core.devices import AUTO, CPU, device_named
 from harness.core.environment import EnvSpec
 from harness.core.errors import EnvironmentUnavailable
@@ -21,6 +21,7 @@ from harness.core.plan import Plan, Settings
 from harness.core.report import RunReport
 from harness.environments import candidates
 from harness.environments.builder import EnvironmentBuilder
+from harness.environments.candidates import Candidate
 from harness.environments.installer import find_uv, pip_for
 from harness.environments.interpreters import find_pythons
 from harness.environments.native import NoCompiler, ask_compiler

@@ -10,7 +10,6 @@ from harness.core.migration import ConversionCure, Cost, Migrated, MigratedModel
 from harness.core.outcome import Outcome
 from harness.core.text import counted, first_few
 from harness.probing.lacking import LACKS
-from harness.verdict.served_packages import BUSY, warm_call
 from harness.worker import wire
 
 # Of the worker's rewrites of a whole archive, the most faithful first: what each fixes, the next ones do as well.
@@ -23,6 +22,8 @@ WORDS = {
 }
 LISTS = "tuple becomes list"
 """The kind of obstacle that is looked for only where there is no other."""
+BUSY = "busy"
+"""The kind of a package of which a busy machine could not tell how it is served."""
 NO_CURE = ("no converter", "load_error", "hooks", "several methods", "state")
 # What cured models come to, as a verb for several.
 BECOMES: Mapping[Migrated, str] = {
@@ -129,3 +130,8 @@ def best_refusal(cures: Sequence[ConversionCure]) -> str:
     converted = [cure for cure in refused if cure.outcome not in (None, Migrated.NOT_CONVERTIBLE)]
     furthest = converted or [cure for cure in refused if cure.outcome is not None] or refused
     return f"{furthest[-1].name}: {furthest[-1].reason}" if furthest else ""
+
+
+def warm_call(costs: Sequence[Cost]) -> Cost | None:
+    """Return what a warm call costs; None where that was not measured."""
+    return next((cost for cost in costs if cost.quantity == "steady" and cost.ratio is not None), None)

@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 
-from harness.core.diagnosis import FailureRates, SearchAnswer, Tally
-from harness.search.delta_debugging import UNRESOLVED_AFTER, counted_in
+from harness.core.diagnosis import UNRESOLVED_AFTER, FailureRates, SearchAnswer, Tally
 
 CONFIDENCE = 0.95
 # How often a failure that is as frequent in both releases may be called a regression; the looks after every run
@@ -200,7 +199,7 @@ def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], phases: C
     tally = Tally()
     for answer in answers:
         there = not phases or answer.phase in phases or answer.phase.split(" ")[0] in kinds
-        tally = counted_in(tally, answer, same=answer.outcome in outcomes and there)
+        tally = tally.with_run(answer, same=answer.outcome in outcomes and there)
     return tally
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from harness.checks.startup.measures import busy_s, wall_s
+from harness.checks.startup.slow_start import slow_start
 from harness.config.policy import model_policy
 from harness.core.outcome import Outcome
 from harness.core.plan import INITIALIZATION_LIMIT
@@ -11,7 +12,6 @@ from harness.core.quantities import INITIALIZATION
 from harness.core.verdict import Finding
 from harness.probing.facts import GroupRun, Started
 from harness.serving.scenarios import INITIALIZATIONS
-from harness.verdict.startup import slow_start
 from harness.worker import wire
 
 BRINGING_UP = (wire.LOAD, wire.PREPARE, wire.CALL)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from harness.checks.migration.cures import warm_call
 from harness.checks.migration.readiness import by_owner, unlocked
 from harness.core.measurement import signed_percent
 from harness.core.migration import Migrated, MigratedModel, Migration, Step
@@ -13,7 +14,6 @@ from harness.report.words.migration import horizon_facts, outcomes_words, unlock
 from harness.report.words.phrases import exit_words, seconds, shorten, size
 from harness.verdict.exit_codes import exit_code
 from harness.verdict.migration import counts_words
-from harness.verdict.served_packages import warm_call
 
 LEAST_WIDTH = 80
 MOST_LINES = 60

@@ -1,7 +1,9 @@
 """A healthy machine and healthy environments, for tests that break one thing."""
 
 from harness.core.machine import Cores, GpuCard, GpuState, Gpus
-from harness.apps.doctor.facts import Candidate, Disk, Host, Limits, Memory, Tools, Wheel
+from harness.environments.wheels import Wheel
+from harness.environments.candidates import Candidate
+from harness.apps.doctor.facts import Disk, Host, Limits, Memory, Tools
 
 GB = 10**9
 WHEEL = Wheel(

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.core.diagnosis import UNRESOLVED_AFTER
 from harness.core.diagnosis import Answer, SearchAnswer, Tally
 from harness.core.errors import InternalError
 from harness.search.delta_debugging import (
     MOST_GROUPS,
     SPENT,
-    UNRESOLVED_AFTER,
     Budget,
     BudgetSpent,
     Group,

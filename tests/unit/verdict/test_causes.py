@@ -25,7 +25,7 @@ from harness.report.excess import by_excess
 from harness.report.markdown.report import render_markdown
 from harness.report.page.html import render_html
 from harness.report.text.console import render_console
-from harness.verdict.startup import slow_start
+from harness.checks.startup.slow_start import slow_start
 from tests.unit.builders.planted_causes import (
     DEADLOCK,
     SPIN,

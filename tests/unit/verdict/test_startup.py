@@ -19,7 +19,6 @@ from harness.verdict.startup import (
     Initialization,
     InitializationResult,
     judge_initialization,
-    slow_start,
     together,
 )
 from tests.unit.builders.verdicts import (
@@ -483,19 +482,3 @@ def test_a_way_to_fail_hides_no_other_from_waivers_and_severities() -> None:
     assert found.findings[1].message == "about crash (in 1 of 5 rounds)"
     assert kinds(together([verdict(), before])) == ["call_error"]
     assert kinds(judged(initialization_result(graph=replayed(1.0)), comparison=BAD)) == ["graph_replay", "race"]
-
-
-# time until ready
-
-
-def test_a_server_group_that_starts_clearly_slower_is_warned_of_with_both_times() -> None:
-    found = slow_start(67.0, 101.0, 1.25, group="ranking", words="load while serving")
-    assert found is not None and SEVERITY[found.kind] is Severity.NAMED
-    assert found.size == pytest.approx(101 / 67)
-    for said in ("load while serving", "ranking", "101 s", "67 s before", "+50.7 %", "limit +25.0 %"):
-        assert said in found.message
-
-
-@pytest.mark.parametrize(("old_s", "new_s"), [(67.0, 83.0), (67.0, 40.0), (0.2, 1.1), (0.0, 0.9)])
-def test_a_start_within_the_limit_or_by_less_than_a_second_slower_is_not_warned_of(old_s: float, new_s: float) -> None:
-    assert slow_start(old_s, new_s, 1.25, group="ranking", words="load while serving") is None

@@ -13,7 +13,9 @@ import pytest
 from harness.verdict.exit_codes import exit_code
 from harness.apps.doctor.checks import CHECKS, Facts, examined, run_notes
 from harness.core.machine import CheckStatus, Checkup, Gpus, MachineCheck
-from harness.apps.doctor.facts import Candidate, Container, Disk, Host, IndexAnswer, Limits, Memory, Tools, Wheel
+from harness.environments.wheels import Wheel
+from harness.environments.candidates import Candidate, IndexAnswer
+from harness.apps.doctor.facts import Container, Disk, Host, Limits, Memory, Tools
 from harness.core.errors import ExitCode
 from tests.unit.builders.machines import (
     CARD,

@@ -15,7 +15,8 @@ from harness.environments import candidates
 from harness.apps.doctor import preflight
 from harness.core.environment import Environment
 from harness.core.machine import Cores, Gpus
-from harness.apps.doctor.facts import Candidate, Disk, IndexAnswer
+from harness.environments.candidates import Candidate, IndexAnswer
+from harness.apps.doctor.facts import Disk
 from harness.core.plan import Plan
 from harness.core.errors import ExitCode
 from harness.store.run_folder import RunDir

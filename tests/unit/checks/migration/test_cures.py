@@ -20,7 +20,7 @@ from harness.checks.migration.cures import (
 )
 from harness.checks.migration.facts import Tried
 from harness.verdict.migration import causes_of, judge
-from harness.verdict.served_packages import BUSY
+from harness.checks.migration.cures import BUSY
 from tests.unit.builders.migrations import FIXED, LOST, UNASKED, blocked, cured, priced, ready, uncured
 from tests.unit.verdict.test_migration import READY, SETS, refused, result
 
