@@ -8,7 +8,8 @@ from harness.domain.text import counted
 from harness.fleet.plan import CACHE, RUNS, STORE, UNPACKED, PlannedFleet
 from harness.fleet.results import FleetResults
 from harness.fleet.stores.sources import cached_in
-from harness.report.text.fleet import render_kept
+from harness.report.documents.fleet import kept_document
+from harness.report.formats import on_terminal
 from harness.report.words.phrases import size
 from harness.store import codec
 from harness.store.run_folder import REPORT, RunDir
@@ -22,7 +23,8 @@ def status(planned: PlannedFleet) -> str:
     with FleetResults(planned.folder / STORE) as results:
         found = results.status()
     taken = {name: files.size_of(planned.folder / name) for name in (CACHE, RUNS)}
-    return render_kept(replace(found, cache_bytes=taken[CACHE], runs_bytes=taken[RUNS]))
+    document = kept_document(replace(found, cache_bytes=taken[CACHE], runs_bytes=taken[RUNS]))
+    return on_terminal(document, width=100)
 
 
 def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:

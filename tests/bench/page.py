@@ -17,8 +17,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, CDPSession, sync_playwright
 
 from harness.domain.report import RunReport
-from harness.report.page.fleet import render_fleet_html
-from harness.report.page.html import render_html
+from tests.unit.builders.rendered import render_fleet_html
+from tests.unit.builders.rendered import render_html
 from tests.integration.conftest import CHROMIUM
 from tests.unit.builders.fleets import of_teams
 from tests.unit.builders.pages import crowded, fleet

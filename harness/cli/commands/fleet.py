@@ -140,7 +140,8 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.fleet.plan import in_folder, known_in, load_plan
     from harness.fleet.planning import read_shard
     from harness.fleet.shard import run_shard
-    from harness.report.text.fleet import render_shard
+    from harness.report.documents.fleet import shard_document
+    from harness.report.formats import on_terminal
     from harness.system.progress import Progress
 
     if parsed.on is not None:
@@ -159,7 +160,7 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     done = run_shard(
         options, planned, shard=shard, known_elsewhere=known_elsewhere, trust=parsed.trust, progress=Progress()
     )
-    say(render_shard(done, again=_answering(options.project, folder, planned.folder), width=width()))
+    say(on_terminal(shard_document(done, again=_answering(options.project, folder, planned.folder)), width=width()))
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
 
 
@@ -174,7 +175,8 @@ def _answering(project: Path, folder: Path, part: Path) -> str:
 def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.fleet.engines.on_ray import run_on_ray
     from harness.fleet.plan import load_plan
-    from harness.report.text.fleet import render_shard
+    from harness.report.documents.fleet import shard_document
+    from harness.report.formats import on_terminal
     from harness.system.progress import Progress
 
     if parsed.shard != "1/1" or parsed.into is not None:
@@ -184,7 +186,11 @@ def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     planned = load_plan(parsed.plan, to_run=True)
     options = options_of(parsed, arguments)
     done = run_on_ray(options, planned, address=parsed.on, parts=parsed.parts, trust=parsed.trust, progress=Progress())
-    say(render_shard(done, again=_answering(options.project, planned.folder, planned.folder), width=width()))
+    say(
+        on_terminal(
+            shard_document(done, again=_answering(options.project, planned.folder, planned.folder)), width=width()
+        )
+    )
     return ExitCode.INCONCLUSIVE if done.faults else ExitCode.COMPATIBLE
 
 
@@ -192,7 +198,8 @@ def _time_more(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.config.durations import seconds_of
     from harness.fleet.plan import load_plan
     from harness.fleet.shard import time_more
-    from harness.report.text.fleet import render_more
+    from harness.report.documents.fleet import shard_document
+    from harness.report.formats import on_terminal
     from harness.system.progress import Progress
 
     if parsed.shard != "1/1":
@@ -201,7 +208,12 @@ def _time_more(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     more_s = seconds_of(parsed.more, "--more")
     options = options_of(parsed, arguments)
     done = time_more(options, planned, more_s=more_s, trust=parsed.trust, progress=Progress())
-    say(render_more(done, again=_answering(options.project, whole.folder, planned.folder), width=width()))
+    say(
+        on_terminal(
+            shard_document(done, again=_answering(options.project, whole.folder, planned.folder), more=True),
+            width=width(),
+        )
+    )
     return ExitCode.COMPATIBLE
 
 

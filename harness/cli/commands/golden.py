@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_out, options_of
-from harness.cli.terminal import say
+from harness.cli.terminal import say, width
 from harness.domain.text import visible
 from harness.errors import ExitCode
 from harness.report.formats import GOLDEN_STATUS, REVIEW, Shown
@@ -71,16 +71,13 @@ def _status(parsed: argparse.Namespace, options: "Options") -> int:
 
 
 def _propose(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.report.text.golden import render_changes
+    from harness.report.documents.golden import proposed_document
+    from harness.report.formats import on_terminal
     from harness.run.golden.commands import propose
 
-    found = propose(options, parsed.run)
-    lines = [f"as accepted  {visible(name)}" for name in found.same]
-    lines += [f"left out  {visible(name)}: {visible(why)}" for name, why in found.left_out]
-    lines += render_changes(found.diffs)
-    if found.diffs:
-        lines.append("look at the numbers: golden diff")
-    say("\n".join(lines) + "\n")
+    proposed = propose(options, parsed.run)
+    document = proposed_document(proposed.same, proposed.left_out, proposed.diffs)
+    say(on_terminal(document, width=width(), most_lines=0))
     return ExitCode.COMPATIBLE
 
 
@@ -101,13 +98,14 @@ def _accept(parsed: argparse.Namespace, options: "Options") -> int:
 
 
 def _gc(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.report.text.golden import render_left_over
+    from harness.report.documents.golden import left_over_document
+    from harness.report.formats import on_terminal
     from harness.run.golden.commands import collect, left_over
 
     found = left_over(options)
     if parsed.yes:
         collect(options, found)
-    say(render_left_over(found, removed=parsed.yes))
+    say(on_terminal(left_over_document(found, removed=parsed.yes), width=width(), most_lines=0))
     return ExitCode.COMPATIBLE
 
 

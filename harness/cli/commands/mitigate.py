@@ -45,7 +45,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Search what cures a red cell."""
     from harness.diagnosis.cure.judging import exit_code
-    from harness.report.text.cures import render_curing
+    from harness.report.documents.diagnosis import curing_document
+    from harness.report.formats import on_terminal
     from harness.run.cell.mitigate import mitigate
     from harness.run.cell.selected import selected_cell
     from harness.run.options import shown_path
@@ -63,5 +64,6 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         scenario=parsed.sought or "alone",
         pairs=parsed.pairs,
     )
-    say(render_curing(cured.found, directory=shown_path(cured.folder), width=width()))
+    document = curing_document(cured.found, directory=shown_path(cured.folder))
+    say(on_terminal(document, width=width(), most_lines=0))
     return exit_code(cured.found)

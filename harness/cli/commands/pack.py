@@ -29,10 +29,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Write golden bundles."""
-    from harness.report.text.bundles import render_packing
+    from harness.report.documents.packing import packing_document
+    from harness.report.formats import on_terminal
     from harness.run.golden.pack import pack
     from harness.system.progress import Progress
 
     packing = pack(options_of(parsed, arguments), Path(parsed.into), Progress())
-    say(render_packing(packing, width=width()))
+    say(on_terminal(packing_document(packing), width=width(), most_lines=0))
     return ExitCode.COMPATIBLE if packing.complete else ExitCode.INCONCLUSIVE

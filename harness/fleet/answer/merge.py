@@ -34,7 +34,7 @@ from harness.fleet.faults import LABELS
 from harness.fleet.plan import STORE, PlannedFleet, options_again, sides_again
 from harness.fleet.planning import family_of, is_of
 from harness.fleet.results import FleetResults, KeptResults
-from harness.report.words.fleet import unjudged_words
+from harness.report.documents.fleet import unjudged_words
 from harness.run.options import Options, own_command, read_waivers, settings_of
 from harness.system import clock
 

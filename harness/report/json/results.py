@@ -14,9 +14,11 @@ from harness.domain.golden import GoldenStatus, Review
 from harness.domain.machine import Checkup
 from harness.domain.migration import Migration
 from harness.domain.prediction import Inspection
-from harness.domain.releases import Matrix
+from harness.domain.releases import FirstBad, Matrix
 from harness.errors import RunDirError
+from harness.releases.judging import exit_code as exit_code_of_search
 from harness.releases.matrix_judging import MatrixVerdict
+from harness.report.documents.first_bad import answer_words
 from harness.report.json.text import json_text
 from harness.static.judging import confusion_by_direction
 from harness.static.predict import exit_code as exit_code_of_files
@@ -67,6 +69,11 @@ def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
         predictions=msgspec.to_builtins(confusion_by_direction(matrix.cells)),
         **msgspec.to_builtins(matrix),
     )
+
+
+def dump_first_bad(found: FirstBad) -> str:
+    """Return the answer of a search for the first bad release, and every release that was asked."""
+    return _dump(exit_code=int(exit_code_of_search(found)), answer=answer_words(found), **msgspec.to_builtins(found))
 
 
 def dump_migration(migration: Migration) -> str:

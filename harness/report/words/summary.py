@@ -1,15 +1,13 @@
 """What the report says outside its table, as plain facts: console and markdown only lay them out."""
 
 from harness.decision.counting import counts_of
-from harness.decision.decide import GREEN
-from harness.domain.fleet import FleetReport
 from harness.domain.outcome import Decision
 from harness.domain.report import RunReport, SideReport
-from harness.domain.text import counted, prose
-from harness.domain.verdict import Judgement, Mitigation, PlantedDefectResult
+from harness.domain.text import counted
+from harness.domain.verdict import Mitigation, PlantedDefectResult
 from harness.errors import ExitCode
 from harness.report.text.table import table_rows
-from harness.report.words.phrases import exit_words, seconds
+from harness.report.words.phrases import but_of, exit_words, seconds
 
 _REVISION = 10
 _SHARED = {
@@ -129,14 +127,6 @@ def headline(report: RunReport) -> str:
 def but_words(report: RunReport) -> str:
     """Return what a green decision must not be read without: what is surely over its limit; empty where nothing is."""
     return but_of(report.judgement)
-
-
-def but_of(judged: Judgement | FleetReport) -> str:
-    """Return the same of a judgement, or of the answer over a fleet."""
-    if judged.decision not in (*GREEN, Decision.CELL_OK) or not judged.exceeded:
-        return ""
-    more = len(judged.exceeded) - 1
-    return f"but {prose(judged.exceeded[0])}{f' (and {more} more)' if more else ''}"
 
 
 def decision_words(report: RunReport) -> str:

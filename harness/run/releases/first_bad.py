@@ -23,7 +23,7 @@ from harness.models.file_copies import planned
 from harness.releases.first_bad import search_first_bad
 from harness.releases.index import ReleaseIndex
 from harness.releases.versions import in_order
-from harness.report.text.first_bad import dump_first_bad
+from harness.report.json.results import dump_first_bad
 from harness.run.cell.selected import SelectedCell, as_the_run, keep_explanation, refuse_changed
 from harness.run.options import (
     Options,

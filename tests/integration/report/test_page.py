@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from harness.domain.report import RunReport
-from harness.report.page.html import render_html
-from harness.report.page.parts import place
+from tests.unit.builders.rendered import render_html
+from harness.report.document import place
 from tests.unit.builders.reports import HOSTILE_NAMES, blocked, hostile, upgrade_ok
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.matrices import mixed

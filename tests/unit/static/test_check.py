@@ -7,7 +7,7 @@ from harness.domain.golden import ARTIFACT
 from harness.domain.prediction import Inspection
 from harness.models.bundles import write_bundle
 from harness.models.files import find_files
-from harness.report.text.inspection import render_static
+from harness.report.formats import INSPECTION
 from harness.static.check import inspect_file
 from tests.unit.builders.archives import golden
 from tests.unit.builders.requests import write_artifact
@@ -45,7 +45,7 @@ def test_the_artifact_in_a_bundle_is_judged_as_if_it_lay_beside(tmp_path: Path) 
 
 def test_a_reader_sees_that_it_is_a_bundle(tmp_path: Path) -> None:
     path, _ = real_bundle(tmp_path)
-    text = render_static(Inspection(releases={}, files=(inspect_file(str(path), {}),)))
+    text = INSPECTION.render("text", Inspection(releases={}, files=(inspect_file(str(path), {}),)))
     assert "golden bundle: TorchScript archive" in text
 
 

@@ -19,10 +19,10 @@ from harness.fleet.answer.merge import _called, merge
 from harness.fleet.plan import STORE
 from harness.fleet.results import FleetResults
 from harness.report.ci.spreadsheet import render_owners_csv
-from harness.report.markdown.fleet import render_fleet_markdown
-from harness.report.page.fleet import render_fleet_html
-from harness.report.text.fleet import render_answer
-from harness.report.words.fleet import row_words, store_words
+from tests.unit.builders.rendered import render_fleet_markdown
+from tests.unit.builders.rendered import render_fleet_html
+from tests.unit.builders.rendered import render_answer
+from harness.report.documents.fleet import row_words, store_words
 from harness.run.options import Options, own_command
 from harness.store import codec
 from tests.unit.builders.planted_causes import hang, red, refused
