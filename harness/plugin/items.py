@@ -132,7 +132,8 @@ def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, director
     alone = replace(report, models=models, judgement=replace(report.judgement, rows=rows))
     (red,) = red_cells(alone, directory=directory)
     what = next(text for label, text in red.lines if label in ("what", "why"))
-    return f"{prose(what)}\n{part_lines(red_cell_part(report, cell, red), width=WIDTH)}"
+    part = replace(red_cell_part(report, cell, red), title=f"{red.model}: {red.stage}")
+    return f"{prose(what)}\n{part_lines(part, width=WIDTH)}"
 
 
 def _rollback(found: RollbackReport, item: ModelRollback, doubt: str) -> ItemResult:

@@ -86,6 +86,7 @@ class Table:
     soft: tuple[int, ...] = ()
     legend: str = ""
     importance: int = ALWAYS
+    kind: str = ""
     left: str = ""
 
 
@@ -221,9 +222,9 @@ def _cut(part: Part, level: int) -> Part | None:
     lost = 0
     for block in part.blocks:
         if isinstance(block, Part):
-            left = _cut(block, level)
-            kept += [left] if left is not None else []
-            lost += left is None and block.importance < ALL
+            inner = _cut(block, level)
+            kept += [inner] if inner is not None else []
+            lost += inner is None and block.importance < ALL
         elif isinstance(block, Table):
             kept += [_cut_rows(block, level)] if block.importance <= level else []
         elif block.importance <= level:

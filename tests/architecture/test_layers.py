@@ -165,7 +165,7 @@ READS_AND_WRITES = {
     "iterdir",
 }
 ENTRY_POINT = "cli.__init__"
-READS_ITS_OWN_TEMPLATES = "report.page.engine"
+READS_ITS_OWN_TEMPLATES = "report.backends.html"
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 MOST_IN_A_FOLDER = 22
 

@@ -25,6 +25,7 @@ from harness.domain.prediction import Prediction
 from harness.domain.report import CellTrend
 from harness.domain.text import counted, first_few, joined
 from harness.report.document import (
+    ALL,
     ALWAYS,
     BAD,
     DETAIL,
@@ -260,7 +261,7 @@ def _artifacts(report: FleetReport) -> Part:
 
     rows = tuple(map(row_of, sorted(report.rows, key=lambda row: (place.get(row.name, 0), row.name))))
     table = Table(heads=ARTIFACT_HEADS, rows=rows, noun="artifact", status=3, choices=FILTERS)
-    return Part(title="Artifacts", id="artifacts", blocks=(table,), importance=DETAIL + 1, kind="upgrade")
+    return Part(title="Artifacts", id="artifacts", blocks=(table,), importance=ALL, kind="upgrade")
 
 
 def owners_words(owners: Mapping[str, int], most: int = OWNERS_NAMED) -> str:

@@ -136,9 +136,9 @@ def _numbers(comparison: OutputComparison) -> Iterator[Block]:
     for (input_set, path), tensors in calls_of.items():
         other = [item for item in tensors if not item[1].bit_equal or item[1].sampled]
         if other:
-            call, tensor = max(other, key=lambda item: _gravity(item[1]))
+            number_of_call, tensor = max(other, key=lambda item: _gravity(item[1]))
             calls = sum(item.input_set == input_set for item in comparison.calls)
-            worst.append((input_set, path, call, tensor, f"{len(other)}/{calls}"))
+            worst.append((input_set, path, number_of_call, tensor, f"{len(other)}/{calls}"))
     worst.sort(key=lambda item: (*(-part for part in _gravity(item[3])), item[0], item[1]))
     rows = tuple(
         Row(cells=_cells(input_set, tensor, calls), importance=USUAL if at < ROWS else DETAIL)
@@ -147,8 +147,8 @@ def _numbers(comparison: OutputComparison) -> Iterator[Block]:
     if rows:
         yield Table(heads=HEADS, rows=rows, numbers=tuple(range(1, len(HEADS))), noun="output")
     drawn = [item for item in worst[:ROWS] if sum(item[3].error_histogram[1:])]
-    for input_set, path, call, tensor, _ in drawn[:DRAWN]:
-        yield Fact("errors", f"{input_set} call {call} {path}: {sparkline(tensor)}", MORE)
+    for input_set, path, at_call, tensor, _ in drawn[:DRAWN]:
+        yield Fact("errors", f"{input_set} call {at_call} {path}: {sparkline(tensor)}", MORE)
 
 
 def _gravity(tensor: TensorMetrics) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from harness.report.document import (
     MORE,
     OPEN,
     USUAL,
+    Block,
     Cell,
     Document,
     Fact,
@@ -178,7 +179,7 @@ def _horizon(migration: Migration) -> Part:
     table = Table(
         heads=("release", "what it says of TorchScript", "source"), rows=rows, importance=DETAIL, noun="release"
     )
-    blocks = (*facts(lines, FIRST + 30), *([table] if rows else []))
+    blocks: tuple[Block, ...] = (*facts(lines, FIRST + 30), *([table] if rows else []))
     title = "How long they still load"
     return Part(title=title, id="horizon", blocks=blocks, importance=FIRST, panel=title)
 

@@ -273,15 +273,17 @@ def _quantities(report: RunReport, row: TableRow) -> Iterator[Table]:
 
 
 def _quantity_rows(told: Iterable[QuantityRow]) -> tuple[Row, ...]:
-    rows = []
-    for item in told:
-        change, values = item.change, item.values
-        if item.beyond:
-            change, values = (
-                (Cell(item.change, tone=OPEN), values) if item.ratio else (change, Cell(item.values, tone=OPEN))
+    return tuple(
+        Row(
+            cells=(
+                item.words,
+                item.limit,
+                Cell(item.change, tone=OPEN) if item.beyond and item.ratio else item.change,
+                Cell(item.values, tone=OPEN) if item.beyond and not item.ratio else item.values,
             )
-        rows.append(Row(cells=(item.words, item.limit, change, values)))
-    return tuple(rows)
+        )
+        for item in told
+    )
 
 
 def quantities_part(report: RunReport, rows: Sequence[TableRow]) -> Part:
@@ -330,5 +332,5 @@ def _brief(told: Sequence[QuantityRow], heads: Iterable[str]) -> Iterator[Cell]:
     for item in sorted(told, key=lambda item: (item.beyond, item.ratio.ratio if item.ratio else item.new)):
         worst[item.column] = item
     for name in heads:
-        item = worst.get(name)
-        yield Cell(item.brief, tone=OPEN if item.beyond else "") if item is not None else Cell(NOT_MEASURED)
+        found = worst.get(name)
+        yield Cell(found.brief, tone=OPEN if found.beyond else "") if found is not None else Cell(NOT_MEASURED)

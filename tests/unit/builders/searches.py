@@ -38,7 +38,6 @@ from harness.domain.verdict import WaiverState, WaiverUse
 from harness.settings.mitigations import MITIGATIONS
 from harness.settings.paste_lines import lines_to_paste
 from tests.unit.builders.machines import CORES, DISK, GPUS, HOST, NEW, OLD, TOOLS, WHEEL
-from tests.unit.builders.reports import ratio
 from tests.unit.builders.verdicts import in_days, waiver
 
 FIRST_BAD = FirstBad(

@@ -206,9 +206,8 @@ def test_a_package_tells_for_what_it_was_compiled() -> None:
     text = INSPECTION.render(
         "text", Inspection(releases={}, files=(InspectedFile(path="net.pt2", facts=package, verdicts={}),))
     )
-    assert "AOTInductor package" in text.splitlines()[2]
-    assert "for       aarch64, asimd" in text
-    assert "device    cpu" in text
+    shown = " ".join(text.split())
+    assert "AOTInductor package" in shown and "for aarch64, asimd" in shown and "device cpu" in shown
 
 
 def test_a_newer_schema_is_called_newer() -> None:
@@ -228,5 +227,5 @@ def test_the_exit_code_and_the_text_are_those_of_any_artifact() -> None:
     assert "exported program (.pt2)" in text
     assert "container_unknown" in text
     alone = INSPECTION.render("text", Inspection(releases={}, files=(replace(file, verdicts={}),)))
-    assert "schema    8.20, written by torch 2.15.0" in alone
+    assert "schema 8.20, written by torch 2.15.0" in " ".join(alone.split())
     assert "aten.relu.default" in alone

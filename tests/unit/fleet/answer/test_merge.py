@@ -198,7 +198,7 @@ def test_a_row_says_that_its_requests_were_guessed() -> None:
     assert {row.name: row.guessed for row in made.answer.rows} == {"a": guess, "b": "", "c": ""}
     assert store_words(made.answer) == "2 of 3 artifacts have a result, 1 of them to guessed requests; 2 PASS"
     assert row_words(made.answer.rows[0]) == f"its requests are guesses: {guess}"
-    assert f"`a`: guessed requests, `{guess}`" in render_fleet_markdown(made.answer)
+    assert "- a: guessed requests, guessed from config.pbtxt" in render_fleet_markdown(made.answer)
     assert "its requests are guesses" in render_fleet_html(made.answer)
 
 
