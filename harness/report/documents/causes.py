@@ -103,7 +103,7 @@ def cause_part(
 def causes_section(causes: Sequence[Part], *, nothing: str) -> Part:
     """Return the section of the causes of a result."""
     return Part(
-        title="Causes",
+        title="All causes",
         id="causes",
         blocks=tuple(causes),
         noun="cause",

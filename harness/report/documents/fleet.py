@@ -184,7 +184,7 @@ def _waves(report: FleetReport) -> Part:
     )
     heads = ("wave", "artifacts", "upgrade", "cure", "owners")
     table = Table(heads=heads, rows=rows, numbers=(1,), noun="wave", long=(3,), main=2, soft=(4,))
-    return Part(title="Waves", id="waves", blocks=(table, *members), importance=FIRST, panel="Waves")
+    return Part(title="All waves", id="waves", blocks=(table, *members), importance=FIRST, panel="Waves")
 
 
 def _since(found: FleetSince) -> Part:

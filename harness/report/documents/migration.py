@@ -146,9 +146,7 @@ def _cures(migration: Migration) -> Part:
         soft=(1,),
     )
     blocks = (table, Fact("", caption, MORE)) if cures else ()
-    return Part(
-        title="What one cure unlocks", id="cures", blocks=blocks, importance=FIRST, panel="What one cure unlocks"
-    )
+    return Part(title="All cures", id="cures", blocks=blocks, importance=FIRST, panel="What one cure unlocks")
 
 
 def _unlocked_words(found: Unlocked) -> str:
@@ -164,7 +162,7 @@ def _owners(migration: Migration) -> Part:
         for at, (owner, counts) in enumerate(by_owner(migration).items())
     )
     blocks = (Table(heads=("owner", "artifacts"), rows=rows, noun="owner", soft=(1,)),) if rows else ()
-    return Part(title="Owners", id="owners", blocks=blocks, importance=FIRST, panel="Owners")
+    return Part(title="All owners", id="owners", blocks=blocks, importance=FIRST, panel="Owners")
 
 
 def _outcomes_words(counts: Mapping[Migrated, int]) -> str:
@@ -181,7 +179,7 @@ def _horizon(migration: Migration) -> Part:
     )
     blocks: tuple[Block, ...] = (*facts(lines, FIRST + 30), *([table] if rows else []))
     title = "How long they still load"
-    return Part(title=title, id="horizon", blocks=blocks, importance=FIRST, panel=title)
+    return Part(title=title, id="horizon", blocks=blocks, importance=FIRST, panel="Horizon")
 
 
 def horizon_facts(migration: Migration) -> tuple[str, ...]:

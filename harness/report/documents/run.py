@@ -216,7 +216,8 @@ def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell])
     cells = tuple(_red_cell(cell, changes.get(cell.cell)) for cell in shown[:CELLS_SHOWN])
     what = "What the cell says" if len(shown) == 1 else f"What each of {len(shown)} cells says"
     left = f"and {len(shown) - len(cells)} more" if len(shown) > len(cells) else ""
-    fold = Part(title=what, folded=True, importance=ALL, blocks=(Table(heads=CELL_HEADS, rows=cells, kind="red-cell", left=left),))
+    table = Table(heads=CELL_HEADS, rows=cells, kind="red-cell", left=left)
+    fold = Part(title=what, folded=True, importance=ALL, blocks=(table,))
     return cause_part(cause, at, after=[fold] if cells else [])
 
 

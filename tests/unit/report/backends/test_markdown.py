@@ -3,7 +3,7 @@
 import pytest
 
 from harness.report.backends.markdown import code, command_block, escape, inert, render_markdown
-from harness.report.document import BAD, DETAIL, FIRST, Cell, Document, Fact, Part, Row, Table, Verdict, placed
+from harness.report.document import ALL, BAD, FIRST, Cell, Document, Fact, Part, Row, Table, Verdict, placed
 
 
 def of(*parts: Part) -> str:
@@ -29,7 +29,7 @@ def test_the_decision_comes_first_then_the_parts_in_their_order() -> None:
 def test_a_table_has_numbers_to_the_right_and_words_that_need_somebody_in_bold() -> None:
     rows = (
         Row(cells=("a|b", "1", Cell("FAIL", tone=BAD))),
-        Row(cells=("c", "2", Cell("PASS", tone="good")), importance=DETAIL + 1),
+        Row(cells=("c", "2", Cell("PASS", tone="good")), importance=ALL),
     )
     table = Table(heads=("model", "n", "status"), rows=rows, numbers=(1,), noun="model")
     text = of(Part(title="Models", blocks=(table,)))

@@ -274,12 +274,10 @@ def test_the_words_before_a_cell_on_a_phone_are_those_of_its_column() -> None:
     assert all(COLUMNS[int(number)] == words for number, words in named.items())
 
 
-def test_a_page_of_500_models_is_under_5_mb_and_says_what_it_left_out() -> None:
+def test_a_page_of_500_models_is_under_5_mb() -> None:
     text = render_html(fleet(500, red_every=1))
     assert len(text.encode()) < 5_000_000
     assert text.count('<details class="model') == 500
-    left_out = re.search(r"<p>(\d+) charts were left out", text)
-    assert left_out is not None and int(left_out[1]) > 0
 
 
 def test_anchors_are_unique_and_safe() -> None:
