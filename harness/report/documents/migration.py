@@ -129,7 +129,7 @@ def _cures(migration: Migration) -> Part:
             cells=(
                 item.cure,
                 _unlocked_words(item),
-                Cell(", ".join(item.causes), link=f"find:cause:{item.causes[0]}" if item.causes else ""),
+                Cell(", ".join(item.causes), link=f"find:{' '.join(item.causes)}" if item.causes else ""),
                 *([owners_words(item.owners)] if known else []),
             ),
             importance=placed(FIRST + 10, at, 20) if at < 3 else DETAIL,
