@@ -53,8 +53,8 @@ nox.options.error_on_missing_interpreters = True
 RELEASES = PYPROJECT["tool"]["compat"]["releases"]
 # Rooms whose tests start no process that they wait for.
 ROOMS = (
-    *("archive", "config", "correctness", "decision", "domain", "doctor", "models", "report", "search", "settings"),
-    *("startup", "static", "store", "tensors"),
+    *("apps/doctor", "artifacts", "checks/outputs", "checks/prediction", "checks/startup", "config", "core", "report"),
+    *("serving", "store", "verdict"),
 )
 QUICK = ("tests/architecture", *(f"tests/unit/{room}" for room in ROOMS))
 PARALLEL = ("pytest", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")  # in the order of tests/conftest.py
@@ -198,14 +198,14 @@ def bench(session: nox.Session) -> None:
     """Measure: nox -s bench -- bisect | environments | faults | fleet | hand | init | inspect | page | servers."""
     _prepare(session, "test", "clusters")  # Ray for `faults fleet_kills`
     _find_chromium(session)
-    session.run("python", "-m", "tests.bench", *session.posargs)
+    session.run("python", "-m", "benchmarks", *session.posargs)
 
 
 @nox.session
 def calibrate(session: nox.Session) -> None:
     """Calibrate the detectors on seeded faults: nox -s calibrate -- numbers | failures | latency | static | page."""
     _prepare(session, "calibrate")
-    session.run("python", "-m", "tests.calibrate", *session.posargs)
+    session.run("python", "-m", "benchmarks.calibrate", *session.posargs)
 
 
 @nox.session
@@ -219,7 +219,7 @@ def corpus(session: nox.Session) -> None:
 def evidence(session: nox.Session) -> None:
     """Measure again what the code relies on: nox -s evidence -- gil --env PYTHON ...; without --env write the page."""
     _prepare(session, "test")
-    session.run("python", "-m", "tests.evidence", *session.posargs)
+    session.run("python", "-m", "benchmarks.evidence", *session.posargs)
 
 
 @nox.session

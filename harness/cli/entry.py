@@ -12,10 +12,10 @@ from pathlib import Path
 from types import FrameType
 
 from harness.cli.parser import command_module, parser
-from harness.domain.text import visible
-from harness.errors import ExitCode, GateError
-from harness.system import streams
-from harness.system.files import keep_bug_report, refusal
+from harness.core.errors import ExitCode, GateError
+from harness.core.text import visible
+from harness.machine import streams
+from harness.machine.files import keep_bug_report, refusal
 
 # What pyproject.toml requires, by the names that Python imports.
 REQUIRED = ("jinja2", "msgspec", "numpy", "packaging", "prometheus_client", "shtab", "tabulate")

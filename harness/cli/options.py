@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.devices import TABLE
+from harness.core.devices import TABLE
 
 if TYPE_CHECKING:
     from harness.run.options import Options

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.config.schema import TOP, read, shown
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 
 WHERE = "command line: --set"
 

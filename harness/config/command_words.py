@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from harness.domain.environment import EnvSpec
+from harness.core.environment import EnvSpec
 
 MODELS = ("--artifacts", "--artifact", "--fixtures")
 FILES = ("--artifacts", "--artifact")  # as they lie around who types; fixtures are the project's

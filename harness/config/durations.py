@@ -3,7 +3,7 @@
 import re
 
 from harness.config.schema import shown
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 
 UNITS = {"s": 1, "min": 60, "h": 3600}
 MOST_H = 1000

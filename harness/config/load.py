@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from harness.config.policy import policy_settings
 from harness.config.schema import BUDGET_DEFAULTS, OPTIONS, ROOT, SERVING, TOP, read, shown, unknown
-from harness.devices import AUTO, TABLE, Device
-from harness.domain.measurement import limit_words
-from harness.domain.plan import Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
-from harness.domain.probe import ServingProfile
-from harness.errors import ConfigError
+from harness.core.devices import AUTO, TABLE, Device
+from harness.core.errors import ConfigError
+from harness.core.measurement import limit_words
+from harness.core.plan import Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
+from harness.core.probe import ServingProfile
 
 DEFAULT_PROFILE: Final = ServingProfile().name
 PLAIN_KEYS: Final = (

@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 
 from harness.config.schema import POLICY, ROOT, Table, read, shown, unknown
 from harness.config.selection import Named, Predicate, parse_expression
-from harness.domain.findings import OF_THE_RUN
-from harness.domain.plan import FLOOR, NO_QUANTITIES, TOTAL, LatencyBudget, Plan, PolicyRule, PolicySettings
-from harness.domain.policy import ModelPolicy
-from harness.errors import ConfigError, SelectionError
-from harness.quantities import STEADY
+from harness.core.errors import ConfigError, SelectionError
+from harness.core.findings import OF_THE_RUN
+from harness.core.plan import FLOOR, NO_QUANTITIES, TOTAL, LatencyBudget, Plan, PolicyRule, PolicySettings
+from harness.core.policy import ModelPolicy
+from harness.core.quantities import STEADY
 
 
 class Tagged(NamedTuple):

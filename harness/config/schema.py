@@ -13,14 +13,14 @@ from msgspec import Meta
 
 from harness.config.limits import AmbiguousLimit, ratio_of
 from harness.config.selection import did_you_mean
-from harness.devices import CONFIGURED, NAME_PATTERN
-from harness.domain.plan import CAPTURE_MODES, ERROR, FLOOR, OWN, ROLLBACKS, RUNTIMES, SEVERITIES, TOTAL
-from harness.domain.probe import LOADERS
-from harness.errors import ConfigError
-from harness.quantities import COMMON, INITIALIZATION, QUANTITY_LIMITS, STEADY
-from harness.scenarios import CELL_SCENARIOS, SCENARIOS
-from harness.settings import table
-from harness.system.typed import converted
+from harness.core.devices import CONFIGURED, NAME_PATTERN
+from harness.core.errors import ConfigError
+from harness.core.plan import CAPTURE_MODES, ERROR, FLOOR, OWN, ROLLBACKS, RUNTIMES, SEVERITIES, TOTAL
+from harness.core.probe import LOADERS
+from harness.core.quantities import COMMON, INITIALIZATION, QUANTITY_LIMITS, STEADY
+from harness.machine.typed import converted
+from harness.serving.scenarios import CELL_SCENARIOS, SCENARIOS
+from harness.serving.settings import table
 
 ROOT: Final = "tool.compat"
 RELEASE_PATTERN: Final = (

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from harness.domain.models import ModelDeclaration
-from harness.domain.plan import Cell
-from harness.domain.text import first_few
-from harness.errors import SelectionError
-from harness.scenarios import CELL_SCENARIOS
+from harness.core.errors import SelectionError
+from harness.core.models import ModelDeclaration
+from harness.core.plan import Cell
+from harness.core.text import first_few
+from harness.serving.scenarios import CELL_SCENARIOS
 
 
 class Named(Protocol):

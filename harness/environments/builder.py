@@ -18,7 +18,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from packaging.version import Version
 
-from harness.domain.environment import ENVIRONMENT_BYTES, Environment, EnvSpec
+from harness.core.environment import ENVIRONMENT_BYTES, Environment, EnvSpec
+from harness.core.errors import ConfigError, EnvironmentUnavailable
 from harness.environments.installer import (
     environment_python,
     explain_failure,
@@ -31,10 +32,9 @@ from harness.environments.installer import (
 from harness.environments.interpreters import find_pythons, inspect_interpreter, verified_python
 from harness.environments.pythons import choose_python, parse_release, read_minor, write_minor
 from harness.environments.undeclared import importing
-from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.machine import files
+from harness.machine.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
 from harness.store.json import JsonError, from_json
-from harness.system import files
-from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
 
 MARKER: Final = "environment.json"
 

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 
 from packaging.version import Version
 
+from harness.core.errors import EnvironmentUnavailable
 from harness.environments.pythons import LAST_KNOWN_RELEASE
-from harness.errors import EnvironmentUnavailable
-from harness.system import processes
-from harness.system.pool import Patience
+from harness.machine import processes
+from harness.machine.pool import Patience
 
 _POLL_S: Final = 0.02
 _GRACE_S: Final = 1.0

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from harness.core.errors import EnvironmentUnavailable
 from harness.environments.pythons import OLDEST_PYTHON, OWN_PYTHON, read_minor, write_minor
-from harness.errors import EnvironmentUnavailable
+from harness.machine import files, processes
 from harness.store.json import JsonError, from_json
-from harness.system import files, processes
 
 VERIFY_TIMEOUT_S: Final = 10.0
 INSPECT_TIMEOUT_S: Final = 120.0

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from harness.config.selection import did_you_mean
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 
 SUFFIXES = (".so", ".py")
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from harness.environments.installer import run_installer
-from harness.system import files, processes
-from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
+from harness.machine import files, processes
+from harness.machine.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
 
 CANDIDATES: Final = ("g++", "clang++", "c++")
 # std::to_chars for floating-point numbers exists since libstdc++ 11.

@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from harness.domain.environment import Environment, EnvSpec
+from harness.core.environment import Environment, EnvSpec
 from harness.environments.builder import EnvironmentBuilder
-from harness.system.pool import answer
+from harness.machine.pool import answer
 
 _JOIN_S: Final = 15.0
 

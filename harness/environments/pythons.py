@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.core.errors import ConfigError, EnvironmentUnavailable
 
 Minor = tuple[int, int]
 

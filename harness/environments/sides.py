@@ -9,10 +9,10 @@ from typing import Any, Literal
 from packaging.version import InvalidVersion, Version
 
 from harness.config.schema import ENVIRONMENT, RELEASE, RELEASE_PATTERN, ROOT, TOP, read, shown
-from harness.domain.environment import EnvSpec
-from harness.domain.plan import Settings
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError
+from harness.core.plan import Settings
 from harness.environments.libraries import libraries_of
-from harness.errors import ConfigError
 
 
 def env_specs(

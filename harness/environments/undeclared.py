@@ -7,7 +7,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from harness.domain.environment import EnvSpec
+from harness.core.environment import EnvSpec
 
 DECLARES_SETUPTOOLS: Final = Version("2.11.0")
 """torch/utils/cpp_extension.py, where the compiler finds its paths, imports setuptools in every release. 2.11.0 and

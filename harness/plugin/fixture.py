@@ -14,18 +14,18 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from harness.domain.outcome import Status
-from harness.domain.text import prose, visible
-from harness.errors import ConfigError, ExitCode, GateError
-from harness.models.manifest import MANIFEST, text_of
-from harness.models.names import word_of
+from harness.artifacts.manifest import MANIFEST, text_of
+from harness.artifacts.names import word_of
+from harness.core.errors import ConfigError, ExitCode, GateError
+from harness.core.outcome import Status
+from harness.core.text import prose, visible
+from harness.machine.progress import Progress
 from harness.plugin.items import Outcome, decision_lines, row_items
 from harness.plugin.runs import options_from
 from harness.report.words.summary import headline, pair_words
 from harness.run.execute import compat
 from harness.run.files import Finished
 from harness.run.options import shown_path
-from harness.system.progress import Progress
 
 SCRIPTED: Final = ("ScriptModule", "ScriptFunction")
 NUMBERS: Final = "biufc"

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.decision.commands import is_red, rerun_command
-from harness.decision.counting import cell_word
-from harness.domain.outcome import Status
-from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
-from harness.domain.report import RunReport
-from harness.domain.text import prose, visible
-from harness.domain.verdict import CellVerdict, RowVerdict
-from harness.errors import ExitCode
+from harness.core.errors import ExitCode
+from harness.core.outcome import Status
+from harness.core.prediction import ModelRollback, RollbackAnswer, RollbackReport
+from harness.core.report import RunReport
+from harness.core.text import prose, visible
+from harness.core.verdict import CellVerdict, RowVerdict
 from harness.report.backends.terminal import part_lines
 from harness.report.ci.checks import waived_words
 from harness.report.documents.models import red_cell_part
@@ -27,6 +25,8 @@ from harness.report.words.summary import count_words, decision_words, headline, 
 from harness.run.files import stored_report
 from harness.run.options import shown_path
 from harness.store.run_folder import REPORT
+from harness.verdict.commands import is_red, rerun_command
+from harness.verdict.counting import cell_word
 
 WIDTH = 100
 

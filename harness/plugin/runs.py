@@ -11,13 +11,13 @@ import pytest
 
 from harness.cli.options import options_of
 from harness.cli.parser import parser
-from harness.domain.text import visible
-from harness.errors import ConfigError, GateError, SelectionError
+from harness.core.errors import ConfigError, GateError, SelectionError
+from harness.core.text import visible
+from harness.machine.files import keep_bug_report
+from harness.machine.progress import Progress
 from harness.plugin.items import report_in
 from harness.run.options import Options
 from harness.store.run_folder import LAST, PLAN, REPORT, find_run
-from harness.system.files import keep_bug_report
-from harness.system.progress import Progress
 
 MAY_BE_NAMED = "name a run, TorchScript files, a folder of them or a models.toml"
 

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import TypeVar
 
-from harness.domain.models import ModelDeclaration
-from harness.domain.probe import Deadline, ProbeResult, ServingProfile
+from harness.core.models import ModelDeclaration
+from harness.core.probe import Deadline, ProbeResult, ServingProfile
+from harness.machine import pool
 from harness.probing.facts import Answered, Effects, Probed, Provisioned, new_profile
 from harness.probing.requests import deadline_after, impatient
-from harness.system import pool
 
 PLANTED_DEFECT_TOTAL_S = 60.0
 

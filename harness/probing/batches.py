@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.core.outcome import Outcome
+from harness.core.probe import ProbeRequest, ProbeResult
+from harness.machine.processes import REAP_DEADLINE_S
 from harness.probing.zygote import Child, Zygote
-from harness.system.processes import REAP_DEADLINE_S
 
 # Exports are not among them: a factory is any Python, and what it leaves in its process could change the next archive.
 SHARING = ("adopt", "run")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.domain.hang import Evidence, HangKind, HangProof
-from harness.domain.outcome import Outcome
-from harness.domain.probe import FailedRequest, ModelResult, ProbeRequest, ProbeResult
+from harness.core.hang import Evidence, HangKind, HangProof
+from harness.core.outcome import Outcome
+from harness.core.probe import FailedRequest, ModelResult, ProbeRequest, ProbeResult
 from harness.probing import events, processes
 from harness.probing.events import EventLog, OpenPhase
 from harness.probing.lacking import KILLED

@@ -5,18 +5,18 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from harness.archive.formats import FAILURES
-from harness.archive.limits import CannotRead
-from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
-from harness.domain.outcome import UNCLEAR, Outcome
-from harness.domain.probe import Failure
-from harness.errors import GoldenError
-from harness.models import artifacts, file_copies
-from harness.models.bundles import BundleStore
-from harness.models.old_outputs import Records
+from harness.artifacts import adopted, file_copies
+from harness.artifacts.archive.formats import FAILURES
+from harness.artifacts.archive.limits import CannotRead
+from harness.artifacts.bundles import BundleStore
+from harness.artifacts.old_outputs import Records
+from harness.core.errors import GoldenError
+from harness.core.models import Artifact, GivenArtifact, ModelDeclaration
+from harness.core.outcome import UNCLEAR, Outcome
+from harness.core.probe import Failure
+from harness.machine import pool
 from harness.probing.facts import Effects, Export, Exported, Provisioned
 from harness.probing.requests import Requests
-from harness.system import pool
 from harness.worker import wire
 
 
@@ -90,7 +90,7 @@ def export_model(
     if model.outcome is not Outcome.COMPLETED:
         return Export(declaration=declaration, outcome=model.outcome, failure=model.failure, result=result)
     try:
-        artifact = artifacts.artifact_of(declaration, result)
+        artifact = adopted.artifact_of(declaration, result)
     except ValueError as error:
         failure = Failure(type="BadArchive", message=str(error), phase="save")
         return Export(declaration=declaration, outcome=Outcome.EXPORT_ERROR, failure=failure, result=result)
@@ -98,7 +98,7 @@ def export_model(
         declaration=declaration,
         outcome=Outcome.COMPLETED,
         artifact=artifact,
-        uncovered=artifacts.uncovered(declaration, artifact),
+        uncovered=adopted.uncovered(declaration, artifact),
         result=result,
     )
 
@@ -125,7 +125,7 @@ def _adopt(
         said = _by_its_own_name(model.failure, kept.path, given)
         return Export(declaration=declaration, outcome=model.outcome, failure=said, result=result)
     try:
-        artifact = artifacts.adopted(declaration, kept, result)
+        artifact = adopted.adopted(declaration, kept, result)
     except (CannotRead, OSError) as error:  # an artifact can have done away with it
         failure = Failure(type="DamagedRecord", message=f"what taking it over has left: {error}", phase=model.phase)
         return Export(declaration=declaration, outcome=Outcome.PROTOCOL_ERROR, failure=failure, result=result)

@@ -6,30 +6,30 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Self
 
-from harness.domain.comparison import OutputComparison
-from harness.domain.diagnosis import Attribution, Setting
-from harness.domain.environment import Environment, Fingerprint
-from harness.domain.hang import Evidence
-from harness.domain.machine import MachineState
-from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
-from harness.domain.migration import RunMigration
-from harness.domain.models import Artifact, ArtifactKind, ModelDeclaration
-from harness.domain.outcome import Outcome
-from harness.domain.plan import Plan
-from harness.domain.prediction import InspectedFile, RollbackReport
-from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfile
-from harness.domain.report import Explained
-from harness.domain.verdict import CellVerdict, Judgement, Mitigation, PlantedDefectResult, Waiver
-from harness.models.old_outputs import Records
+from harness.artifacts.old_outputs import Records
+from harness.artifacts.tensors.outputs import Outputs
+from harness.core.comparison import OutputComparison
+from harness.core.diagnosis import Attribution, Setting
+from harness.core.environment import Environment, Fingerprint
+from harness.core.hang import Evidence
+from harness.core.machine import MachineState
+from harness.core.measurement import CommonSlowdown, LatencyMeasurement
+from harness.core.migration import RunMigration
+from harness.core.models import Artifact, ArtifactKind, ModelDeclaration
+from harness.core.outcome import Outcome
+from harness.core.plan import Plan
+from harness.core.prediction import InspectedFile, RollbackReport
+from harness.core.probe import Failure, ModelResult, ProbeResult, ServingProfile
+from harness.core.report import Explained
+from harness.core.verdict import CellVerdict, Judgement, Mitigation, PlantedDefectResult, Waiver
+from harness.machine import clock
+from harness.machine.progress import Progress
 from harness.probing.requests import Requests
 from harness.probing.runner import ZygoteRunner, worker_digest
-from harness.scenarios import Scenario
-from harness.settings.mitigations import MITIGATIONS, applied
+from harness.serving.scenarios import Scenario
+from harness.serving.settings.mitigations import MITIGATIONS, applied
 from harness.store import probe_files
 from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
-from harness.tensors.outputs import Outputs
 from harness.worker import wire
 
 

@@ -1,6 +1,6 @@
 """What a run knows already of files that end the process that loads them: they are not loaded once more."""
 
-from harness.domain.outcome import Outcome
+from harness.core.outcome import Outcome
 from harness.probing.facts import Effects, Probed
 from harness.worker import wire
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.core.outcome import Outcome
+from harness.core.probe import ProbeRequest, ProbeResult
 
 
 class Lack(NamedTuple):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from harness.domain.environment import Environment
+from harness.core.environment import Environment
+from harness.core.errors import EnvironmentUnavailable
 from harness.environments.libraries import is_file
-from harness.errors import EnvironmentUnavailable
 from harness.probing.events import EventTail
 from harness.worker import wire
 

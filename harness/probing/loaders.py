@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.domain.models import ArtifactKind
-from harness.domain.outcome import Outcome
-from harness.domain.probe import TORCH_JIT_LOAD, TORCH_LOAD
+from harness.core.models import ArtifactKind
+from harness.core.outcome import Outcome
+from harness.core.probe import TORCH_JIT_LOAD, TORCH_LOAD
 from harness.probing.facts import Effects, Probed, profile_of
 
 # How a Python caller writes each way.

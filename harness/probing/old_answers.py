@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from harness.domain.models import Artifact, ArtifactKind
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeResult, ServingProfile
+from harness.artifacts.tensors.outputs import Outputs, same_answers
+from harness.core.models import Artifact, ArtifactKind
+from harness.core.outcome import Outcome
+from harness.core.probe import ProbeResult, ServingProfile
+from harness.machine import pool
 from harness.probing.facts import Answered, Effects, Export, Exported, OldAnswers, Provisioned
 from harness.probing.requests import Requests, floor_deadline, impatient, reference_name, with_own_loading
 from harness.probing.verification import legible_outputs
 from harness.store.run_folder import StoredBaseline
-from harness.system import pool
-from harness.tensors.outputs import Outputs, same_answers
 
 
 def probe_old_release(facts: Exported, effects: Effects) -> Answered:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from harness.system import pool
-from harness.system.processes import PYTHON, REAP_DEADLINE_S, Stream, kill_group, reap
+from harness.machine import pool
+from harness.machine.processes import PYTHON, REAP_DEADLINE_S, Stream, kill_group, reap
 from harness.worker import wire
 
 STACK_DUMP_DEADLINE_S = 1.0

@@ -7,21 +7,21 @@ from datetime import date
 
 from packaging.version import Version
 
-from harness.domain.environment import Environment, EnvSpec, Fingerprint
-from harness.domain.plan import Plan
-from harness.domain.verdict import Waiver
+from harness.artifacts.imported_source import ImportedSource
+from harness.artifacts.old_outputs import Records
+from harness.core.environment import Environment, EnvSpec, Fingerprint
+from harness.core.errors import ConfigError, EnvironmentUnavailable
+from harness.core.plan import Plan
+from harness.core.verdict import Waiver
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.interpreters import find_pythons
 from harness.environments.native import build_stack_dumper
 from harness.environments.pythons import choose_python
-from harness.errors import ConfigError, EnvironmentUnavailable
-from harness.models.imported_source import ImportedSource
-from harness.models.old_outputs import Records
+from harness.machine import pool
+from harness.machine.progress import Progress
 from harness.probing.facts import Effects, profile_of
 from harness.probing.runner import Watchdog, ZygoteRunner
 from harness.store.run_folder import RunDir
-from harness.system import pool
-from harness.system.progress import Progress
 
 
 def sides(plan: Plan) -> dict[str, EnvSpec]:

@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from harness.domain.environment import Fingerprint
-from harness.domain.models import Artifact, ArtifactKind, ModelDeclaration
-from harness.domain.plan import Deadlines, LimitSettings, Plan
-from harness.domain.probe import (
+from harness.core.environment import Fingerprint
+from harness.core.models import Artifact, ArtifactKind, ModelDeclaration
+from harness.core.plan import Deadlines, LimitSettings, Plan
+from harness.core.probe import (
     TORCH_JIT_LOAD,
     Deadline,
     ExtractOrder,

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import FailedRequest, ModelResult, ProbeRequest, ProbeResult
+from harness.core.outcome import Outcome
+from harness.core.probe import FailedRequest, ModelResult, ProbeRequest, ProbeResult
 
 # A request that ends the process says nothing of those after it.
 ENDS = (Outcome.CRASH, Outcome.HANG, Outcome.OUT_OF_MEMORY)

@@ -11,13 +11,15 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.devices import CPU, Device
-from harness.domain.environment import Environment, Fingerprint
-from harness.domain.hang import Evidence, HangProof
-from harness.domain.models import ModelDeclaration
-from harness.domain.outcome import UNCLEAR, Outcome
-from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
-from harness.errors import EnvironmentUnavailable, InternalError
+from harness.core.devices import CPU, Device
+from harness.core.environment import Environment, Fingerprint
+from harness.core.errors import EnvironmentUnavailable, InternalError
+from harness.core.hang import Evidence, HangProof
+from harness.core.models import ModelDeclaration
+from harness.core.outcome import UNCLEAR, Outcome
+from harness.core.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
+from harness.machine.files import emptied, moved
+from harness.machine.processes import REAP_DEADLINE_S
 from harness.probing import processes, verification
 from harness.probing.batches import Batches, BatchWorker, is_healthy, may_share
 from harness.probing.conclusion import Ending, conclude
@@ -28,8 +30,6 @@ from harness.probing.rest import unreached, with_rest
 from harness.probing.zygote import Child, Zygote, start
 from harness.store import codec, probe_files
 from harness.store.results import ResultStore, WhyNot
-from harness.system.files import emptied, moved
-from harness.system.processes import REAP_DEADLINE_S
 from harness.worker import wire
 
 ProbeRunner = Callable[[ProbeRequest], ProbeResult]
@@ -107,7 +107,7 @@ class ZygoteRunner:
     Args:
         environments: ``"old"`` and ``"new"``, or other names of sides -> environment.
         folder: where probes leave their folders, named by key.
-        watchdog: watches each process from outside; ``harness.hang.watchdog``, which is a room above this one.
+        watchdog: watches each process from outside; ``harness.checks.hang.watchdog``, which is a room above this one.
         reuse: whether a result that was stored before is returned in place of a new probe (``--resume``).
         stack_dumper: the library that shows native stacks of Python workers, where one was built.
         compiler_checks: where each environment keeps what torch compiles to learn which instructions it may use.

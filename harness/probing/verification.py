@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
-from harness.system.typed import converted
-from harness.tensors.checking import check_spec, checked_tree
-from harness.tensors.decode import DecodeError
-from harness.tensors.outputs import Outputs
-from harness.tensors.recorded import DAMAGE, read_inputs, read_outputs
+from harness.artifacts.tensors.checking import check_spec, checked_tree
+from harness.artifacts.tensors.decode import DecodeError
+from harness.artifacts.tensors.outputs import Outputs
+from harness.artifacts.tensors.recorded import DAMAGE, read_inputs, read_outputs
+from harness.core.outcome import Outcome
+from harness.core.probe import Failure, ModelResult, ProbeRequest, ProbeResult
+from harness.machine.typed import converted
 from harness.worker import wire
 
 Pairs = list[tuple[str, str]]

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.errors import EnvironmentUnavailable
+from harness.core.errors import EnvironmentUnavailable
+from harness.machine.load import cpu_s_of
+from harness.machine.processes import REAP_DEADLINE_S, kill_group, reap
 from harness.probing import loaded_libraries, processes
 from harness.probing.events import EventTail
 from harness.store.json import from_json
-from harness.system.load import cpu_s_of
-from harness.system.processes import REAP_DEADLINE_S, kill_group, reap
 from harness.worker import wire
 
 START_DEADLINE_S = 180.0

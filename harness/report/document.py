@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import quote
 
-from harness.domain.text import counted
+from harness.core.text import counted
 
 # The higher the number, the sooner a thing is left out; what lies between two of them ranks things of one kind.
 ALWAYS, FIRST, USUAL, MORE, DETAIL, ALL = 0, 100, 200, 300, 400, 500

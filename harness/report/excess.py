@@ -4,22 +4,22 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.decision.causes import excess_of
-from harness.decision.commands import is_red
-from harness.decision.counting import OVER_LIMIT, UNDECIDED, cell_word, is_over
-from harness.decision.enforce import COMPARED
-from harness.domain.findings import Severity, weight
-from harness.domain.measurement import LatencyMeasurement, RatioEstimate, signed_percent
-from harness.domain.outcome import Status
-from harness.domain.plan import INITIALIZATION_LIMIT, LatencyBudget
-from harness.domain.report import RunReport, ScenarioReport
-from harness.domain.text import prose
-from harness.domain.verdict import CellVerdict
-from harness.quantities import INITIALIZATION, STEADY
+from harness.core.findings import Severity, weight
+from harness.core.measurement import LatencyMeasurement, RatioEstimate, signed_percent
+from harness.core.outcome import Status
+from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget
+from harness.core.quantities import INITIALIZATION, STEADY
+from harness.core.report import RunReport, ScenarioReport
+from harness.core.text import prose
+from harness.core.verdict import CellVerdict
 from harness.report.text.table import TableRow, table_rows
 from harness.report.words.phrases import STATUS_ORDER, percent, phrase, scenario_words, seconds_pair
 from harness.report.words.quantities import limits_of, quantity_rows
-from harness.startup.judging import slow_start
+from harness.verdict.causes import excess_of
+from harness.verdict.commands import is_red
+from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, is_over
+from harness.verdict.enforce import COMPARED
+from harness.verdict.startup import slow_start
 
 NOT_CONFIRMED = "not confirmed"
 

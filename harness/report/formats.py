@@ -10,15 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from harness.domain.diagnosis import Bisection
-    from harness.domain.fleet import FleetPlan, FleetReport
-    from harness.domain.golden import GoldenStatus, Review
-    from harness.domain.machine import Checkup
-    from harness.domain.migration import Migration
-    from harness.domain.prediction import Inspection
-    from harness.domain.releases import FirstBad, Matrix
-    from harness.domain.report import RunOutline, RunReport
-    from harness.domain.timeline import RunTrace
+    from harness.core.diagnosis import Bisection
+    from harness.core.fleet import FleetPlan, FleetReport
+    from harness.core.golden import GoldenStatus, Review
+    from harness.core.machine import Checkup
+    from harness.core.migration import Migration
+    from harness.core.prediction import Inspection
+    from harness.core.releases import FirstBad, Matrix
+    from harness.core.report import RunOutline, RunReport
+    from harness.core.timeline import RunTrace
     from harness.report.document import Document
 
 Result = TypeVar("Result")
@@ -116,7 +116,7 @@ def _of(module: str) -> Any:
 
 
 def _judged(matrix: "Matrix") -> Any:
-    return import_module("harness.releases.matrix_judging").judge_matrix(matrix)
+    return import_module("harness.verdict.matrix").judge_matrix(matrix)
 
 
 def _documented(

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import Span
-from harness.domain.text import visible
-from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
+from harness.core.outcome import Outcome
+from harness.core.probe import Span
+from harness.core.text import visible
+from harness.core.timeline import HangSample, ProcessTrace, RunTrace
 from harness.report.words.phrases import shorten
 
 Event = dict[str, Any]

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-from harness.decision.since import since
-from harness.domain.report import RunOutline, RunReport
-from harness.errors import ConfigError, RunDirError, SelectionError
+from harness.checks.startup.rates import more_often
+from harness.core.errors import ConfigError, RunDirError, SelectionError
+from harness.core.report import RunOutline, RunReport
 from harness.report.json.report import dump_report, load_report, read_outline
 from harness.run.options import Options
-from harness.startup.rates import more_often
 from harness.store.run_folder import REPORT, RunDir, find_run
+from harness.verdict.since import since
 
 KEPT = "baseline-report.json"
 READ = 12

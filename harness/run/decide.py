@@ -6,23 +6,23 @@ Timing takes longer than all that comes before it, so what is known by then is p
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.checks.latency.benchmark import expected_s, untimed
+from harness.checks.startup.initialize import scenarios_of, works_alone
 from harness.config.policy import idle_rules, model_policy, policy_source
-from harness.decision.decide import decide, judge_row
-from harness.decision.demands import demands, unmet
-from harness.decision.judge import judge_cells
-from harness.devices import AUTO
-from harness.domain.outcome import Status
-from harness.domain.plan import Plan
-from harness.domain.policy import Demand, PolicyReport
-from harness.domain.verdict import PlantedDefectResult, RowVerdict
-from harness.latency.benchmark import expected_s, untimed
-from harness.latency.judging import judge_common, why_common_is_open
+from harness.core.devices import AUTO
+from harness.core.outcome import Status
+from harness.core.plan import Plan
+from harness.core.policy import Demand, PolicyReport
+from harness.core.verdict import PlantedDefectResult, RowVerdict
+from harness.machine.progress import rough_duration
 from harness.probing.facts import Compared, Complete, Decided, Effects, Provisioned, Started, Timed, WithWorker
 from harness.report.text.so_far import RED, render_so_far
 from harness.run.planted_defects import judge_timed_planted_defects
-from harness.scenarios import INITIALIZATIONS, Scenario
-from harness.startup.initialize import scenarios_of, works_alone
-from harness.system.progress import rough_duration
+from harness.serving.scenarios import INITIALIZATIONS, Scenario
+from harness.verdict.decide import decide, judge_row
+from harness.verdict.demands import demands, unmet
+from harness.verdict.judge import judge_cells
+from harness.verdict.latency import judge_common, why_common_is_open
 
 
 def run_demands(rows: Sequence[RowVerdict], facts: Provisioned) -> tuple[Demand, ...]:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from harness.doctor.preflight import examine
-from harness.domain.machine import Checkup
+from harness.apps.doctor.preflight import examine
+from harness.core.errors import ConfigError
+from harness.core.machine import Checkup
 from harness.environments.sides import env_spec
-from harness.errors import ConfigError
+from harness.machine.progress import Progress
 from harness.run.options import CONFIG, Options, builder_for, settings_of
 from harness.run.releases.named import refuse_unused_interpreters, spec_of
-from harness.system.progress import Progress
 
 
 def doctor(options: Options, releases: Sequence[str]) -> Checkup:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.domain.environment import Environment
+from harness.core.environment import Environment
 from harness.environments.pythons import parse_release
 from harness.environments.sides import env_spec
+from harness.machine.progress import Progress
 from harness.probing.provision import build_environments
 from harness.run.options import CONFIG, Options, builder_for, settings_of
-from harness.system.progress import Progress
 
 
 def build(options: Options, releases: Sequence[str], progress: Progress) -> list[Environment]:

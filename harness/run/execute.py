@@ -4,14 +4,16 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.apps.doctor.preflight import look, machine_notes, with_machine_changes
+from harness.artifacts import fixture_folders
 from harness.config.durations import seconds_of
-from harness.doctor.preflight import look, machine_notes, with_machine_changes
-from harness.domain.environment import EnvSpec
-from harness.domain.plan import Plan
-from harness.domain.report import RunReport
-from harness.domain.text import first_few
-from harness.errors import ConfigError, GateError, SelectionError
-from harness.models import fixture_folders
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError, GateError, SelectionError
+from harness.core.plan import Plan
+from harness.core.report import RunReport
+from harness.core.text import first_few
+from harness.machine import clock
+from harness.machine.progress import Progress
 from harness.report.json.report import dump_report
 from harness.run.baseline import beside_kept, keep_baseline, read_baseline
 from harness.run.files import Finished, write_reports
@@ -26,8 +28,6 @@ from harness.run.options import (
 from harness.run.pipeline import run
 from harness.run.plan import ending_at, make_plan
 from harness.store.run_folder import REPORT, RunDir
-from harness.system import clock
-from harness.system.progress import Progress
 
 NOT_OF_A_PLAN = ("--resume", "--out", "--project", "--baseline", "--until", "--more")
 

@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.decision.causes import with_causes
-from harness.decision.commands import at_home
-from harness.diagnosis.explanation import with_later
-from harness.domain.plan import Plan
-from harness.domain.releases import Matrix
-from harness.domain.report import RunReport
-from harness.errors import ConfigError, GateError, RunDirError
+from harness.core.errors import ConfigError, GateError, RunDirError
+from harness.core.plan import Plan
+from harness.core.releases import Matrix
+from harness.core.report import RunReport
+from harness.machine.files import keep_bug_report
 from harness.report.formats import RUN, Shown, ShownRun
 from harness.report.json.report import load_report
 from harness.report.json.results import load_matrix
 from harness.run.baseline import beside, earlier_runs, read_baseline
 from harness.run.options import Options, own_command, shown_path
 from harness.run.report.trace import read_trace
+from harness.search.explanation import with_later
 from harness.store import codec
 from harness.store.explanations import kept
 from harness.store.run_folder import PLAN, REPORT, RunDir, find_run
-from harness.system.files import keep_bug_report
+from harness.verdict.causes import with_causes
+from harness.verdict.commands import at_home
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,21 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.config.policy import IN_CONFIG, Tagged, idle_rules, policy_of
-from harness.decision.causes import cause_named, with_causes
-from harness.decision.commands import RED
-from harness.decision.enforce import WaiverContext
-from harness.decision.regate import regate
-from harness.decision.waivers.uses import pair_of
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
-from harness.domain.text import counted, first_few
-from harness.domain.verdict import Cause
-from harness.errors import RunDirError
+from harness.core.errors import RunDirError
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.text import counted, first_few
+from harness.core.verdict import Cause
+from harness.machine import clock
 from harness.run.baseline import beside, read_baseline
 from harness.run.files import Finished, read_report
 from harness.run.options import Options, own_command, settings_of, waivers_in, waivers_path
 from harness.store.run_folder import LAST, REPORT, begun_since
-from harness.system import clock
+from harness.verdict.causes import cause_named, with_causes
+from harness.verdict.commands import RED
+from harness.verdict.enforce import WaiverContext
+from harness.verdict.regate import regate
+from harness.verdict.waivers.uses import pair_of
 
 NAMED = 5
 

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from harness.archive.code import CodeMemory
-from harness.domain.archive import OperatorRegistry
-from harness.domain.environment import EnvSpec
-from harness.domain.prediction import Inspection
+from harness.artifacts.archive.code import CodeMemory
+from harness.artifacts.files import find_files
+from harness.artifacts.given import is_request_file
+from harness.checks.prediction.check import inspect_file
+from harness.checks.prediction.registries import registries_of
+from harness.core.archive import OperatorRegistry
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError
+from harness.core.prediction import Inspection
 from harness.environments.sides import env_spec
-from harness.errors import ConfigError
-from harness.models.files import find_files
-from harness.models.given import is_request_file
+from harness.machine.progress import Progress
 from harness.probing.provision import build_environments
 from harness.run.options import CONFIG, Options, builder_for, settings_of
-from harness.static.check import inspect_file
-from harness.static.registries import registries_of
-from harness.system.progress import Progress
 
 SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
 

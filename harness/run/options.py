@@ -11,27 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import harness
+from harness.artifacts import fixture_folders
+from harness.artifacts.declarations import merge_catalogue
+from harness.artifacts.given import GivenModels, given_models
+from harness.artifacts.golden_records import GoldenStore
 from harness.config.assignments import assigned, merged
 from harness.config.load import load_settings
 from harness.config.policy import IN_CONFIG, parse_policy
 from harness.config.selection import find_model
-from harness.decision.waivers import file
-from harness.decision.waivers.entries import WAIVER_KINDS, parse_waivers
-from harness.devices import CPU, device_named
-from harness.domain.findings import SEVERITY
-from harness.domain.plan import Plan, PolicySettings, Settings
-from harness.domain.verdict import Waiver
+from harness.core.devices import CPU, device_named
+from harness.core.errors import ConfigError, SelectionError
+from harness.core.findings import SEVERITY
+from harness.core.plan import Plan, PolicySettings, Settings
+from harness.core.verdict import Waiver
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
-from harness.errors import ConfigError, SelectionError
-from harness.golden.store import GoldenStore
-from harness.models import fixture_folders
-from harness.models.declarations import merge_catalogue
-from harness.models.given import GivenModels, given_models
-from harness.settings.mitigations import MITIGATIONS
-from harness.system import memory
-from harness.system.load import quota
-from harness.system.progress import Progress
+from harness.machine import memory
+from harness.machine.load import quota
+from harness.machine.progress import Progress
+from harness.serving.settings.mitigations import MITIGATIONS
+from harness.verdict.waivers import file
+from harness.verdict.waivers.entries import WAIVER_KINDS, parse_waivers
 
 CONFIG = "pyproject.toml"
 INSTALLED = ("site-packages", "dist-packages")

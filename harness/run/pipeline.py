@@ -5,22 +5,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 
-from harness.correctness.compare import compare
-from harness.decision.inputs import guess_notes
-from harness.decision.judge import judge_attributed, judge_cells, without_changed_bytes
-from harness.diagnosis.cure.mitigate import mitigate
-from harness.diagnosis.explain import explain
-from harness.domain.environment import Environment, EnvSpec, Fingerprint
-from harness.domain.plan import Plan
-from harness.domain.releases import GIVEN, Matrix
-from harness.domain.report import RunReport
-from harness.domain.verdict import Waiver
+from harness.apps.matrix.cells import matrix_cells, matrix_rows
+from harness.artifacts.imported_source import ImportedSource
+from harness.artifacts.old_outputs import Records
+from harness.checks.hang import watchdog
+from harness.checks.latency.benchmark import benchmark
+from harness.checks.outputs.compare import compare
+from harness.checks.prediction.check import predict_loading
+from harness.checks.startup.initialize import initialize_groups, time_initialization
+from harness.checks.startup.native import begin_builds, build_workers
+from harness.core.environment import Environment, EnvSpec, Fingerprint
+from harness.core.plan import Plan
+from harness.core.releases import GIVEN, Matrix
+from harness.core.report import RunReport
+from harness.core.verdict import Waiver
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.sides import direction_of
-from harness.hang import watchdog
-from harness.latency.benchmark import benchmark
-from harness.models.imported_source import ImportedSource
-from harness.models.old_outputs import Records
+from harness.machine import clock
+from harness.machine.progress import Progress
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import (
@@ -40,21 +42,19 @@ from harness.probing.facts import (
 from harness.probing.loaders import look_at_loaders
 from harness.probing.old_answers import probe_old_release
 from harness.probing.provision import build_environments, opened, sides, take_fingerprints
-from harness.releases.matrix import matrix_cells, matrix_rows
-from harness.releases.release import ask_releases, release_keys
 from harness.run.decide import decide_run, tell_so_far
 from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects
 from harness.run.report.make import build_report
 from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks
 from harness.run.way_out import take_out
-from harness.startup.attribute import attribute_failures
-from harness.startup.initialize import initialize_groups, time_initialization
-from harness.startup.native import begin_builds, build_workers
-from harness.static.check import predict_loading
+from harness.search.attribute import attribute_failures
+from harness.search.explain import explain
+from harness.search.mitigation.mitigate import mitigate
+from harness.search.release import ask_releases, release_keys
 from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
+from harness.verdict.inputs import guess_notes
+from harness.verdict.judge import judge_attributed, judge_cells, without_changed_bytes
 
 
 def run(

@@ -4,17 +4,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from harness.artifacts import fixture_folders
+from harness.artifacts.file_copies import planned
+from harness.artifacts.given import GivenModels
+from harness.checks.startup.groups import assign_groups
 from harness.config.selection import select
-from harness.devices import AUTO, CPU, ROWS, Device, device_named
-from harness.domain.environment import EnvSpec
-from harness.domain.models import ModelDeclaration
-from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
+from harness.core.devices import AUTO, CPU, ROWS, Device, device_named
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError, EnvironmentUnavailable, SelectionError
+from harness.core.models import ModelDeclaration
+from harness.core.plan import DEFAULT_SCENARIOS, Plan, Settings
 from harness.environments.native import INSTALL, find_compiler, why_no_compiler
 from harness.environments.sides import direction_of, env_spec, env_specs
-from harness.errors import ConfigError, EnvironmentUnavailable, SelectionError
-from harness.models import fixture_folders
-from harness.models.file_copies import planned
-from harness.models.given import GivenModels
 from harness.run.golden.source import golden_source
 from harness.run.options import (
     CONFIG,
@@ -24,8 +25,7 @@ from harness.run.options import (
     known_models,
     settings_of,
 )
-from harness.scenarios import INITIALIZATIONS, SCENARIOS, TIMING
-from harness.startup.groups import assign_groups
+from harness.serving.scenarios import INITIALIZATIONS, SCENARIOS, TIMING
 
 ROOT = Path("/")
 

@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from harness.checks.outputs.compare import compare_model
 from harness.config.policy import model_budget, model_policy
-from harness.correctness.compare import compare_model
-from harness.decision.cells import judge_alone
-from harness.domain.hang import HangKind
-from harness.domain.models import ModelDeclaration
-from harness.domain.outcome import Outcome, Status
-from harness.domain.verdict import CellVerdict, Finding, PlantedDefectResult
-from harness.latency.judging import judge_latency
+from harness.core.hang import HangKind
+from harness.core.models import ModelDeclaration
+from harness.core.outcome import Outcome, Status
+from harness.core.verdict import CellVerdict, Finding, PlantedDefectResult
+from harness.machine import pool
 from harness.probing.alone import probe_model
 from harness.probing.facts import Answered, Effects, Provisioned, Timed
 from harness.probing.requests import with_own_loading
-from harness.scenarios import INITIALIZATIONS
-from harness.system import pool
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.verdict.cells import judge_alone
+from harness.verdict.latency import judge_latency
 
 
 def judge_planted_defect(declaration: ModelDeclaration, verdict: CellVerdict) -> PlantedDefectResult:

@@ -7,19 +7,19 @@ A defect and its healthy twin share a process.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from harness.correctness.compare import worst_comparison
-from harness.decision.judge import judge_initialized
-from harness.domain.models import ModelDeclaration, PlantedDefectMark
-from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import Script, model_of
-from harness.domain.verdict import CellVerdict, PlantedDefectResult
+from harness.checks.outputs.compare import worst_comparison
+from harness.checks.startup.initialize import scenario_result
+from harness.checks.startup.launch import Launcher
+from harness.core.models import ModelDeclaration, PlantedDefectMark
+from harness.core.outcome import Outcome, Status
+from harness.core.probe import Script, model_of
+from harness.core.verdict import CellVerdict, PlantedDefectResult
+from harness.machine import pool
 from harness.probing.facts import Effects, GroupRun, Initialized, ScenarioResult, Started, WithWorker
 from harness.probing.requests import with_own_loading
 from harness.run.planted_defects import judge_initialized_planted_defect, judge_twin, not_exported, note_missed
-from harness.scenarios import INITIALIZATIONS, Scenario
-from harness.startup.initialize import scenario_result
-from harness.startup.launch import Launcher
-from harness.system import pool
+from harness.serving.scenarios import INITIALIZATIONS, Scenario
+from harness.verdict.judge import judge_initialized
 
 # Whatever the run has: so many callers ask a shared module clearly more often than one does.
 THREADS = 4

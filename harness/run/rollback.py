@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.archive.limits import CannotRead
+from harness.artifacts import adopted as artifacts
+from harness.artifacts.archive.limits import CannotRead
+from harness.artifacts.manifest import manifest_beside, write_manifest
+from harness.checks.outputs.compare import compare_alone
 from harness.config.command_words import (
     LIBRARY,
     MODELS,
@@ -17,16 +20,13 @@ from harness.config.command_words import (
     side_options,
     words_of,
 )
-from harness.correctness.compare import compare_alone
-from harness.decision.alone import judge_one, why_not_made
-from harness.domain.environment import EnvSpec
-from harness.domain.models import ArtifactKind, GivenArtifact, ModelDeclaration
-from harness.domain.outcome import Outcome
-from harness.domain.prediction import ModelRollback, PredictedLoad, RollbackAnswer, RollbackReport
-from harness.domain.probe import Failure
-from harness.domain.verdict import CellVerdict
-from harness.models import artifacts
-from harness.models.manifest import manifest_beside, write_manifest
+from harness.core.environment import EnvSpec
+from harness.core.models import ArtifactKind, GivenArtifact, ModelDeclaration
+from harness.core.outcome import Outcome
+from harness.core.prediction import ModelRollback, PredictedLoad, RollbackAnswer, RollbackReport
+from harness.core.probe import Failure
+from harness.core.verdict import CellVerdict
+from harness.machine import pool
 from harness.probing.export import export_model
 from harness.probing.facts import (
     Answered,
@@ -44,8 +44,8 @@ from harness.probing.facts import (
 from harness.probing.known_ends import TOO_DEAR, known_end
 from harness.probing.old_answers import take_old_answers
 from harness.probing.requests import Requests, deadline_after
-from harness.static import judging
-from harness.system import pool
+from harness.verdict import prediction as judging
+from harness.verdict.alone import judge_one, why_not_made
 
 
 def rollback_command(

@@ -6,8 +6,17 @@ from dataclasses import dataclass
 
 from harness.config.policy import Tagged
 from harness.config.selection import parse_expression
-from harness.decision.waivers import file as waivers_file
-from harness.decision.waivers.apply import (
+from harness.core.errors import ConfigError, SelectionError
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.text import first_few
+from harness.core.verdict import CellVerdict, Waiver, WaiverState, WaiverUse
+from harness.machine import clock
+from harness.run.files import read_report
+from harness.run.gate import with_cause
+from harness.run.options import Options, shown_path, waivers_path
+from harness.verdict.waivers import file as waivers_file
+from harness.verdict.waivers.apply import (
     Pair,
     before_waivers,
     concerns,
@@ -15,18 +24,9 @@ from harness.decision.waivers.apply import (
     covering_waiver,
     failing_findings,
 )
-from harness.decision.waivers.entries import NEW_FILE, parse_waivers, with_waivers, without_entries
-from harness.decision.waivers.making import one_per_kind, waivers_for
-from harness.decision.waivers.uses import pair_of, uses_without_run, waiver_uses
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
-from harness.domain.text import first_few
-from harness.domain.verdict import CellVerdict, Waiver, WaiverState, WaiverUse
-from harness.errors import ConfigError, SelectionError
-from harness.run.files import read_report
-from harness.run.gate import with_cause
-from harness.run.options import Options, shown_path, waivers_path
-from harness.system import clock
+from harness.verdict.waivers.entries import NEW_FILE, parse_waivers, with_waivers, without_entries
+from harness.verdict.waivers.making import one_per_kind, waivers_for
+from harness.verdict.waivers.uses import pair_of, uses_without_run, waiver_uses
 
 NAMED = 4
 

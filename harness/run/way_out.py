@@ -4,16 +4,16 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+from harness.checks.migration.facts import Loader, Tried
+from harness.checks.migration.migrate import try_all
+from harness.checks.migration.obstacles import NO_CONVERTER
 from harness.config.command_words import REPEATED, kept, names_a_side, side_options, words_of
-from harness.domain.migration import MigrationOutcome, RunMigration
-from harness.domain.models import ArtifactKind
-from harness.errors import GateError
+from harness.core.errors import GateError
+from harness.core.migration import MigrationOutcome, RunMigration
+from harness.core.models import ArtifactKind
 from harness.probing.facts import Decided, Effects, Provisioned, TakenOut
 from harness.probing.known_ends import known_end
-from harness.successor.facts import Loader, Tried
-from harness.successor.judging import judge, proof_of
-from harness.successor.migrate import try_all
-from harness.successor.obstacles import NO_CONVERTER
+from harness.verdict.migration import judge, proof_of
 
 
 def take_out(facts: Decided, effects: Effects) -> TakenOut:

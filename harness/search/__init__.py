@@ -1,1 +1,1 @@
-"""Search algorithms over an oracle that may be unreliable: budgets, delta debugging, minimal sets. Pure."""
+"""Delta debugging over an oracle that may be unreliable: culprits, reductions, rewrites, mitigations."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from harness.errors import InternalError
+from harness.core.errors import InternalError
 
 Stop = Callable[[int], bool]
 """Whether a search should end after so many runs, though its budget has more: whoever knows the time says so."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from harness.domain.diagnosis import Said
+from harness.core.diagnosis import Said
 from harness.search.budget import Stop
 
 Indices = tuple[int, ...]

@@ -18,8 +18,8 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from harness.domain.diagnosis import Said, SearchAnswer, Tally
-from harness.errors import InternalError
+from harness.core.diagnosis import Said, SearchAnswer, Tally
+from harness.core.errors import InternalError
 from harness.search.budget import Budget
 
 MISS = 0.05

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
 
-from harness.domain.diagnosis import Said
+from harness.core.diagnosis import Said
 from harness.search.budget import Budget, BudgetSpent
 
 T = TypeVar("T")

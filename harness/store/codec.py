@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from harness.errors import RunDirError
+from harness.core.errors import RunDirError
+from harness.machine.files import plain_bytes, refusal
 from harness.store.json import JsonError, from_json
-from harness.system.files import plain_bytes, refusal
 
 T = TypeVar("T")
 OTHER_FOLDER = "free space, or name another folder with --out"

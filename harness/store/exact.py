@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import inspect
 
-from harness.system.typed import converted
+from harness.machine.typed import converted
 
 T = TypeVar("T")
 NON_FINITE = ("-inf", "inf", "nan")

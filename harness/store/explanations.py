@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.domain.report import Explained
+from harness.core.report import Explained
 from harness.store import codec
 from harness.store.results import ResultStore
 

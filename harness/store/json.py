@@ -4,7 +4,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from harness.system.typed import decoded
+from harness.machine.typed import decoded
 
 T = TypeVar("T")
 

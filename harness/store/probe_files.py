@@ -9,8 +9,8 @@ import zipfile
 from pathlib import Path
 from typing import BinaryIO
 
-from harness.errors import RunDirError
-from harness.system import files
+from harness.core.errors import RunDirError
+from harness.machine import files
 from harness.worker import wire
 
 RESULT = "result.json"

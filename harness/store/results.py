@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from harness.errors import RunDirError
+from harness.core.errors import RunDirError
 from harness.store import codec
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class ResultStore(Generic[T]):
     """Results of one kind in a folder, each in a file under its key, written atomically.
 
     The key says everything that a result depends on: the request with the digest of the workers' source
-    (``harness.probing.requests``), the environment and the gate's version (``harness.releases.release``), the
+    (``harness.probing.requests``), the environment and the gate's version (``harness.search.release``), the
     source of a model where the store outlives a run. So what another worker wrote is not found in the first place.
 
     Attributes:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Any, Self
 
-from harness.domain.models import Artifact
-from harness.domain.plan import Plan
-from harness.errors import RunDirError, SelectionError
+from harness.core.errors import RunDirError, SelectionError
+from harness.core.models import Artifact
+from harness.core.plan import Plan
 from harness.store import codec
 
 PLAN = "plan.json"

@@ -1,7 +1,7 @@
 """The device that models run on, asked for what the request says that it can do.
 
-No other module of the worker names a device of torch. ``harness/devices.py`` is the table that requests are made from;
-torch's module for a device is looked up when it is used, as an operator library may bring it.
+No other module of the worker names a device of torch. ``harness/core/devices.py`` is the table that requests are made
+from; torch's module for a device is looked up when it is used, as an operator library may bring it.
 """
 
 import contextlib

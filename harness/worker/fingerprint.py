@@ -20,7 +20,7 @@ def fingerprint(request, run_dir, log):
 
 
 def take(runs_on):
-    """Return the fields of ``harness.domain.environment.Fingerprint``; None where torch or Linux cannot tell."""
+    """Return the fields of ``harness.core.environment.Fingerprint``; None where torch or Linux cannot tell."""
     return {
         "torch": torch.__version__,
         "git_revision": getattr(torch.version, "git_version", None),

@@ -114,7 +114,8 @@ not known then. Where none of them has registered ``device`` it says so in the m
 A request of verb ``serve`` may have ``preload``: modules of the worker that are imported for all children.
 
 A request has ``device``, torch's name for where its models run, and ``capabilities``, what that device can do: any of
-``streams``, ``events``, ``memory``, ``graphs`` and ``nvidia`` (``Device`` in ``harness/devices.py``); none on the CPU.
+``streams``, ``events``, ``memory``, ``graphs`` and ``nvidia`` (``Device`` of ``harness.core.devices``);
+none on the CPU.
 
 A request of verb ``run`` or ``benchmark`` has ``load``: how the caller loads an archive, one of ``loading.LOADERS``.
 

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from harness.environments.native import Recipe, ask_compiler, find_or_compile, sources_digest, standard_of
-from harness.system.pool import Patience
-from tests.integration.models.libraries.building import libtorch_of
+from harness.machine.pool import Patience
+from tests.integration.artifacts.libraries.building import libtorch_of
 
 SOURCES = Path(__file__).parent
 MODULE = "fakedev.py"

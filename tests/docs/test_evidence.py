@@ -4,8 +4,8 @@ import json
 import re
 
 from tests.docs.pages import PROJECT, anchors
-from tests.evidence.measure import FACTS
-from tests.evidence.page import PAGE, RESULTS, filled
+from benchmarks.evidence.measure import FACTS
+from benchmarks.evidence.page import PAGE, RESULTS, filled
 
 CITED = re.compile(r"evidence\.md#([a-z-]+)")
 

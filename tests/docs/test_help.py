@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness.cli.parser import COMMANDS, command_module, parser
-from harness.errors import ExitCode
+from harness.core.errors import ExitCode
 from tests.docs import commands_page
 from tests.docs.pages import PROJECT, commands
 from tests.docs.test_commands import STANDS_FOR

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from harness import errors
+from harness.core import errors
 from harness.config.schema import BUDGET_DEFAULTS, DTYPES, TOP, Table
-from harness.correctness.tolerances import FACTORS
-from harness.domain.findings import SEVERITY, Severity
-from harness.domain.outcome import Decision, Status
-from harness.domain.plan import (
+from harness.checks.outputs.tolerances import FACTORS
+from harness.core.findings import SEVERITY, Severity
+from harness.core.outcome import Decision, Status
+from harness.core.plan import (
     CAPTURE_MODES,
     INITIALIZATION_LIMIT,
     NO_QUANTITIES,
@@ -21,7 +21,7 @@ from harness.domain.plan import (
     PolicySettings,
     Settings,
 )
-from harness.quantities import (
+from harness.core.quantities import (
     COMMON,
     INITIALIZATION,
     OTHERS_BY_DEFAULT,
@@ -30,11 +30,11 @@ from harness.quantities import (
     STEADY,
     Beyond,
 )
-from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS, STAGGER_MS, UPDATES
+from harness.serving.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS, STAGGER_MS, UPDATES
 from harness.environments.pythons import LAST_KNOWN_RELEASE, WHEELS, python_range, write_minor
-from harness.errors import ExitCode, GateError
-from harness.settings.mitigations import MITIGATIONS
-from harness.settings.table import Kind, Row, of_kind
+from harness.core.errors import ExitCode, GateError
+from harness.serving.settings.mitigations import MITIGATIONS
+from harness.serving.settings.table import Kind, Row, of_kind
 from harness.worker import wire
 from tests.docs.pages import PROJECT
 

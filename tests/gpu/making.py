@@ -15,14 +15,14 @@ from typing import IO, Any, Literal
 
 import msgspec
 
-from harness.decision.counting import counts_of
-from harness.devices import AUTO, device_named
-from harness.domain.environment import Fingerprint
-from harness.domain.outcome import Status
-from harness.domain.probe import ProbeResult
-from harness.domain.report import SideReport
+from harness.verdict.counting import counts_of
+from harness.core.devices import AUTO, device_named
+from harness.core.environment import Fingerprint
+from harness.core.outcome import Status
+from harness.core.probe import ProbeResult
+from harness.core.report import SideReport
 from harness.environments.sides import env_spec
-from harness.errors import ConfigError, ExitCode, RunDirError, SelectionError
+from harness.core.errors import ConfigError, ExitCode, RunDirError, SelectionError
 from harness.run.doctor import doctor
 from harness.run.files import stored_report
 from harness.run.options import CONFIG, Options, settings_of, shown_path
@@ -30,9 +30,9 @@ from harness.run.plan import chosen_device
 from harness.run.report.trace import read_trace
 from harness.store import codec, probe_files
 from harness.store.run_folder import LAST, PLAN, PROBES, REPORT, RunDir
-from harness.system import clock, processes
-from harness.system.progress import Progress
-from harness.system.typed import converted
+from harness.machine import clock, processes
+from harness.machine.progress import Progress
+from harness.machine.typed import converted
 from tests.gpu.page import render_record
 from tests.gpu.parts import BEFORE_TIMING, PARTS, Part
 from tests.gpu.recorded import JUDGED, GpuRecord, RecordedPart, dump_record, load_record

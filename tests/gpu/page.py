@@ -3,10 +3,10 @@
 import shlex
 from collections.abc import Iterator, Mapping
 
-from harness.domain.environment import Fingerprint
-from harness.domain.machine import CheckStatus
-from harness.domain.report import SideReport
-from harness.domain.text import counted
+from harness.core.environment import Fingerprint
+from harness.core.machine import CheckStatus
+from harness.core.report import SideReport
+from harness.core.text import counted
 from harness.report.backends.markdown import CELL_LIMIT, bullets, code, escape, table_line
 from harness.report.words.phrases import exit_words, scenario_words, seconds
 from tests.gpu.recorded import GpuRecord, RecordedPart, exit_code, reservations

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from harness.devices import Device
+from harness.core.devices import Device
 
 BEFORE_TIMING = ("--until", "correctness")
 CAPTURE = ("--scenario", "cuda_graphs")

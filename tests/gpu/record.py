@@ -10,10 +10,10 @@ from pathlib import Path
 from harness.cli.options import add_models, add_out, add_running, add_sides, options_of
 from harness.cli.parser import Parser
 from harness.cli.terminal import say
-from harness.domain.text import visible
-from harness.errors import ExitCode, GateError
+from harness.core.text import visible
+from harness.core.errors import ExitCode, GateError
 from harness.run.options import shown_path
-from harness.system.progress import Progress
+from harness.machine.progress import Progress
 from tests.gpu.making import make_record
 from tests.gpu.page import render_record
 from tests.gpu.recorded import exit_code

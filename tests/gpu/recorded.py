@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from harness import __version__
-from harness.devices import TABLE
-from harness.domain.machine import MachineCheck
-from harness.domain.outcome import Decision
-from harness.domain.report import SideReport
-from harness.errors import ExitCode, RunDirError
+from harness.core.devices import TABLE
+from harness.core.machine import MachineCheck
+from harness.core.outcome import Decision
+from harness.core.report import SideReport
+from harness.core.errors import ExitCode, RunDirError
 from harness.report.json.text import json_text
 from harness.store.json import JsonError, from_json
-from harness.system.typed import converted
+from harness.machine.typed import converted
 
 SCHEMA_VERSION = 1
 # What of several exit codes counts.

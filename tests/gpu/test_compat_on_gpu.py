@@ -9,8 +9,8 @@ import os
 
 import pytest
 
-from harness.domain.outcome import Outcome, Status
-from harness.system import gpu
+from harness.core.outcome import Outcome, Status
+from harness.machine import gpu
 from tests.integration.gate import Run, compat
 
 pytestmark = pytest.mark.gpu

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.environment import Fingerprint
-from harness.domain.machine import CheckStatus, MachineCheck
-from harness.domain.outcome import Decision
-from harness.domain.report import SideReport
-from harness.errors import RunDirError
+from harness.core.environment import Fingerprint
+from harness.core.machine import CheckStatus, MachineCheck
+from harness.core.outcome import Decision
+from harness.core.report import SideReport
+from harness.core.errors import RunDirError
 from tests.gpu.page import render_record
 from tests.gpu.recorded import GpuRecord, RecordedPart, dump_record, load_record
 from tests.unit.builders.reports import HOSTILE_NAMES

@@ -1,6 +1,6 @@
 """What is cut off by the limit of time is what tells least."""
 
-from harness.devices import CPU, TABLE
+from harness.core.devices import CPU, TABLE
 from tests.gpu.parts import PARTS
 
 

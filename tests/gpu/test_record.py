@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.domain.environment import Environment
+from harness.core.environment import Environment
 from harness.environments.builder import default_environment_root
 from tests.gpu.parts import PARTS
 from tests.gpu.record import main

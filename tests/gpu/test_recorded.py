@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.environment import Fingerprint
-from harness.domain.report import SideReport
+from harness.core.environment import Fingerprint
+from harness.core.report import SideReport
 from tests.gpu.recorded import GpuRecord, RecordedPart, exit_code, reservations
 
 WHOLE = GpuRecord(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from harness.domain.environment import EnvSpec
+from harness.core.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
 from harness.environments.interpreters import find_pythons

@@ -5,8 +5,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.domain.report import RunReport
-from harness.domain.verdict import RowVerdict
+from harness.core.report import RunReport
+from harness.core.verdict import RowVerdict
 from harness.report.json.report import load_report
 from tests.programs import cli, one_defect
 

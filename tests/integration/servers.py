@@ -7,27 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.hang import watchdog
+from harness.checks.hang import watchdog
 from harness.run.decide import decide_run
 from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for
-from harness.correctness.compare import compare
-from harness.decision.judge import judge_cells
-from harness.domain.plan import Plan
-from harness.latency.benchmark import benchmark
-from harness.startup.initialize import initialize_groups
-from harness.domain.probe import ServingProfile
-from harness.domain.verdict import CellVerdict, PlantedDefectResult
-from harness.models import fixture_folders
+from harness.checks.outputs.compare import compare
+from harness.verdict.judge import judge_cells
+from harness.core.plan import Plan
+from harness.checks.latency.benchmark import benchmark
+from harness.checks.startup.initialize import initialize_groups
+from harness.core.probe import ServingProfile
+from harness.core.verdict import CellVerdict, PlantedDefectResult
+from harness.artifacts import fixture_folders
 from harness.probing.facts import Answered, Complete, Decided, Effects, Judged, Provisioned, Started, WithWorker
 from harness.probing.export import export_models
 from harness.probing.old_answers import probe_old_release
 from harness.probing.provision import build_environments, opened, sides, take_fingerprints
-from harness.startup.launch import Launcher
-from harness.scenarios import INITIALIZATIONS
+from harness.checks.startup.launch import Launcher
+from harness.serving.scenarios import INITIALIZATIONS
 from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
+from harness.machine import clock
+from harness.machine.progress import Progress
 from tests.integration.gate import PROJECT
 
 

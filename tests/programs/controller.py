@@ -9,10 +9,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness.hang import watchdog
-from harness.domain.environment import EnvSpec, Environment
-from harness.domain.plan import LatencyBudget
-from harness.latency.rounds import Round
+from harness.checks.hang import watchdog
+from harness.core.environment import EnvSpec, Environment
+from harness.core.plan import LatencyBudget
+from harness.checks.latency.rounds import Round
 from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
 

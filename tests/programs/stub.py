@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harness.domain.environment import EnvSpec, Environment
-from harness.domain.models import Artifact, InputSet
-from harness.domain.probe import Deadline, ModelRun, ProbeRequest
+from harness.core.environment import EnvSpec, Environment
+from harness.core.models import Artifact, InputSet
+from harness.core.probe import Deadline, ModelRun, ProbeRequest
 from harness.environments.builder import default_environment_root
-from harness.scenarios import INITIALIZATIONS
+from harness.serving.scenarios import INITIALIZATIONS
 
 PATIENT = Deadline(load_s=120.0, call_s=120.0, total_s=240.0)
 """For work that is expected to end: only a broken harness would wait this long."""

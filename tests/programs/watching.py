@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.domain.probe import Deadline
-from harness.hang import watchdog
+from harness.core.probe import Deadline
+from harness.checks.hang import watchdog
 from harness.probing import conclusion
 from harness.probing.zygote import Child
 from tests.programs import still

@@ -6,17 +6,17 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 import pytest
-from harness.hang import watchdog
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeRequest
+from harness.checks.hang import watchdog
+from harness.core.outcome import Outcome
+from harness.core.probe import ProbeRequest
 from harness.environments.interpreters import find_pythons, verified_python
-from harness.errors import EnvironmentUnavailable
-from harness.models.fixture_folders import read_fixtures, read_sources
+from harness.core.errors import EnvironmentUnavailable
+from harness.artifacts.fixture_folders import read_fixtures, read_sources
 from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
-from harness.domain.models import GivenArtifact, ModelDeclaration
-from harness.domain.probe import ProbeRequest, ProbeResult
-from harness.models.fixture_folders import read_fixtures
+from harness.core.models import GivenArtifact, ModelDeclaration
+from harness.core.probe import ProbeRequest, ProbeResult
+from harness.artifacts.fixture_folders import read_fixtures
 
 MODELS = """
 import torch

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.environments.interpreters import find_pythons, verified_python
-from harness.errors import EnvironmentUnavailable
+from harness.core.errors import EnvironmentUnavailable
 
 ROOT = Path(__file__).parents[2]
 WORKER = sorted((ROOT / "harness" / "worker").glob("*.py"))

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from harness.hang import watchdog
-from harness.domain.environment import Environment
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ServingProfile
+from harness.checks.hang import watchdog
+from harness.core.environment import Environment
+from harness.core.outcome import Outcome
+from harness.core.probe import ServingProfile
 from harness.environments.interpreters import find_pythons, verified_python
-from harness.errors import EnvironmentUnavailable
-from harness.latency.processes import BenchmarkProcess
+from harness.core.errors import EnvironmentUnavailable
+from harness.checks.latency.processes import BenchmarkProcess
 from harness.probing import processes
 from harness.probing.runner import ZygoteRunner
-from harness.scenarios import INITIALIZATIONS, CYCLES, copies
+from harness.serving.scenarios import INITIALIZATIONS, CYCLES, copies
 from harness.store import probe_files
 from harness.worker import wire
 from tests.programs import stub

@@ -10,8 +10,8 @@ import pytest
 from check_jsonschema.builtin_schemas import get_builtin_schema
 
 from harness.config.policy import parse_policy
-from harness.domain.findings import SEVERITY
-from harness.settings.mitigations import MITIGATIONS
+from harness.core.findings import SEVERITY
+from harness.serving.settings.mitigations import MITIGATIONS
 from tests.workflows.steps import PROJECT, WORKFLOWS, load
 
 EXAMPLES = PROJECT / "docs" / "examples" / "ci"

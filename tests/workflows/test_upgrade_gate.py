@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.report import RunReport
+from harness.core.report import RunReport
 from harness.report.json.report import dump_report
 from tests.unit.builders.rendered import render_markdown
 from harness.store import codec

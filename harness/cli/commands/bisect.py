@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_cell, add_models, add_running, add_sides, options_of
 from harness.cli.terminal import say, shown
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 from harness.report.formats import BISECTION, FIRST_BAD, ShownBisection
 
 HELP = CommandHelp(
@@ -65,13 +65,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Search whose doing a red cell is, or since when it is."""
-    from harness.diagnosis.bisect import judging as bisection_judging
-    from harness.releases import judging
+    from harness.machine.progress import Progress
     from harness.run.cell.bisect import RESULT, bisect
     from harness.run.cell.selected import selected_cell
     from harness.run.options import shown_path
     from harness.run.releases.first_bad import first_bad
-    from harness.system.progress import Progress
+    from harness.verdict import bisection as bisection_judging
+    from harness.verdict import first_bad as judging
 
     options, verb, progress = options_of(parsed, arguments), str(parsed.verb), Progress()
     selected = selected_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)

@@ -16,9 +16,9 @@ from harness.cli.options import (
     options_of,
 )
 from harness.cli.terminal import say, terminal_width
-from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, UNTIL
-from harness.errors import ExitCode
-from harness.scenarios import CELL_SCENARIOS, SCENARIOS
+from harness.core.errors import ExitCode
+from harness.core.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, UNTIL
+from harness.serving.scenarios import CELL_SCENARIOS, SCENARIOS
 
 EXPLAIN_S = "120"
 
@@ -105,10 +105,10 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Run the main job, or list its models."""
     from harness.cli.commands.report import show_run
     from harness.config.selection import select
+    from harness.machine.progress import Progress
     from harness.report.text.models import render_models
     from harness.run.execute import compat
     from harness.run.options import known_models, settings_of
-    from harness.system.progress import Progress
 
     options = options_of(parsed, arguments)
     if parsed.list:

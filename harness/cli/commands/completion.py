@@ -8,7 +8,7 @@ import shtab
 
 from harness.cli.help import CommandHelp
 from harness.cli.terminal import say
-from harness.errors import ExitCode
+from harness.core.errors import ExitCode
 
 SHELLS = ("bash", "fish", "zsh")
 SCRIPT: Final = "torchscript-gate"

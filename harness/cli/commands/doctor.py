@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_running, add_sides, options_of
 from harness.cli.terminal import say, shown
-from harness.domain.plan import RUNTIMES
+from harness.core.plan import RUNTIMES
 from harness.report.formats import CHECKUP
 
 HELP = CommandHelp(
@@ -33,7 +33,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Look at the machine before a run."""
-    from harness.doctor.checks import exit_code
+    from harness.apps.doctor.checks import exit_code
     from harness.run.doctor import doctor
 
     found = doctor(options_of(parsed, arguments), parsed.named)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from harness.cli.help import CommandHelp
 from harness.cli.options import options_of
-from harness.errors import ExitCode
+from harness.core.errors import ExitCode
 
 HELP = CommandHelp(
     "Build the environments of torch releases, or say where they are. A run does this automatically.",
@@ -22,8 +22,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Build environments."""
+    from harness.machine.progress import Progress
     from harness.run.env import build
-    from harness.system.progress import Progress
 
     for environment in build(options_of(parsed, arguments), parsed.releases, Progress()):
         print(f"{environment.name:16} {environment.interpreter}")

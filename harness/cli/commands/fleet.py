@@ -9,8 +9,8 @@ from pathlib import Path
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_library, add_policy, add_running, add_sides, options_of
 from harness.cli.terminal import say, shown, width
-from harness.domain.text import counted
-from harness.errors import ConfigError, ExitCode
+from harness.core.errors import ConfigError, ExitCode
+from harness.core.text import counted
 from harness.report.formats import FLEET, FLEET_PLAN
 
 FOLDER = "fleet"
@@ -113,12 +113,12 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _plan(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    from harness.apps.fleet.plan import plan_fleet
+    from harness.apps.fleet.planning import times_of
     from harness.config.durations import seconds_of
-    from harness.fleet.plan import plan_fleet
-    from harness.fleet.planning import times_of
+    from harness.machine.progress import Progress
     from harness.report.formats import ShownFleetPlan
     from harness.run.options import own_command
-    from harness.system.progress import Progress
 
     within_s = seconds_of(parsed.within, "--within") if parsed.within is not None else None
     options = options_of(parsed, arguments)
@@ -137,12 +137,12 @@ def _plan(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    from harness.fleet.plan import in_folder, known_in, load_plan
-    from harness.fleet.planning import read_shard
-    from harness.fleet.shard import run_shard
+    from harness.apps.fleet.plan import in_folder, known_in, load_plan
+    from harness.apps.fleet.planning import read_shard
+    from harness.apps.fleet.shard import run_shard
+    from harness.machine.progress import Progress
     from harness.report.documents.fleet import shard_document
     from harness.report.formats import on_terminal
-    from harness.system.progress import Progress
 
     if parsed.on is not None:
         return _run_on(parsed, arguments)
@@ -173,11 +173,11 @@ def _answering(project: Path, folder: Path, part: Path) -> str:
 
 
 def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    from harness.fleet.engines.on_ray import run_on_ray
-    from harness.fleet.plan import load_plan
+    from harness.apps.fleet.engines.on_ray import run_on_ray
+    from harness.apps.fleet.plan import load_plan
+    from harness.machine.progress import Progress
     from harness.report.documents.fleet import shard_document
     from harness.report.formats import on_terminal
-    from harness.system.progress import Progress
 
     if parsed.shard != "1/1" or parsed.into is not None:
         raise ConfigError("--on gives all of a plan out by itself", "leave --shard and --into out")
@@ -195,12 +195,12 @@ def _run_on(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _time_more(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    from harness.apps.fleet.plan import load_plan
+    from harness.apps.fleet.shard import time_more
     from harness.config.durations import seconds_of
-    from harness.fleet.plan import load_plan
-    from harness.fleet.shard import time_more
+    from harness.machine.progress import Progress
     from harness.report.documents.fleet import shard_document
     from harness.report.formats import on_terminal
-    from harness.system.progress import Progress
 
     if parsed.shard != "1/1":
         raise ConfigError("--more goes on with all runs of a folder", "leave --shard out")
@@ -218,11 +218,11 @@ def _time_more(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _job(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    from harness.fleet.engines.jobs import MODULE, SHARDS, Job, Pods, kubernetes, limit_s, slurm
-    from harness.fleet.plan import PLAN, load_plan
-    from harness.fleet.planning import usual_machines
+    from harness.apps.fleet.engines.jobs import MODULE, SHARDS, Job, Pods, kubernetes, limit_s, slurm
+    from harness.apps.fleet.plan import PLAN, load_plan
+    from harness.apps.fleet.planning import usual_machines
+    from harness.machine.progress import Progress
     from harness.run.options import own_command, started_by
-    from harness.system.progress import Progress
 
     planned = load_plan(parsed.plan)
     shards = parsed.shards if parsed.shards is not None else max(usual_machines(planned.plan), 1)
@@ -263,13 +263,13 @@ def _job(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    from harness.fleet.answer.merge import merge
-    from harness.fleet.answer.since import with_since
-    from harness.fleet.plan import earlier_answer, load_plan
-    from harness.fleet.results import WRITABLE
+    from harness.apps.fleet.answer.merge import merge
+    from harness.apps.fleet.answer.since import with_since
+    from harness.apps.fleet.plan import earlier_answer, load_plan
+    from harness.apps.fleet.results import WRITABLE
+    from harness.machine.progress import Progress
     from harness.run.options import own_command
     from harness.store.codec import write_atomically
-    from harness.system.progress import Progress
 
     planned = load_plan(parsed.plan)
     others = getattr(parsed, "others", ())
@@ -287,14 +287,14 @@ def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _store(parsed: argparse.Namespace, _arguments: Sequence[str]) -> int:
-    from harness.fleet.keeping import collect, status
-    from harness.fleet.plan import load_plan
+    from harness.apps.fleet.keeping import collect, status
+    from harness.apps.fleet.plan import load_plan
 
     planned = load_plan(parsed.plan)
     if parsed.days < LEAST_DAYS:
         raise ConfigError(f"--days {parsed.days}: expected a number of days from {LEAST_DAYS}", "such as 90")
     if parsed.what == "export":
-        from harness.fleet.parquet import export
+        from harness.apps.fleet.parquet import export
 
         say(f"{parsed.to}: {counted(export(planned, Path(parsed.to)), 'result')}\n")
         return ExitCode.COMPATIBLE

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_out, options_of
 from harness.cli.terminal import say, width
-from harness.domain.text import visible
-from harness.errors import ExitCode
+from harness.core.errors import ExitCode
+from harness.core.text import visible
 from harness.report.formats import GOLDEN_STATUS, REVIEW, Shown
 
 if TYPE_CHECKING:

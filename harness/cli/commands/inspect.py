@@ -32,9 +32,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Read files without running them."""
+    from harness.checks.prediction.predict import exit_code
+    from harness.machine.progress import Progress
     from harness.run.inspect import inspect
-    from harness.static.predict import exit_code
-    from harness.system.progress import Progress
 
     found = inspect(options_of(parsed, arguments), parsed.files, Progress())
     say(INSPECTION.render(parsed.format, found, shown()))

@@ -44,10 +44,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Ask every release about every model."""
-    from harness.releases.matrix_judging import judge_matrix
+    from harness.machine.progress import Progress
     from harness.run.options import shown_path
     from harness.run.releases.matrix import matrix
-    from harness.system.progress import Progress
+    from harness.verdict.matrix import judge_matrix
 
     options = options_of(parsed, arguments)
     finished = matrix(options, parsed.named, parsed.golden_in, Progress(), fresh=parsed.fresh)

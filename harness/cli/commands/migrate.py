@@ -58,9 +58,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Try every artifact."""
+    from harness.machine.progress import Progress
     from harness.run.releases.migrate import migrate
-    from harness.successor.judging import exit_code
-    from harness.system.progress import Progress
+    from harness.verdict.migration import exit_code
 
     found = migrate(
         options_of(parsed, arguments),

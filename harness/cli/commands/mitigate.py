@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_cell, add_models, add_out, add_running, add_sides, options_of
 from harness.cli.terminal import say, width
-from harness.errors import ConfigError
-from harness.scenarios import CELL_SCENARIOS
+from harness.core.errors import ConfigError
+from harness.serving.scenarios import CELL_SCENARIOS
 
 HELP = CommandHelp(
     "Find the smallest sets of settings that cure a red cell, what each costs against the old release, and the "
@@ -44,13 +44,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Search what cures a red cell."""
-    from harness.diagnosis.cure.judging import exit_code
+    from harness.machine.progress import Progress
     from harness.report.documents.diagnosis import curing_document
     from harness.report.formats import on_terminal
     from harness.run.cell.mitigate import mitigate
     from harness.run.cell.selected import selected_cell
     from harness.run.options import shown_path
-    from harness.system.progress import Progress
+    from harness.verdict.mitigation import exit_code
 
     options, verb = options_of(parsed, arguments), str(parsed.verb)
     selected = selected_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)

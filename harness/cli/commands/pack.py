@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_models, add_out, add_running, options_of
 from harness.cli.terminal import say, width
-from harness.errors import ExitCode
+from harness.core.errors import ExitCode
 
 HELP = CommandHelp(
     "Write a golden bundle per model: artifact, requests and the old release's answers in one file. With it "
@@ -29,10 +29,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Write golden bundles."""
+    from harness.machine.progress import Progress
     from harness.report.documents.packing import packing_document
     from harness.report.formats import on_terminal
     from harness.run.golden.pack import pack
-    from harness.system.progress import Progress
 
     packing = pack(options_of(parsed, arguments), Path(parsed.into), Progress())
     say(on_terminal(packing_document(packing), width=width(), most_lines=0))

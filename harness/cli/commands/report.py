@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_baseline, add_out, add_verbose, options_of
 from harness.cli.terminal import say, shown
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 from harness.report.formats import RUN
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Show a finished run again; that a later one has no report is said on standard error."""
+    from harness.machine.progress import Progress
     from harness.run.files import read_report
     from harness.store.run_folder import LAST, begun_since
-    from harness.system.progress import Progress
 
     if parsed.matrix is not None and parsed.format != "html":
         raise ConfigError("--matrix is shown by --format html only", "leave one of them out")

@@ -39,8 +39,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Repeat one cell of a run, or several."""
     from harness.cli.commands.report import show_run
+    from harness.machine.progress import Progress
     from harness.run.cell.rerun import RED, UNDECIDED, rerun, rerun_all
-    from harness.system.progress import Progress
 
     options, progress = options_of(parsed, arguments), Progress()
     if parsed.cell is not None:

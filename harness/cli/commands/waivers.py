@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_out, options_of
 from harness.cli.terminal import say, width
-from harness.domain.text import counted
-from harness.errors import ConfigError, ExitCode
+from harness.core.errors import ConfigError, ExitCode
+from harness.core.text import counted
 
 if TYPE_CHECKING:
     from harness.run.options import Options

@@ -10,7 +10,7 @@ from importlib import resources
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from harness.domain.text import prose, visible
+from harness.core.text import prose, visible
 from harness.report.document import (
     ALL,
     Cell,

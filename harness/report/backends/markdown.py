@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from harness.domain.text import prose, visible
+from harness.core.text import prose, visible
 from harness.report.document import (
     ALL,
     GOOD,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from harness.domain.text import prose, visible
+from harness.core.text import prose, visible
 from harness.report.document import (
     ALL,
     BAD,

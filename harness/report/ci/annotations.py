@@ -9,18 +9,18 @@ there was no room for.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from harness.decision.counting import cause_word
-from harness.decision.waivers.uses import waiver_notes
-from harness.domain.findings import Severity, weight
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
-from harness.domain.text import prose, visible
-from harness.domain.verdict import Cause, CellVerdict
+from harness.core.findings import Severity, weight
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.text import prose, visible
+from harness.core.verdict import Cause, CellVerdict
 from harness.report.ci.checks import DECISION, Check, State, checks, declared, file_and_line
 from harness.report.documents.causes import models_words
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import phrase, scenario_words, shorten
 from harness.report.words.policy import let_pass
+from harness.verdict.counting import cause_word
+from harness.verdict.waivers.uses import waiver_notes
 
 A_LEVEL = 10
 """Annotations of one level that GitHub shows of a step."""

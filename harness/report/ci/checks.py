@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harness.decision.commands import is_red, rerun_command
-from harness.decision.counting import cell_word
-from harness.domain.outcome import Decision, Status
-from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
-from harness.domain.report import CellChange, CellTrend, RunReport
-from harness.domain.verdict import CellVerdict, PlantedDefectResult, Waived
-from harness.errors import ExitCode
+from harness.core.errors import ExitCode
+from harness.core.outcome import Decision, Status
+from harness.core.prediction import ModelRollback, RollbackAnswer, RollbackReport
+from harness.core.report import CellChange, CellTrend, RunReport
+from harness.core.verdict import CellVerdict, PlantedDefectResult, Waived
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import scenario_words
 from harness.report.words.policy import let_pass
 from harness.report.words.predictions import closed_words, rollback_lines
 from harness.report.words.red_cells import RedCell, cell_words, red_cells
 from harness.report.words.summary import decision_words, headline, missed_words, pair_words
+from harness.verdict.commands import is_red, rerun_command
+from harness.verdict.counting import cell_word
 
 UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)
 DECISION, PLANTED_DEFECTS, ROLLBACK = "gate", "planted_defects", "rollback"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harness.domain.report import RunReport
+from harness.core.report import RunReport
 from harness.report.backends.markdown import render_markdown
 from harness.report.document import Document, Fact, Part, Row, Table, Verdict
 from harness.report.documents.screen import news_parts

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from harness.domain.report import ModelReport, RunReport
-from harness.domain.text import prose, visible
-from harness.errors import ExitCode
+from harness.core.errors import ExitCode
+from harness.core.report import ModelReport, RunReport
+from harness.core.text import prose, visible
 from harness.report.ci.checks import DECISION, PLANTED_DEFECTS, ROLLBACK, Check, State, checks, declared, file_and_line
 from harness.report.ci.openmetrics import seconds_since_epoch
 from harness.report.json.text import json_text

@@ -7,15 +7,15 @@ decision, so that no reader can show a run as green that tested nothing or ended
 import re
 from xml.etree import ElementTree as ET
 
-from harness.domain.report import RunReport
-from harness.domain.text import prose, visible
+from harness.core.report import RunReport
+from harness.core.text import prose, visible
 from harness.report.ci.checks import DECISION, PLANTED_DEFECTS, ROLLBACK, Check, State, checks
 from harness.report.text.scenarios import group_words, scenario_rows
 from harness.report.words.policy import policy_lines
 from harness.report.words.predictions import rollback_words, static_words
 from harness.report.words.since import since_lines
 from harness.report.words.summary import difference_words, pair_words, planted_words
-from harness.scenarios import CELL_SCENARIOS
+from harness.serving.scenarios import CELL_SCENARIOS
 
 TAGS = {
     State.RED: "failure",

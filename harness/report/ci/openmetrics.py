@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.decision.counting import WORDS, cell_word, counts_of
-from harness.domain.measurement import LatencyMeasurement, RatioEstimate
-from harness.domain.outcome import Decision
-from harness.domain.report import CellTrend, ModelReport, RunReport
-from harness.domain.text import visible
-from harness.quantities import STEADY
+from harness.core.measurement import LatencyMeasurement, RatioEstimate
+from harness.core.outcome import Decision
+from harness.core.quantities import STEADY
+from harness.core.report import CellTrend, ModelReport, RunReport
+from harness.core.text import visible
 from harness.report.text.table import table_rows
+from harness.verdict.counting import WORDS, cell_word, counts_of
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from harness import __version__
-from harness.domain.outcome import Decision, Status
-from harness.domain.prediction import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
-from harness.domain.report import RunReport
-from harness.domain.text import counted, prose, visible
-from harness.domain.verdict import Cause
+from harness.core.outcome import Decision, Status
+from harness.core.prediction import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
+from harness.core.report import RunReport
+from harness.core.text import counted, prose, visible
+from harness.core.verdict import Cause
 from harness.report.ci.checks import declared, file_and_line
 from harness.report.json.text import json_text
 from harness.report.words.phrases import NO_REASON

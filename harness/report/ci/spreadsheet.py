@@ -7,16 +7,16 @@ import csv
 import io
 from collections.abc import Sequence
 
-from harness.decision.commands import rerun_command
-from harness.decision.counting import cell_word
-from harness.domain.fleet import FleetReport
-from harness.domain.measurement import LatencyMeasurement
-from harness.domain.report import RunReport
-from harness.domain.text import prose, visible
-from harness.domain.verdict import CellVerdict
+from harness.core.fleet import FleetReport
+from harness.core.measurement import LatencyMeasurement
+from harness.core.report import RunReport
+from harness.core.text import prose, visible
+from harness.core.verdict import CellVerdict
 from harness.report.documents.fleet import row_words, urgency, waves_of
 from harness.report.excess import ModelExcess, OverLimit, by_excess
 from harness.report.words.phrases import phrase, shorten
+from harness.verdict.commands import rerun_command
+from harness.verdict.counting import cell_word
 
 COLUMNS = (
     *("cell", "model", "group", "scenario", "status", "decides", "findings", "causes", "over_limit", "what"),

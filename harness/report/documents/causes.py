@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from harness.decision.counting import cause_word
-from harness.domain.outcome import Status
-from harness.domain.text import counted, first_few
-from harness.domain.verdict import Cause
+from harness.core.outcome import Status
+from harness.core.text import counted, first_few
+from harness.core.verdict import Cause
 from harness.report.document import (
     ALWAYS,
     BAD,
@@ -20,6 +19,7 @@ from harness.report.document import (
     placed,
 )
 from harness.report.words.phrases import factor_words, shorten
+from harness.verdict.counting import cause_word
 
 MODELS_NAMED = 5
 TONES = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from harness.domain.diagnosis import (
+from harness.core.diagnosis import (
     BisectAnswer,
     Bisection,
     Culprit,
@@ -21,10 +21,10 @@ from harness.domain.diagnosis import (
     Symptom,
     TracedNode,
 )
-from harness.domain.measurement import RatioEstimate
-from harness.domain.text import counted, first_few, joined
+from harness.core.measurement import RatioEstimate
+from harness.core.text import counted, first_few, joined
 from harness.report.document import ALWAYS, GOOD, Block, Document, Fact, Part, Row, Table, Verdict, facts
-from harness.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
+from harness.serving.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
 
 Lines = Iterator[tuple[str, str]]
 MOST_NAMED, MOST_SUSPECTS = 5, 5

@@ -1,8 +1,8 @@
 """The doctor's checks as a document: below each problem its effect and what to do."""
 
-from harness.doctor.checks import exit_code
-from harness.domain.machine import CheckStatus, Checkup, MachineCheck
-from harness.domain.text import counted
+from harness.apps.doctor.checks import exit_code
+from harness.core.machine import CheckStatus, Checkup, MachineCheck
+from harness.core.text import counted
 from harness.report.document import BAD, GOOD, OPEN, QUIET, Document, Part, Verdict, facts
 from harness.report.words.phrases import seconds
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.domain.releases import Ending, FirstBad, ReleaseAnswer, ReleaseResult
-from harness.domain.text import counted
-from harness.releases.judging import reads_otherwise
+from harness.core.releases import Ending, FirstBad, ReleaseAnswer, ReleaseResult
+from harness.core.text import counted
 from harness.report.document import BAD, GOOD, OPEN, Cell, Document, Fact, Part, Row, Table, Verdict, commands, facts
 from harness.report.words.phrases import seconds
+from harness.verdict.first_bad import reads_otherwise
 
 HEADS = ("torch", "runs", "time", "environment", "answer")
 TONES = {ReleaseAnswer.GOOD: GOOD, ReleaseAnswer.BAD: BAD}

@@ -4,8 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.decision.counting import OVER_LIMIT, UNDECIDED
-from harness.domain.fleet import (
+from harness.core.fleet import (
     NO_OWNER,
     Examination,
     FleetArtifact,
@@ -20,10 +19,10 @@ from harness.domain.fleet import (
     Wave,
     WaveKind,
 )
-from harness.domain.outcome import Decision, Status
-from harness.domain.prediction import Prediction
-from harness.domain.report import CellTrend
-from harness.domain.text import counted, first_few, joined
+from harness.core.outcome import Decision, Status
+from harness.core.prediction import Prediction
+from harness.core.report import CellTrend
+from harness.core.text import counted, first_few, joined
 from harness.report.document import (
     ALL,
     ALWAYS,
@@ -48,6 +47,7 @@ from harness.report.document import (
 )
 from harness.report.documents.causes import TONES, cause_part, causes_section
 from harness.report.words.phrases import but_of, exit_words, seconds, size
+from harness.verdict.counting import OVER_LIMIT, UNDECIDED
 
 OWNERS_NAMED, CAUSES_NAMED, REASONS_NAMED, MOST_NAMED = 3, 3, 3, 400
 NO_RESULT = "NO RESULT"

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.correctness.judging import error_of
-from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.domain.golden import GoldenStatus, LeftOver, RecordChange, RecordDiff, RecordFacts, Review, Trust
-from harness.domain.report import ModelReport
-from harness.domain.text import amount, counted, first_few
+from harness.checks.outputs.findings import error_of
+from harness.core.comparison import OutputComparison, TensorMetrics
+from harness.core.golden import GoldenStatus, LeftOver, RecordChange, RecordDiff, RecordFacts, Review, Trust
+from harness.core.report import ModelReport
+from harness.core.text import amount, counted, first_few
 from harness.report.document import (
     BAD,
     DETAIL,

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.archive.formats import FORMATS
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts
-from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.artifacts.archive.formats import FORMATS
+from harness.checks.prediction.predict import exit_code
+from harness.core.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts
+from harness.core.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.report.document import (
     BAD,
     DETAIL,
@@ -22,7 +23,6 @@ from harness.report.document import (
     facts,
 )
 from harness.report.words.phrases import REACHES
-from harness.static.predict import exit_code
 
 SIDES = ("old", "new")
 MOST_FINDINGS = 12

@@ -3,11 +3,10 @@
 import shlex
 from collections.abc import Mapping, Sequence
 
-from harness.domain.outcome import Status
-from harness.domain.prediction import PredictedLoad, Prediction
-from harness.domain.releases import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell
-from harness.domain.text import counted
-from harness.releases.matrix_judging import Pair, judge_matrix
+from harness.core.outcome import Status
+from harness.core.prediction import PredictedLoad, Prediction
+from harness.core.releases import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell
+from harness.core.text import counted
 from harness.report.document import (
     BAD,
     DETAIL,
@@ -26,7 +25,8 @@ from harness.report.document import (
     facts,
 )
 from harness.report.words.phrases import exit_words, seconds
-from harness.static.judging import confusion_by_direction, is_wrong
+from harness.verdict.matrix import Pair, judge_matrix
+from harness.verdict.prediction import confusion_by_direction, is_wrong
 
 LEGEND = (
     "loads and answers the same / models exported; X an upgrade breaks some, x a rollback does, ? some undecided, "

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.domain.fleet import NO_OWNER
-from harness.domain.measurement import signed_percent
-from harness.domain.migration import Horizon, Loading, Migrated, MigratedModel, Migration, RunMigration, Step, Unlocked
-from harness.domain.outcome import Outcome
-from harness.domain.prediction import Prediction
-from harness.domain.text import counted, joined
-from harness.errors import ExitCode
+from harness.checks.migration.deprecation import ON_LOAD
+from harness.checks.migration.readiness import by_owner, has_owners, owned, unlocked
+from harness.core.errors import ExitCode
+from harness.core.fleet import NO_OWNER
+from harness.core.measurement import signed_percent
+from harness.core.migration import Horizon, Loading, Migrated, MigratedModel, Migration, RunMigration, Step, Unlocked
+from harness.core.outcome import Outcome
+from harness.core.prediction import Prediction
+from harness.core.text import counted, joined
 from harness.report.document import (
     BAD,
     DETAIL,
@@ -31,10 +33,8 @@ from harness.report.document import (
 from harness.report.documents.causes import cause_part, causes_section
 from harness.report.documents.fleet import owners_words
 from harness.report.words.phrases import exit_words, seconds, size
-from harness.successor.deprecation import ON_LOAD
-from harness.successor.judging import WORST_FIRST, counts_words, exit_code
-from harness.successor.readiness import by_owner, has_owners, owned, unlocked
-from harness.successor.serving_judging import warm_call
+from harness.verdict.migration import WORST_FIRST, counts_words, exit_code
+from harness.verdict.served_packages import warm_call
 
 LOADING_WORDS = {Prediction.LOADS: "loads in", Prediction.FAILS: "not in", Prediction.UNKNOWN: "unknown in"}
 TONES = dict.fromkeys(Migrated, BAD) | {Migrated.READY: GOOD, Migrated.UNDECIDED: OPEN}

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from harness.decision.commands import is_red, rerun_command
-from harness.decision.counting import OVER_LIMIT, UNDECIDED, cell_word
-from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.domain.findings import Severity, weight
-from harness.domain.golden import Trust
-from harness.domain.outcome import Status
-from harness.domain.report import ModelReport, RunReport
-from harness.domain.text import counted, joined
-from harness.domain.verdict import CellVerdict, Mitigation
+from harness.core.comparison import OutputComparison, TensorMetrics
+from harness.core.findings import Severity, weight
+from harness.core.golden import Trust
+from harness.core.outcome import Status
+from harness.core.report import ModelReport, RunReport
+from harness.core.text import counted, joined
+from harness.core.verdict import CellVerdict, Mitigation
 from harness.report.document import (
     ALL,
     DETAIL,
@@ -38,6 +36,8 @@ from harness.report.text.table import TableRow
 from harness.report.words.phrases import NO_REASON, NOT_MEASURED, factor_words, phrase, scenario_words, shorten, size
 from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of, quantity_rows
 from harness.report.words.red_cells import RedCell
+from harness.verdict.commands import is_red, rerun_command
+from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word
 
 FOLDED = ("threads", "frames")
 """Labels of a story that are long and read last."""

@@ -1,7 +1,7 @@
 """What ``pack`` wrote as a document: a line per model, and why some have no bundle."""
 
-from harness.domain.golden import Packed, Packing
-from harness.domain.text import counted
+from harness.core.golden import Packed, Packing
+from harness.core.text import counted
 from harness.report.document import Document, Part, Row, Table, Verdict, facts
 from harness.report.words.phrases import size
 

@@ -3,18 +3,15 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from harness.decision.waivers.apply import range_words
-from harness.decision.waivers.entries import WAIVER_KINDS
-from harness.decision.waivers.uses import days_words
-from harness.domain.findings import MEASURES, SEVERITY, Severity
-from harness.domain.measurement import limit_words
-from harness.domain.outcome import Status
-from harness.domain.plan import ERROR, FLOOR, OWN, PolicyRule
-from harness.domain.policy import PolicyReport
-from harness.domain.report import CellChange, RunReport
-from harness.domain.text import amount, joined
-from harness.domain.verdict import WaiverState, WaiverUse
-from harness.quantities import COMMON, STEADY
+from harness.core.findings import MEASURES, SEVERITY, Severity
+from harness.core.measurement import limit_words
+from harness.core.outcome import Status
+from harness.core.plan import ERROR, FLOOR, OWN, PolicyRule
+from harness.core.policy import PolicyReport
+from harness.core.quantities import COMMON, STEADY
+from harness.core.report import CellChange, RunReport
+from harness.core.text import amount, joined
+from harness.core.verdict import WaiverState, WaiverUse
 from harness.report.document import (
     ALL,
     BAD,
@@ -43,6 +40,9 @@ from harness.report.text.table import table_rows
 from harness.report.words.phrases import percent, phrase, scenario_words
 from harness.report.words.policy import policy_lines, shown_above
 from harness.report.words.since import difference_lines, since_lines
+from harness.verdict.waivers.apply import range_words
+from harness.verdict.waivers.entries import WAIVER_KINDS
+from harness.verdict.waivers.uses import days_words
 
 CHANGES_SHOWN, CELLS_SHOWN = 200, 6
 

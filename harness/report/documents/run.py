@@ -4,12 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.decision.commands import is_red, report_command
-from harness.decision.counting import OVER_LIMIT, UNDECIDED, cell_word, counts_of
-from harness.domain.outcome import Decision, Status
-from harness.domain.releases import Matrix
-from harness.domain.report import CellTrend, RunOutline, RunReport
-from harness.domain.verdict import Cause
+from harness.core.outcome import Decision, Status
+from harness.core.releases import Matrix
+from harness.core.report import CellTrend, RunOutline, RunReport
+from harness.core.verdict import Cause
 from harness.report.document import (
     ALL,
     DETAIL,
@@ -83,6 +81,8 @@ from harness.report.words.summary import (
     title_words,
     torch_words,
 )
+from harness.verdict.commands import is_red, report_command
+from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, counts_of
 
 SIGNS = "x: new time / old time; ?: could not tell whether within the limit; -: not measured"
 ROWS_SHOWN, OTHERS_SHOWN, LINES_SHOWN, CELLS_SHOWN = 10, 6, 3, 60

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.domain.outcome import Outcome
-from harness.domain.prediction import ModelRollback, PredictedModel, RollbackAnswer
-from harness.domain.report import RunReport
-from harness.domain.text import counted
-from harness.domain.timeline import Timeline
+from harness.core.outcome import Outcome
+from harness.core.prediction import ModelRollback, PredictedModel, RollbackAnswer
+from harness.core.report import RunReport
+from harness.core.text import counted
+from harness.core.timeline import Timeline
+from harness.machine.typed import decoded
 from harness.report.document import (
     ALL,
     BAD,
@@ -39,8 +40,7 @@ from harness.report.words.predictions import (
     wrong_predictions,
 )
 from harness.report.words.summary import missed_words
-from harness.successor.judging import WORST_FIRST
-from harness.system.typed import decoded
+from harness.verdict.migration import WORST_FIRST
 
 BLOCKS_SHOWN, ROWS_SHOWN = 50, 400
 ANSWER_TONES = {RollbackAnswer.YES: GOOD, RollbackAnswer.NO: BAD, RollbackAnswer.UNKNOWN: OPEN}

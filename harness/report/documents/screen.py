@@ -4,10 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from harness.domain.prediction import RollbackAnswer
-from harness.domain.report import CellTrend, RunReport, SideReport
-from harness.domain.text import counted
-from harness.domain.verdict import WaiverState
+from harness.core.prediction import RollbackAnswer
+from harness.core.report import CellTrend, RunReport, SideReport
+from harness.core.text import counted
+from harness.core.verdict import WaiverState
 from harness.report.document import BAD, GOOD, OPEN, QUIET, Fact, Part, anchor, facts
 from harness.report.documents.fleet import CHANGE_TONES
 from harness.report.documents.migration import run_migration_words

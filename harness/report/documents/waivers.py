@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from harness.decision.waivers.apply import range_words, size_words
-from harness.decision.waivers.uses import SOON_DAYS, days_words
-from harness.domain.findings import MEASURES
-from harness.domain.text import joined
-from harness.domain.verdict import Waiver, WaiverState, WaiverUse
+from harness.core.findings import MEASURES
+from harness.core.text import joined
+from harness.core.verdict import Waiver, WaiverState, WaiverUse
 from harness.report.document import BAD, GOOD, OPEN, QUIET, Document, Part, Verdict, facts
 from harness.report.words.phrases import scenario_words
+from harness.verdict.waivers.apply import range_words, size_words
+from harness.verdict.waivers.uses import SOON_DAYS, days_words
 
 WORDS = {
     WaiverState.USED: "needed",

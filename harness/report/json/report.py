@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
-from harness.decision.counting import UNDECIDED
-from harness.domain.comparison import CallComparison, TensorMetrics
-from harness.domain.outcome import Decision, Status
-from harness.domain.report import SCHEMA_VERSION, RunOutline, RunReport
-from harness.errors import RunDirError
+from harness.core.comparison import CallComparison, TensorMetrics
+from harness.core.errors import RunDirError
+from harness.core.outcome import Decision, Status
+from harness.core.report import SCHEMA_VERSION, RunOutline, RunReport
 from harness.report.json.text import BEYOND_ASCII
 from harness.store.exact import NON_FINITE, plain_of, value_of
 from harness.store.json import JsonError, from_json
+from harness.verdict.counting import UNDECIDED
 
 _AGAIN = "run again, or restore the file from the run that made it"
 

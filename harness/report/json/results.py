@@ -8,24 +8,24 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness import __version__
-from harness.doctor.checks import exit_code as exit_code_of_checks
-from harness.domain.fleet import FleetPlan, FleetReport
-from harness.domain.golden import GoldenStatus, Review
-from harness.domain.machine import Checkup
-from harness.domain.migration import Migration
-from harness.domain.prediction import Inspection
-from harness.domain.releases import FirstBad, Matrix
-from harness.errors import RunDirError
-from harness.releases.judging import exit_code as exit_code_of_search
-from harness.releases.matrix_judging import MatrixVerdict
+from harness.apps.doctor.checks import exit_code as exit_code_of_checks
+from harness.checks.migration.readiness import by_owner, unlocked
+from harness.checks.prediction.predict import exit_code as exit_code_of_files
+from harness.core.errors import RunDirError
+from harness.core.fleet import FleetPlan, FleetReport
+from harness.core.golden import GoldenStatus, Review
+from harness.core.machine import Checkup
+from harness.core.migration import Migration
+from harness.core.prediction import Inspection
+from harness.core.releases import FirstBad, Matrix
+from harness.machine.typed import converted
 from harness.report.documents.first_bad import answer_words
 from harness.report.json.text import json_text
-from harness.static.judging import confusion_by_direction
-from harness.static.predict import exit_code as exit_code_of_files
 from harness.store.json import JsonError, from_json
-from harness.successor.judging import exit_code as exit_code_of_migration
-from harness.successor.readiness import by_owner, unlocked
-from harness.system.typed import converted
+from harness.verdict.first_bad import exit_code as exit_code_of_search
+from harness.verdict.matrix import MatrixVerdict
+from harness.verdict.migration import exit_code as exit_code_of_migration
+from harness.verdict.prediction import confusion_by_direction
 
 SCHEMA_VERSION = 1
 T = TypeVar("T")

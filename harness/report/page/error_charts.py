@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from harness.correctness.totals import ERROR_EDGES
-from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
+from harness.checks.outputs.totals import ERROR_EDGES
+from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics
 from harness.report.page.svg import NARROW, Scale, drawing, element, hint, line, lines, short, text
 
 SERIES = 5

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.domain.measurement import LatencyMeasurement, limit_words
-from harness.domain.plan import LatencyBudget
-from harness.domain.report import ModelReport
-from harness.domain.text import visible
-from harness.quantities import STEADY
+from harness.core.comparison import OutputComparison, TensorMetrics
+from harness.core.measurement import LatencyMeasurement, limit_words
+from harness.core.plan import LatencyBudget
+from harness.core.quantities import STEADY
+from harness.core.report import ModelReport
+from harness.core.text import visible
 from harness.report.document import Figure
 from harness.report.page import error_charts, time_charts
 from harness.report.words.phrases import scenario_words, shorten

@@ -5,10 +5,10 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from harness.domain.measurement import signed_percent
-from harness.domain.outcome import Status
-from harness.domain.report import RunOutline
-from harness.domain.text import counted
+from harness.core.measurement import signed_percent
+from harness.core.outcome import Status
+from harness.core.report import RunOutline
+from harness.core.text import counted
 from harness.report.document import BAD, GOOD, OPEN, QUIET, Figure
 from harness.report.excess import Steady
 from harness.report.page.svg import NARROW, Scale, box, drawing, element, hint, line, lines, short, text, ticks

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.domain.text import visible
+from harness.core.text import visible
 
 NARROW = 340
 """Width of a chart in its own units: about that of a phone, where its text then has its own size."""

@@ -4,8 +4,8 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from harness.domain.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample, RatioEstimate, signed_percent
-from harness.latency.statistics import against, log_ratio, logarithm
+from harness.checks.latency.statistics import against, log_ratio, logarithm
+from harness.core.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample, RatioEstimate, signed_percent
 from harness.report.page.svg import NARROW, Scale, drawing, element, hint, line, lines, text, ticks
 
 _LEFT, _RIGHT = 64, 10

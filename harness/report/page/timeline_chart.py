@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import Span
-from harness.domain.timeline import Timeline
+from harness.core.outcome import Outcome
+from harness.core.probe import Span
+from harness.core.timeline import Timeline
 from harness.report.document import Figure
 from harness.report.page.svg import Scale, box, drawing, element, hint, lines, text, ticks
 from harness.report.words.phrases import seconds, shorten

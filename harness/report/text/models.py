@@ -3,8 +3,8 @@
 import os
 from collections.abc import Sequence
 
-from harness.domain.models import GivenArtifact, ModelDeclaration
-from harness.domain.text import visible
+from harness.core.models import GivenArtifact, ModelDeclaration
+from harness.core.text import visible
 from harness.report.text.grid import filled
 
 _WIDEST = 44

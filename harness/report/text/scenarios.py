@@ -4,9 +4,9 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport, ScenarioReport, ScenarioSide
-from harness.domain.text import counted
+from harness.core.outcome import Status
+from harness.core.report import RunReport, ScenarioReport, ScenarioSide
+from harness.core.text import counted
 from harness.report.document import BAD, DETAIL, FIRST, GOOD, OPEN, QUIET, Cell, placed
 from harness.report.words.phrases import (
     NOT_MEASURED,
@@ -18,7 +18,7 @@ from harness.report.words.phrases import (
     size,
     times,
 )
-from harness.scenarios import INITIALIZATIONS
+from harness.serving.scenarios import INITIALIZATIONS
 
 HEADS = (
     "scenario",

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from harness.decision.inputs import is_guessed
-from harness.domain.findings import cell_reason
-from harness.domain.outcome import Status
-from harness.domain.text import counted, first_few, visible
-from harness.domain.verdict import CellVerdict, RowVerdict
+from harness.core.findings import cell_reason
+from harness.core.outcome import Status
+from harness.core.text import counted, first_few, visible
+from harness.core.verdict import CellVerdict, RowVerdict
 from harness.report.words.phrases import scenario_words
+from harness.verdict.inputs import is_guessed
 
 RED = (Status.FAIL, Status.XPASS)
 MOST_LINES = 12

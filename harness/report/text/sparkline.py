@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.correctness.totals import ERROR_EDGES
-from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.domain.verdict import Finding
+from harness.checks.outputs.totals import ERROR_EDGES
+from harness.core.comparison import OutputComparison, TensorMetrics
+from harness.core.verdict import Finding
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 # For a terminal, whose encoding is unknown.

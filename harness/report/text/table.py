@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.decision.counting import row_word
-from harness.domain.outcome import Status
-from harness.domain.report import ModelReport, RunReport
-from harness.domain.text import counted, visible
-from harness.domain.verdict import Mitigation, RowVerdict
+from harness.core.outcome import Status
+from harness.core.report import ModelReport, RunReport
+from harness.core.text import counted, visible
+from harness.core.verdict import Mitigation, RowVerdict
 from harness.report.document import Cell
 from harness.report.documents.migration import migrated_cells
 from harness.report.words.phrases import NOT_MEASURED, STATUS_ORDER, outcome_word, percent, seconds_pair, shorten, times
+from harness.verdict.counting import row_word
 
 COLUMNS = (
     "model",
@@ -57,7 +57,7 @@ class TableRow:
 
     @property
     def status_word(self) -> str:
-        """What it counts as, one of ``WORDS`` in ``harness/decision/counting.py``."""
+        """What it counts as, one of ``WORDS`` in ``harness/verdict/counting.py``."""
         return row_word(self.verdict)
 
 

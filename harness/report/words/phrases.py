@@ -6,16 +6,16 @@ Nothing here escapes for a format; ``visible``, of the domain, only makes sure t
 import math
 from collections.abc import Iterator
 
-from harness.decision.decide import GREEN
-from harness.domain.archive import Reach
-from harness.domain.fleet import FleetReport
-from harness.domain.measurement import FACTORS_FROM, signed_percent
-from harness.domain.outcome import Decision, Outcome, Status
-from harness.domain.prediction import StaticFinding
-from harness.domain.text import joined, prose
-from harness.domain.verdict import Finding, Judgement
-from harness.errors import ExitCode
-from harness.scenarios import INITIALIZATIONS
+from harness.core.archive import Reach
+from harness.core.errors import ExitCode
+from harness.core.fleet import FleetReport
+from harness.core.measurement import FACTORS_FROM, signed_percent
+from harness.core.outcome import Decision, Outcome, Status
+from harness.core.prediction import StaticFinding
+from harness.core.text import joined, prose
+from harness.core.verdict import Finding, Judgement
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.verdict.decide import GREEN
 
 NOT_MEASURED = "-"
 NO_REASON = "no reason was recorded"

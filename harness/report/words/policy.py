@@ -2,16 +2,16 @@
 
 from collections.abc import Container, Iterator
 
-from harness.decision.commands import is_red
-from harness.decision.enforce import ruled_words
-from harness.domain.outcome import Status
-from harness.domain.plan import SEVERITIES, PolicySettings
-from harness.domain.policy import PolicyReport
-from harness.domain.report import RunReport
-from harness.domain.text import counted
-from harness.domain.verdict import CellVerdict, RowVerdict
+from harness.core.outcome import Status
+from harness.core.plan import SEVERITIES, PolicySettings
+from harness.core.policy import PolicyReport
+from harness.core.report import RunReport
+from harness.core.text import counted
+from harness.core.verdict import CellVerdict, RowVerdict
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import scenario_words
+from harness.verdict.commands import is_red
+from harness.verdict.enforce import ruled_words
 
 LISTED = 10
 LET_PASS, STRICTER = "let pass", "stricter"

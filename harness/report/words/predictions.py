@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.decision.commands import inspect_command
-from harness.domain.prediction import (
+from harness.core.prediction import (
     ModelRollback,
     PredictedLoad,
     PredictedModel,
@@ -13,11 +12,12 @@ from harness.domain.prediction import (
     RollbackReport,
     StaticFinding,
 )
-from harness.domain.report import ModelReport, RunReport
-from harness.domain.text import counted, first_few
-from harness.domain.verdict import CellVerdict, RowVerdict
+from harness.core.report import ModelReport, RunReport
+from harness.core.text import counted, first_few
+from harness.core.verdict import CellVerdict, RowVerdict
 from harness.report.words.phrases import phrase_static, shorten
-from harness.static.judging import changed_semantics, deciding
+from harness.verdict.commands import inspect_command
+from harness.verdict.prediction import changed_semantics, deciding
 
 Line = tuple[str, str]
 NAMED = 3

@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.config.policy import Tagged, policy_of
-from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate, limit_words
-from harness.domain.plan import NO_QUANTITIES
-from harness.domain.report import ModelReport, RunReport
-from harness.domain.text import amount, counted
-from harness.domain.verdict import CellVerdict, Finding
-from harness.errors import SelectionError
-from harness.latency.judging import is_beyond
-from harness.quantities import QUANTITIES, QUANTITY_LIMITS, STEADY
+from harness.core.errors import SelectionError
+from harness.core.measurement import LatencyMeasurement, Quantity, RatioEstimate, limit_words
+from harness.core.plan import NO_QUANTITIES
+from harness.core.quantities import QUANTITIES, QUANTITY_LIMITS, STEADY
+from harness.core.report import ModelReport, RunReport
+from harness.core.text import amount, counted
+from harness.core.verdict import CellVerdict, Finding
 from harness.report.words.phrases import NOT_MEASURED, percent, seconds_pair
+from harness.verdict.latency import is_beyond
 
 # In the order of a model's life: quantity -> (head of a column, words of a row).
 COLUMNS: Mapping[str, tuple[str, str]] = {

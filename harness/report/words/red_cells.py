@@ -4,14 +4,11 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.decision.causes import cause_of
-from harness.decision.commands import RED, bisect_command, is_red, more_command, rerun_command
-from harness.diagnosis.explanation import SINCE
-from harness.domain.findings import SEVERITY, Severity, weight
-from harness.domain.outcome import Status
-from harness.domain.report import Explained, RunReport
-from harness.domain.text import counted, prose
-from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.core.findings import SEVERITY, Severity, weight
+from harness.core.outcome import Status
+from harness.core.report import Explained, RunReport
+from harness.core.text import counted, prose
+from harness.core.verdict import CellVerdict, Finding, Mitigation
 from harness.report.text.sparkline import error_lines
 from harness.report.text.table import TableRow, table_rows
 from harness.report.words.phrases import NO_REASON, STATUS_ORDER, phrase, scenario_words, shorten
@@ -19,6 +16,9 @@ from harness.report.words.predictions import Line, static_lines
 from harness.report.words.quantities import limits_of, measured_lines
 from harness.report.words.since import change_of_cell, machine_lines
 from harness.report.words.summary import cure_words
+from harness.search.explanation import SINCE
+from harness.verdict.causes import cause_of
+from harness.verdict.commands import RED, bisect_command, is_red, more_command, rerun_command
 
 FINDINGS_SHOWN = 3
 LABEL_LIMIT, STORY_LABEL_LIMIT = 12, 9

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.doctor.during_run import disturbing, touching
-from harness.domain.outcome import Status
-from harness.domain.report import BaselineReport, CellChange, CellTrend, RunReport
-from harness.domain.text import counted, first_few
-from harness.domain.verdict import CellVerdict
+from harness.apps.doctor.during_run import disturbing, touching
+from harness.core.outcome import Status
+from harness.core.report import BaselineReport, CellChange, CellTrend, RunReport
+from harness.core.text import counted, first_few
+from harness.core.verdict import CellVerdict
 from harness.report.words.phrases import scenario_words
 
 LISTED = 20

@@ -1,13 +1,13 @@
 """What the report says outside its table, as plain facts: console and markdown only lay them out."""
 
-from harness.decision.counting import counts_of
-from harness.domain.outcome import Decision
-from harness.domain.report import RunReport, SideReport
-from harness.domain.text import counted
-from harness.domain.verdict import Mitigation, PlantedDefectResult
-from harness.errors import ExitCode
+from harness.core.errors import ExitCode
+from harness.core.outcome import Decision
+from harness.core.report import RunReport, SideReport
+from harness.core.text import counted
+from harness.core.verdict import Mitigation, PlantedDefectResult
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import but_of, exit_words, seconds
+from harness.verdict.counting import counts_of
 
 _REVISION = 10
 _SHARED = {

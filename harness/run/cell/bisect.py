@@ -3,14 +3,12 @@
 import os
 from dataclasses import replace
 
-from harness.diagnosis.bisect.cell import RED, SHOWN_AS, WELL
-from harness.diagnosis.bisect.cell import bisect as search
-from harness.diagnosis.bisect.recheck import alone_again, initialize_until_seen, well_rounds
-from harness.diagnosis.explanation import by_bisection
-from harness.domain.diagnosis import BisectAnswer, Bisection
-from harness.domain.models import ModelDeclaration
-from harness.domain.plan import Plan
-from harness.errors import SelectionError
+from harness.checks.startup.groups import assign_groups
+from harness.core.diagnosis import BisectAnswer, Bisection
+from harness.core.errors import SelectionError
+from harness.core.models import ModelDeclaration
+from harness.core.plan import Plan
+from harness.machine.progress import Progress
 from harness.run import pipeline
 from harness.run.cell.own_run import (
     FLOOR,
@@ -27,11 +25,13 @@ from harness.run.cell.selected import BISECTION, SelectedCell, keep_explanation,
 from harness.run.files import read_report
 from harness.run.options import Options
 from harness.run.plan import make_plan
-from harness.scenarios import INITIALIZATIONS
-from harness.startup.groups import assign_groups
+from harness.search.bisect.cell import RED, SHOWN_AS, WELL
+from harness.search.bisect.cell import bisect as search
+from harness.search.bisect.recheck import alone_again, initialize_until_seen, well_rounds
+from harness.search.explanation import by_bisection
+from harness.serving.scenarios import INITIALIZATIONS
 from harness.store import codec
 from harness.store.run_folder import RunDir
-from harness.system.progress import Progress
 
 RESULT = BISECTION
 IN_VAIN = "none of the switches that the run tried cures it"

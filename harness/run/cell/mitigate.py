@@ -4,16 +4,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.diagnosis.bisect.cell import bisect
-from harness.diagnosis.cure.judging import answer_of
-from harness.diagnosis.cure.search import CureSearch, search
-from harness.diagnosis.explanation import by_cures
-from harness.diagnosis.reproduce.program import reproduce_whole
-from harness.domain.diagnosis import Curing, Rewritten, Symptom
-from harness.domain.models import ModelDeclaration
-from harness.domain.plan import Plan
-from harness.errors import ConfigError
-from harness.latency.benchmark import benchmark
+from harness.checks.latency.benchmark import benchmark
+from harness.core.diagnosis import Curing, Rewritten, Symptom
+from harness.core.errors import ConfigError
+from harness.core.models import ModelDeclaration
+from harness.core.plan import Plan
+from harness.machine.progress import Progress
 from harness.probing.facts import Attributed, Compared, Effects, Provisioned, Timed
 from harness.run import pipeline
 from harness.run.cell.own_run import (
@@ -30,9 +26,13 @@ from harness.run.cell.own_run import (
 from harness.run.cell.selected import SelectedCell, keep_explanation, refuse_changed, verified_rewrites
 from harness.run.options import Options, shown_path
 from harness.run.plan import make_plan
-from harness.scenarios import INITIALIZATIONS, TIMING
+from harness.search.bisect.cell import bisect
+from harness.search.explanation import by_cures
+from harness.search.mitigation.search import CureSearch, search
+from harness.search.reproduce.program import reproduce_whole
+from harness.serving.scenarios import INITIALIZATIONS, TIMING
 from harness.store import codec
-from harness.system.progress import Progress
+from harness.verdict.mitigation import answer_of
 
 RESULT = "mitigate.json"
 SUBJECT = "subject.json"

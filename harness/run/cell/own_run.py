@@ -9,9 +9,11 @@ from typing import Generic, TypeVar
 
 from harness.config.load import with_budget
 from harness.config.selection import find_model, listed
-from harness.domain.models import ArtifactKind, ModelDeclaration
-from harness.domain.plan import Deadlines, LatencyBudget, Plan, Settings
-from harness.errors import ConfigError, GateError, SelectionError
+from harness.core.errors import ConfigError, GateError, SelectionError
+from harness.core.models import ArtifactKind, ModelDeclaration
+from harness.core.plan import Deadlines, LatencyBudget, Plan, Settings
+from harness.machine import clock
+from harness.machine.progress import Progress
 from harness.probing.facts import Effects, Provisioned
 from harness.probing.provision import sides
 from harness.probing.requests import impatient
@@ -25,8 +27,6 @@ from harness.run.cell.selected import (
 )
 from harness.run.options import Options, builder_for, golden_store, read_waivers
 from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
 
 FLOOR = "deadlines.floor_s"
 TIMED = "quick"

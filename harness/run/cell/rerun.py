@@ -4,24 +4,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from harness.artifacts import fixture_folders
 from harness.config.load import with_budget
 from harness.config.selection import find_model, parse_cell_id
-from harness.decision.commands import is_red
-from harness.domain.outcome import Status
-from harness.domain.plan import Cell, Plan
-from harness.domain.text import counted
-from harness.domain.verdict import CellVerdict
-from harness.errors import SelectionError
-from harness.models import fixture_folders
+from harness.core.errors import SelectionError
+from harness.core.outcome import Status
+from harness.core.plan import Cell, Plan
+from harness.core.text import counted
+from harness.core.verdict import CellVerdict
+from harness.machine import clock
+from harness.machine.progress import Progress
 from harness.run.cell.selected import as_kept, planned_like
 from harness.run.execute import execute
 from harness.run.files import Finished, read_report
 from harness.run.gate import gate, with_cause
 from harness.run.options import Options, read_policy, settings_of
-from harness.scenarios import INITIALIZATIONS, TIMING
+from harness.serving.scenarios import INITIALIZATIONS, TIMING
 from harness.store.run_folder import RunDir, find_run, require_own
-from harness.system import clock
-from harness.system.progress import Progress
+from harness.verdict.commands import is_red
 
 RED, UNDECIDED = "red", "undecided"
 

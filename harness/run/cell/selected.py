@@ -6,25 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.artifacts import file_copies, fixture_folders
+from harness.artifacts.given import source_digest
 from harness.config import command_words
 from harness.config.load import SHORT_OPTIONS
 from harness.config.selection import CELL_PARTS, find_model, listed, parse_cell_id
-from harness.diagnosis.explanation import curing
-from harness.domain.diagnosis import Bisection, Rewritten
-from harness.domain.models import ModelDeclaration
-from harness.domain.outcome import Status
-from harness.domain.plan import Cell, Plan
-from harness.domain.report import Explained
-from harness.domain.text import first_few
-from harness.errors import ConfigError, GateError, RunDirError, SelectionError
-from harness.models import file_copies, fixture_folders
-from harness.models.given import source_digest
+from harness.core.diagnosis import Bisection, Rewritten
+from harness.core.errors import ConfigError, GateError, RunDirError, SelectionError
+from harness.core.models import ModelDeclaration
+from harness.core.outcome import Status
+from harness.core.plan import Cell, Plan
+from harness.core.report import Explained
+from harness.core.text import first_few
+from harness.machine.progress import Progress
 from harness.run.files import read_report
 from harness.run.options import Options
-from harness.scenarios import TIMING
+from harness.search.explanation import curing
+from harness.serving.scenarios import TIMING
 from harness.store import codec, explanations
 from harness.store.run_folder import LAST, RunDir, find_run, require_own
-from harness.system.progress import Progress
 
 SELECTED = "asked.json"
 BISECTION = "bisect.json"

@@ -5,10 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.apps.golden.review import change_of, compare_records, facts_between
+from harness.artifacts.golden_index import PROPOSED, RECORDS, locked
+from harness.artifacts.golden_records import ATTRIBUTES, IGNORED, GoldenStore, Why
+from harness.artifacts.records import own_record, run_of, same_content
+from harness.artifacts.tensors.decode import DecodeError
+from harness.artifacts.tensors.outputs import Outputs
+from harness.artifacts.tensors.trees import leaves
+from harness.checks.outputs.compare import precision_under
 from harness.config.selection import select
-from harness.correctness.compare import precision_under
-from harness.domain.comparison import OutputComparison
-from harness.domain.golden import (
+from harness.core.comparison import OutputComparison
+from harness.core.errors import ConfigError, GoldenError
+from harness.core.golden import (
     RECORD,
     GoldenRecord,
     GoldenStatus,
@@ -21,24 +29,16 @@ from harness.domain.golden import (
     Source,
     Trust,
 )
-from harness.domain.models import ModelDeclaration
-from harness.domain.report import RunReport
-from harness.errors import ConfigError, GoldenError
-from harness.golden.index import PROPOSED, RECORDS, locked
-from harness.golden.review import change_of, compare_records, facts_between
-from harness.golden.store import ATTRIBUTES, IGNORED, GoldenStore, Why
-from harness.models.records import own_record, run_of, same_content
+from harness.core.models import ModelDeclaration
+from harness.core.report import RunReport
+from harness.machine import clock
+from harness.machine.files import remove, size_of
+from harness.machine.person import who
 from harness.probing.verification import legible_outputs
 from harness.run.files import read_report
 from harness.run.options import Options, golden_store, known_models, settings_of, shown_path
 from harness.store import probe_files
 from harness.store.run_folder import BASELINES, RunDir, StoredBaseline, find_run
-from harness.system import clock
-from harness.system.files import remove, size_of
-from harness.system.person import who
-from harness.tensors.decode import DecodeError
-from harness.tensors.outputs import Outputs
-from harness.tensors.trees import leaves
 from harness.worker import wire
 
 GRAVEST_FIRST = tuple(RecordChange)

@@ -3,19 +3,19 @@
 from dataclasses import replace
 from pathlib import Path
 
+from harness.artifacts.bundles import write_bundle
+from harness.artifacts.file_copies import planned
+from harness.artifacts.old_outputs import Remembered
+from harness.checks.hang.story import failure_finding
 from harness.config.selection import select
-from harness.decision.alone import not_made, unsupported_words
-from harness.decision.inputs import inputs_words
-from harness.domain.golden import Declared, GoldenRecord, Packed, Packing, Source
-from harness.domain.models import Artifact, ModelDeclaration
-from harness.domain.outcome import Outcome
-from harness.domain.plan import Plan
+from harness.core.errors import ConfigError, GateError, GoldenError
+from harness.core.golden import Declared, GoldenRecord, Packed, Packing, Source
+from harness.core.models import Artifact, ModelDeclaration
+from harness.core.outcome import Outcome
+from harness.core.plan import Plan
 from harness.environments.sides import env_spec
-from harness.errors import ConfigError, GateError, GoldenError
-from harness.hang.story import failure_finding
-from harness.models.bundles import write_bundle
-from harness.models.file_copies import planned
-from harness.models.old_outputs import Remembered
+from harness.machine import clock
+from harness.machine.progress import Progress
 from harness.probing.facts import Answered, Export, OldAnswers
 from harness.run.options import (
     CONFIG,
@@ -30,8 +30,8 @@ from harness.run.options import (
 from harness.run.pipeline import ask_old
 from harness.run.plan import chosen_device
 from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
+from harness.verdict.alone import not_made, unsupported_words
+from harness.verdict.inputs import inputs_words
 
 
 def pack(options: Options, into: Path, progress: Progress) -> Packing:

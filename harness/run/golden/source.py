@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from harness.artifacts.bundles import BundleStore
+from harness.artifacts.old_outputs import Provenance, Records
 from harness.config.assignments import assigned
-from harness.domain.models import ModelDeclaration
-from harness.domain.plan import Plan
-from harness.domain.probe import ServingProfile
-from harness.domain.text import first_few
-from harness.errors import ConfigError, GoldenError
-from harness.models.bundles import BundleStore
-from harness.models.old_outputs import Provenance, Records
+from harness.core.errors import ConfigError, GoldenError
+from harness.core.models import ModelDeclaration
+from harness.core.plan import Plan
+from harness.core.probe import ServingProfile
+from harness.core.text import first_few
 from harness.run.options import Options, golden_store
 
 

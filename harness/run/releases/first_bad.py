@@ -6,23 +6,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.artifacts.file_copies import planned
 from harness.config import command_words
 from harness.config.selection import find_model, select
-from harness.diagnosis.explanation import by_first_bad
-from harness.domain.environment import EnvSpec
-from harness.domain.models import ArtifactKind, ModelDeclaration
-from harness.domain.plan import Plan, Settings
-from harness.domain.releases import FirstBad
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError, SelectionError
+from harness.core.models import ArtifactKind, ModelDeclaration
+from harness.core.plan import Plan, Settings
+from harness.core.releases import FirstBad
 from harness.environments.builder import EnvironmentBuilder
+from harness.environments.index import ReleaseIndex
 from harness.environments.installer import find_uv
 from harness.environments.interpreters import find_pythons, verified_python
 from harness.environments.pythons import choose_python
 from harness.environments.sides import direction_of
-from harness.errors import ConfigError, SelectionError
-from harness.models.file_copies import planned
-from harness.releases.first_bad import search_first_bad
-from harness.releases.index import ReleaseIndex
-from harness.releases.versions import in_order
+from harness.environments.versions import in_order
+from harness.machine.progress import Progress
 from harness.report.json.results import dump_first_bad
 from harness.run.cell.selected import SelectedCell, as_the_run, keep_explanation, refuse_changed
 from harness.run.options import (
@@ -36,9 +35,10 @@ from harness.run.options import (
 )
 from harness.run.plan import chosen_device
 from harness.run.releases.named import FOLDER, library_of, refuse_unused_interpreters, spec_of, store_folder
+from harness.search.explanation import by_first_bad
+from harness.search.first_bad import search_first_bad
 from harness.store.explanations import place_of
 from harness.store.run_folder import RunDir
-from harness.system.progress import Progress
 
 ENV = command_words.ENV
 FULL = "first-bad.json"

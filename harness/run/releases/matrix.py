@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import command_words
-from harness.domain.environment import EnvSpec
-from harness.domain.plan import Settings
-from harness.domain.releases import Matrix
-from harness.errors import ConfigError
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError
+from harness.core.plan import Settings
+from harness.core.releases import Matrix
+from harness.machine import clock
+from harness.machine.progress import Progress
 from harness.report.formats import MATRIX, Shown
 from harness.run.options import (
     Options,
@@ -30,8 +32,6 @@ from harness.run.releases.named import (
     store_folder,
 )
 from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
 
 # Libraries are named per release.
 PASSED_ON = tuple(name for name in command_words.REPEATED if name != command_words.LIBRARY)

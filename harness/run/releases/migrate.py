@@ -6,21 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.archive.code import CodeMemory
-from harness.decision.inputs import guess_notes
-from harness.diagnosis.rewrite.conversion import try_cures
-from harness.diagnosis.unconvertible import with_parts
-from harness.domain.environment import EnvSpec
-from harness.domain.migration import Horizon, MigratedModel, Migration
-from harness.domain.models import ArtifactKind, ModelDeclaration
-from harness.domain.plan import Plan
+from harness.artifacts.archive.code import CodeMemory
+from harness.artifacts.imported_source import ImportedSource
+from harness.artifacts.owners import FleetManifest, load_fleet_manifest
+from harness.checks.hang import watchdog
+from harness.checks.migration.deprecation import release_facts
+from harness.checks.migration.facts import Loader, Tried
+from harness.checks.migration.known_races import race_notes
+from harness.checks.migration.migrate import try_all
+from harness.checks.migration.serving import take_worker, why_no_cpp, worker_in_the_making
+from harness.checks.prediction.check import inspect_file
+from harness.core.environment import EnvSpec
+from harness.core.migration import Horizon, MigratedModel, Migration
+from harness.core.models import ArtifactKind, ModelDeclaration
+from harness.core.plan import Plan
 from harness.environments.undeclared import compiling
-from harness.hang import watchdog
-from harness.models.imported_source import ImportedSource
-from harness.models.owners import FleetManifest, load_fleet_manifest
+from harness.machine import clock
+from harness.machine.progress import Progress
 from harness.probing.facts import Answered, Effects, Provisioned
 from harness.probing.provision import build_environments, opened
-from harness.releases.release import Release, Row, ask_releases, make_row, release_keys
 from harness.report.formats import MIGRATION, Shown
 from harness.run.options import (
     Options,
@@ -31,17 +35,13 @@ from harness.run.options import (
 )
 from harness.run.plan import plan_of_probes
 from harness.run.releases.named import refuse_unused_interpreters, sides_given, spec_of, store_folder
-from harness.static.check import inspect_file
+from harness.search.release import Release, Row, ask_releases, make_row, release_keys
+from harness.search.rewrite.conversion import try_cures
+from harness.search.unconvertible import with_parts
 from harness.store.run_folder import RunDir
-from harness.successor.deprecation import release_facts
-from harness.successor.facts import Loader, Tried
-from harness.successor.horizon import horizon
-from harness.successor.judging import causes_of, judge
-from harness.successor.known_races import race_notes
-from harness.successor.migrate import try_all
-from harness.successor.serving import take_worker, why_no_cpp, worker_in_the_making
-from harness.system import clock
-from harness.system.progress import Progress
+from harness.verdict.horizon import horizon
+from harness.verdict.inputs import guess_notes
+from harness.verdict.migration import causes_of, judge
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.config.command_words import OTHER_SIDE
-from harness.domain.environment import EnvSpec
-from harness.domain.plan import Settings
+from harness.core.environment import EnvSpec
+from harness.core.errors import ConfigError
+from harness.core.plan import Settings
 from harness.environments.sides import env_spec
-from harness.errors import ConfigError
 from harness.run.options import CONFIG, Options
 
 # Shared by the version matrix and the search for the first bad release: what either has probed is known to both.

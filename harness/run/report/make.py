@@ -4,23 +4,21 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from harness import __version__
-from harness.correctness import judging
-from harness.correctness.compare import answers_hold_value, later_call_notes
-from harness.decision.causes import with_causes
-from harness.decision.inputs import guess_notes, guess_of, stride_notes, untested_method_notes
-from harness.decision.judge import numeric_settings
-from harness.decision.waivers.uses import waiver_notes, waiver_uses
-from harness.diagnosis.explain import unexplained_notes
-from harness.domain.golden import Trust
-from harness.domain.measurement import LatencyMeasurement
-from harness.domain.models import ModelDeclaration
-from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import INITIALIZATION_LIMIT, LatencyBudget
-from harness.domain.probe import ProbeResult, Span, model_of
-from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
-from harness.domain.verdict import CellVerdict, WaiverUse
-from harness.latency.judging import common_notes
-from harness.latency.machine import busy_notes
+from harness.checks.latency.machine import busy_notes
+from harness.checks.outputs import findings
+from harness.checks.outputs.compare import answers_hold_value, later_call_notes
+from harness.checks.prediction.check import static_report
+from harness.checks.startup.measures import busy_s
+from harness.checks.startup.readiness import BRINGING_UP
+from harness.core.golden import Trust
+from harness.core.measurement import LatencyMeasurement
+from harness.core.models import ModelDeclaration
+from harness.core.outcome import Outcome, Status
+from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget
+from harness.core.probe import ProbeResult, Span, model_of
+from harness.core.quantities import INITIALIZATION, STEADY
+from harness.core.report import ModelReport, RunReport, ScenarioReport, SideReport
+from harness.core.verdict import CellVerdict, WaiverUse
 from harness.probing.facts import (
     Effects,
     Inspected,
@@ -33,7 +31,6 @@ from harness.probing.facts import (
     new_profile,
 )
 from harness.probing.runner import worker_digest
-from harness.quantities import INITIALIZATION, STEADY
 from harness.run.decide import policy_report, why_untimed
 from harness.run.options import shown_path
 from harness.run.report.scenarios import (
@@ -49,13 +46,16 @@ from harness.run.report.timelines import timelines
 from harness.run.report.worker_notes import worker_notes
 from harness.run.rollback import with_commands
 from harness.run.way_out import with_command
-from harness.settings import differences
-from harness.settings.differences import Setting
-from harness.startup.attribution import time_notes
-from harness.startup.measures import busy_s
-from harness.startup.readiness import BRINGING_UP
-from harness.static.check import static_report
+from harness.search.attribution import time_notes
+from harness.search.explain import unexplained_notes
+from harness.serving.settings import differences
+from harness.serving.settings.differences import Setting
 from harness.store import codec
+from harness.verdict.causes import with_causes
+from harness.verdict.inputs import guess_notes, guess_of, stride_notes, untested_method_notes
+from harness.verdict.judge import numeric_settings
+from harness.verdict.latency import common_notes
+from harness.verdict.waivers.uses import waiver_notes, waiver_uses
 from harness.worker import wire
 
 DIGITS = 16
@@ -213,7 +213,7 @@ def _model(model: ModelDeclaration, facts: TakenOut, effects: Effects) -> ModelR
     export = facts.exports[model.name]
     alone = facts.alone.get(model.name)
     comparison = facts.comparisons.get((model.name, "alone"))
-    words, worst = judging.summary(comparison) if comparison is not None else ("", None)
+    words, worst = findings.summary(comparison) if comparison is not None else ("", None)
     loaded = alone.models[0] if alone is not None else None
     if loaded is not None and loaded.load_ns is not None and loaded.outcome is not Outcome.COMPLETED:
         words = FAILED_CALL.get(loaded.outcome, "error")

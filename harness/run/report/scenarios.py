@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from harness.domain.outcome import UNCLEAR, Outcome, Status
-from harness.domain.report import ScenarioReport, ScenarioSide
-from harness.domain.text import first_few
-from harness.domain.verdict import CellVerdict
+from harness.checks.startup.initialize import scenarios_of, takes_part, threads_seen, works_alone
+from harness.checks.startup.measures import growth_bytes, overlap
+from harness.checks.startup.rates import upper_bound
+from harness.checks.startup.readiness import init_s, is_undisturbed, median, undisturbed
+from harness.core.outcome import UNCLEAR, Outcome, Status
+from harness.core.report import ScenarioReport, ScenarioSide
+from harness.core.text import first_few
+from harness.core.verdict import CellVerdict
 from harness.probing.facts import GroupRun, ScenarioResult, Started
-from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_THREAD
-from harness.startup.initialize import scenarios_of, takes_part, threads_seen, works_alone
-from harness.startup.measures import growth_bytes, overlap
-from harness.startup.rates import upper_bound
-from harness.startup.readiness import init_s, is_undisturbed, median, undisturbed
+from harness.serving.scenarios import CYCLES, INITIALIZATIONS, NEW_THREAD
 from harness.worker import wire
 
 # Less is the allocator's habit: arenas of a few threads. Healthy models stay far below (docs/evidence.md#memory).

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeResult, Span
-from harness.domain.timeline import Timeline
+from harness.core.outcome import Outcome
+from harness.core.probe import ProbeResult, Span
+from harness.core.timeline import Timeline
 from harness.probing.facts import GroupRun, Started
 
 MOST_SPANS = 400

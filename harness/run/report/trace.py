@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.devices import CPU
-from harness.domain.hang import Evidence, ThreadActivity, ThreadStack
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeResult
-from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
-from harness.errors import RunDirError
+from harness.core.devices import CPU
+from harness.core.errors import RunDirError
+from harness.core.hang import Evidence, ThreadActivity, ThreadStack
+from harness.core.outcome import Outcome
+from harness.core.probe import ProbeResult
+from harness.core.timeline import HangSample, ProcessTrace, RunTrace
 from harness.probing.events import EventTail
 from harness.store import codec, probe_files
 from harness.store.json import JsonError, from_json

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.devices import Device
-from harness.domain.environment import Environment
-from harness.domain.probe import ProbeResult
+from harness.core.devices import Device
+from harness.core.environment import Environment
+from harness.core.probe import ProbeResult
 from harness.probing.loaded_libraries import LoadedLibraries
 
 NOT_CONFINED = "not_confined"

@@ -1,6 +1,6 @@
 """Does a case in processes of its own, each under a deadline, and says good, bad or untestable.
 
-A part of the ``reproduce.py`` of a reproducer: ``harness/diagnosis/reproduce/files.py`` puts the parts into one file.
+A part of the ``reproduce.py`` of a reproducer: ``harness/search/reproduce/files.py`` puts the parts into one file.
 """
 
 import argparse

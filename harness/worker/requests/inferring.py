@@ -75,7 +75,7 @@ class Inferrer:
         """Return the ``Inference`` for the calls that a server would make.
 
         Args:
-            request, warmups: as ``harness/fleet/stores/triton.py`` describes them.
+            request, warmups: as ``harness/apps/fleet/stores/triton.py`` describes them.
         """
         called = request["method"]
         try:

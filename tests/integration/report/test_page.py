@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from harness.domain.report import RunReport
+from harness.core.report import RunReport
 from tests.unit.builders.rendered import render_html
 from harness.report.document import place
 from tests.unit.builders.reports import HOSTILE_NAMES, blocked, hostile, upgrade_ok

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from harness.domain.outcome import Outcome
-from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
+from harness.core.outcome import Outcome
+from harness.core.timeline import HangSample, ProcessTrace, RunTrace
 from harness.report.trace import render_trace
 from tests.unit.builders.reports import HOSTILE_NAMES
 from tests.unit.builders.pages import span

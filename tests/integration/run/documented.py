@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
-from harness.releases.matrix_judging import judge_matrix
+from harness.verdict.matrix import judge_matrix
 from harness.report.json.results import dump_matrix
 from tests.docs.running import JUDGED, verb_of
 from tests.integration.gate import PROJECT

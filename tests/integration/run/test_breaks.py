@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.models import BreakMark, ModelDeclaration
-from harness.domain.outcome import Decision, Status
-from harness.domain.prediction import ModelRollback, PredictedLoad, Prediction, RollbackAnswer
-from harness.domain.verdict import WaiverState
-from harness.models.fixture_folders import read_fixtures
+from harness.core.models import BreakMark, ModelDeclaration
+from harness.core.outcome import Decision, Status
+from harness.core.prediction import ModelRollback, PredictedLoad, Prediction, RollbackAnswer
+from harness.core.verdict import WaiverState
+from harness.artifacts.fixture_folders import read_fixtures
 from harness.report.json.report import load_report
-from harness.static.semantics import CHANGES
+from harness.checks.prediction.semantics import CHANGES
 from tests.integration.gate import PROJECT, Run, compat, finished, harness
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from harness.cli import main
-from harness.domain.hang import HangKind
-from harness.domain.migration import Migrated
-from harness.domain.outcome import Decision, Outcome, Status
-from harness.domain.probe import ProbeResult
-from harness.domain.report import CellTrend
+from harness.core.hang import HangKind
+from harness.core.migration import Migrated
+from harness.core.outcome import Decision, Outcome, Status
+from harness.core.probe import ProbeResult
+from harness.core.report import CellTrend
 from harness.store.run_folder import RunDir
 from tests.integration.gate import PROJECT, Run, compat, finished, harness
 from tests.programs import cli
@@ -22,7 +22,7 @@ from tests.unit.builders.readers import openmetrics, runner_reads, valid
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
 HEALTHY = "(dlrm or din or two_tower or frequency_cap or decoder_kv_cache) and not (traced or served)"
-HANGS = "tests/integration/startup/hangs"
+HANGS = "tests/integration/checks/startup/hangs"
 UNTIMED = ("--until", "correctness")
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.doctor import wheels
-from harness.doctor.wheels import wheel_of
+from harness.environments import wheels
+from harness.environments.wheels import wheel_of
 from harness.environments.builder import default_environment_root
 
 pytestmark = pytest.mark.integration

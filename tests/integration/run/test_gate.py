@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.outcome import Decision, Status
-from harness.domain.report import RunReport
+from harness.core.outcome import Decision, Status
+from harness.core.report import RunReport
 from harness.report.json.report import load_report
 from tests.integration.gate import Run, compat, harness
 

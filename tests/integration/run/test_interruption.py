@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment
+from harness.core.environment import Environment
 from tests.programs import cli, stub
 from tests.programs.cli import Line
 

@@ -13,19 +13,19 @@ import pytest
 from harness.run.execute import compat as run_compat
 from harness.run.files import Finished
 from harness.run.options import Options
-from harness.correctness.compare import compare
-from harness.decision.judge import judge_cells
-from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import Plan
-from harness.domain.probe import ServingProfile
+from harness.checks.outputs.compare import compare
+from harness.verdict.judge import judge_cells
+from harness.core.outcome import Outcome, Status
+from harness.core.plan import Plan
+from harness.core.probe import ServingProfile
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.old_answers import probe_old_release
-from harness.startup.initialize import bring_up, initialize_groups, scenario_result
-from harness.startup.native import build_workers
-from harness.system.progress import Progress
-from tests.integration.startup.concurrency import storm
+from harness.checks.startup.initialize import bring_up, initialize_groups, scenario_result
+from harness.checks.startup.native import build_workers
+from harness.machine.progress import Progress
+from tests.integration.checks.startup.concurrency import storm
 from tests.integration.gate import PROJECT
 from tests.integration.servers import answered, cell, judged, launcher, planned, provisioned
 from tests.programs import cli, stub
@@ -151,7 +151,12 @@ def test_interrupt_in_the_middle_of_cpp_initialization_leaves_no_process(
     tmp_path: Path, old_python: str, new_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ROOT_VARIABLE, str(default_environment_root(PROJECT)))
-    models = ("--fixtures", str(PROJECT / "tests/integration/startup/concurrency"), "-k", "fork_join or straight")
+    models = (
+        "--fixtures",
+        str(PROJECT / "tests/integration/checks/startup/concurrency"),
+        "-k",
+        "fork_join or straight",
+    )
     line = Line(tmp_path / "project", old_python, new_python, (*models, "--scenario", "inter_op"))
     process = line.start()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.domain.environment import Environment
+from harness.core.environment import Environment
 from harness.store import probe_files
 from tests.programs import cli, stub
 from tests.programs.cli import Line

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.models import Artifact
-from harness.domain.outcome import Status
-from harness.domain.probe import LOADERS, TORCH_LOAD, ModelRun, ProbeResult, ServingProfile
-from harness.models.fixture_folders import read_fixtures
+from harness.core.models import Artifact
+from harness.core.outcome import Status
+from harness.core.probe import LOADERS, TORCH_LOAD, ModelRun, ProbeResult, ServingProfile
+from harness.artifacts.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from tests.integration.gate import compat
 from tests.worker.transcripts import replay

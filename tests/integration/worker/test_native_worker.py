@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.models import Artifact
-from harness.domain.probe import ModelRun, ProbeResult
-from harness.models.fixture_folders import read_fixtures
+from harness.core.models import Artifact
+from harness.core.probe import ModelRun, ProbeResult
+from harness.artifacts.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.store import probe_files
 from harness.worker import wire

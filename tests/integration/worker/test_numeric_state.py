@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from harness.config.schema import NUMERICS
-from harness.devices import TABLE
-from harness.domain.models import Artifact
-from harness.domain.probe import ModelRun, ServingProfile
-from harness.models.fixture_folders import read_fixtures
+from harness.core.devices import TABLE
+from harness.core.models import Artifact
+from harness.core.probe import ModelRun, ServingProfile
+from harness.artifacts.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from tests.worker.transcripts import replay
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from harness.domain.models import Artifact
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ModelRun, ProbeRequest, Script, ServingProfile, Step
-from harness.models.fixture_folders import read_fixtures
+from harness.core.models import Artifact
+from harness.core.outcome import Outcome
+from harness.core.probe import ModelRun, ProbeRequest, Script, ServingProfile, Step
+from harness.artifacts.fixture_folders import read_fixtures
 from harness.probing.processes import BOOTSTRAP
 from harness.probing.requests import wire_request
 from harness.probing.runner import ZygoteRunner

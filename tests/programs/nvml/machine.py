@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.domain.machine import Gpus
-from harness.system.gpu import survey
+from harness.core.machine import Gpus
+from harness.machine.gpu import survey
 
 HERE = Path(__file__).parent
 DRIVER = "550.54.14"

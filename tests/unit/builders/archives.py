@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.archive.elf import DYNAMIC_SYMBOLS, GLOBAL, WEAK
-from harness.archive.schemas import parse_schema
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, CodePlace, OperatorRegistry, OperatorUse, Schema
-from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.artifacts.archive.elf import DYNAMIC_SYMBOLS, GLOBAL, WEAK
+from harness.artifacts.archive.schemas import parse_schema
+from harness.core.archive import ArchiveFacts, ArchiveFormat, CodePlace, OperatorRegistry, OperatorUse, Schema
+from harness.core.models import GivenArtifact, ModelDeclaration
 
 PROJECT = Path(__file__).resolve().parents[3]
 GOLDEN = PROJECT / "golden" / "records"

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.domain.golden import RECORD, Declared, GoldenRecord, Source
-from harness.domain.probe import ServingProfile
-from harness.models.bundles import write_bundle
-from harness.models.old_outputs import Remembered
-from harness.tensors.outputs import Outputs, SideEffects
+from harness.core.golden import RECORD, Declared, GoldenRecord, Source
+from harness.core.probe import ServingProfile
+from harness.artifacts.bundles import write_bundle
+from harness.artifacts.old_outputs import Remembered
+from harness.artifacts.tensors.outputs import Outputs, SideEffects
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
 
 

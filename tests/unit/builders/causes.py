@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.domain.verdict import Cause
-from harness.domain.measurement import Quantity, RatioEstimate
-from harness.domain.outcome import Decision, Outcome, Status
-from harness.domain.report import ModelReport, RunReport
-from harness.domain.verdict import CellVerdict, Finding, Judgement, RowVerdict
+from harness.core.verdict import Cause
+from harness.core.measurement import Quantity, RatioEstimate
+from harness.core.outcome import Decision, Outcome, Status
+from harness.core.report import ModelReport, RunReport
+from harness.core.verdict import CellVerdict, Finding, Judgement, RowVerdict
 from tests.unit.builders.pages import benchmark, comparison, tensor
 from tests.unit.builders.reports import PLANTED_DEFECTS, RUN, build, healthy, passed, scenario, scenario_side, verdict
 

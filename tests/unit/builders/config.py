@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.config.load import load_settings
-from harness.domain.plan import Settings
+from harness.core.plan import Settings
 
 FILE = "pyproject.toml"
 MITIGATIONS = ("profiling off", "fuser off")

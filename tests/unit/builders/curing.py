@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.diagnosis.cure.mitigate import mitigate
-from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import LatencyBudget
-from harness.domain.probe import ProbeRequest, ProbeResult
-from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.search.mitigation.mitigate import mitigate
+from harness.core.outcome import Outcome, Status
+from harness.core.plan import LatencyBudget
+from harness.core.probe import ProbeRequest, ProbeResult
+from harness.core.verdict import CellVerdict, Finding, Mitigation
 from harness.probing.facts import Decided
-from harness.tensors.outputs import Outputs
+from harness.artifacts.tensors.outputs import Outputs
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
 from tests.unit.builders.tensors import write_answers
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from harness.domain.archive import ArchiveProblem
-from harness.domain.diagnosis import BisectAnswer, Bisection
-from harness.domain.golden import Packing
-from harness.domain.prediction import InspectedFile, Inspection
-from harness.domain.report import RunReport
+from harness.core.archive import ArchiveProblem
+from harness.core.diagnosis import BisectAnswer, Bisection
+from harness.core.golden import Packing
+from harness.core.prediction import InspectedFile, Inspection
+from harness.core.report import RunReport
 from harness.report.document import Document
 from harness.report.documents.diagnosis import bisection_document, curing_document
 from harness.report.documents.doctor import checkup_document

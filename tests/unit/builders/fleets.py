@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from harness.domain.verdict import Cause
-from harness.domain.fleet import (
+from harness.core.verdict import Cause
+from harness.core.fleet import (
     Examination,
     Fault,
     FleetArtifact,
@@ -19,9 +19,9 @@ from harness.domain.fleet import (
     Wave,
     WaveKind,
 )
-from harness.domain.outcome import Decision, Status
-from harness.domain.prediction import Prediction
-from harness.fleet.answer.since import with_since
+from harness.core.outcome import Decision, Status
+from harness.core.prediction import Prediction
+from harness.apps.fleet.answer.since import with_since
 from tests.unit.builders.reports import HOSTILE_NAMES
 
 TEAMS = 40

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.domain.golden import Source
-from harness.domain.probe import ServingProfile
-from harness.golden.store import GoldenStore, Why
+from harness.core.golden import Source
+from harness.core.probe import ServingProfile
+from harness.artifacts.golden_records import GoldenStore, Why
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
 
 DAY = dt.date(2026, 11, 22)

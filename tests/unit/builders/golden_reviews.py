@@ -3,8 +3,8 @@
 import datetime as dt
 from dataclasses import replace
 
-from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
-from harness.domain.golden import (
+from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
+from harness.core.golden import (
     GoldenStatus,
     LeftOver,
     RecordChange,

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from harness.domain.probe import Deadline
-from harness.hang.activity import ChildSample, Snapshot, ThreadSample
-from harness.hang.proof import Proven, History, Progress
+from harness.core.probe import Deadline
+from harness.checks.hang.activity import ChildSample, Snapshot, ThreadSample
+from harness.checks.hang.proof import Proven, History, Progress
 from harness.probing.events import OpenPhase
 
 S = 1_000_000_000

@@ -1,6 +1,6 @@
 """A healthy machine and healthy environments, for tests that break one thing."""
 
-from harness.domain.machine import (
+from harness.core.machine import (
     Candidate,
     Cores,
     Disk,

@@ -1,8 +1,8 @@
 """Version matrices as the gate makes them: three releases with a break in each direction, and hostile names."""
 
-from harness.domain.releases import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell, MatrixRelease
-from harness.domain.outcome import Outcome, Status
-from harness.domain.prediction import PredictedLoad, Prediction
+from harness.core.releases import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell, MatrixRelease
+from harness.core.outcome import Outcome, Status
+from harness.core.prediction import PredictedLoad, Prediction
 from tests.unit.builders.reports import HOSTILE_NAMES
 
 RELEASES = ("2.1.2", "2.6.0", "2.15.0")

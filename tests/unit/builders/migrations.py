@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from harness.domain.migration import (
+from harness.core.migration import (
     ConversionCure,
     Cost,
     Dimension,
@@ -14,10 +14,10 @@ from harness.domain.migration import (
     SmallestPart,
     Step,
 )
-from harness.domain.outcome import Outcome
-from harness.domain.prediction import Prediction
-from harness.successor.deprecation import release_facts
-from harness.successor.judging import causes_of
+from harness.core.outcome import Outcome
+from harness.core.prediction import Prediction
+from harness.checks.migration.deprecation import release_facts
+from harness.verdict.migration import causes_of
 from tests.unit.builders.reports import HOSTILE_NAMES
 
 CONVERTED = Step(name="convert", release="2.15.0", outcome=Outcome.COMPLETED, seconds=1.24, size_bytes=70_000)

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.domain.diagnosis import Said, SearchAnswer, Trial
+from harness.core.diagnosis import Said, SearchAnswer, Trial
 
 FAILS, PASSES, UNTESTABLE = (
     SearchAnswer(said=Said.FAILS, outcome="hang"),

@@ -3,18 +3,18 @@
 from dataclasses import replace
 from datetime import date
 
-from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
-from harness.domain.golden import Trust
-from harness.domain.hang import HangKind
-from harness.domain.machine import MachineDuringRun, MachineEvent
-from harness.domain.measurement import LatencyMeasurement
-from harness.domain.outcome import Decision, Outcome, Status
-from harness.domain.plan import PolicyRule, PolicySettings
-from harness.domain.policy import Demand, PolicyReport, Regated, RegatedCell
-from harness.domain.probe import Span
-from harness.domain.report import BaselineReport, CellChange, CellTrend, ModelReport, RunReport
-from harness.domain.timeline import Timeline
-from harness.domain.verdict import CellVerdict, Finding, Judgement, RowVerdict, Ruled, Waiver, WaiverState, WaiverUse
+from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics
+from harness.core.golden import Trust
+from harness.core.hang import HangKind
+from harness.core.machine import MachineDuringRun, MachineEvent
+from harness.core.measurement import LatencyMeasurement
+from harness.core.outcome import Decision, Outcome, Status
+from harness.core.plan import PolicyRule, PolicySettings
+from harness.core.policy import Demand, PolicyReport, Regated, RegatedCell
+from harness.core.probe import Span
+from harness.core.report import BaselineReport, CellChange, CellTrend, ModelReport, RunReport
+from harness.core.timeline import Timeline
+from harness.core.verdict import CellVerdict, Finding, Judgement, RowVerdict, Ruled, Waiver, WaiverState, WaiverUse
 from tests.unit.builders.reports import (
     PLANTED_DEFECTS,
     SCENARIOS,

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.decision.causes import with_causes
-from harness.decision.decide import decide, judge_row
-from harness.domain.outcome import Status
-from harness.domain.prediction import PredictedLoad, Prediction
-from harness.domain.report import ModelReport, RunReport
-from harness.domain.verdict import CellVerdict, Finding, Mitigation, Standstill
+from harness.verdict.causes import with_causes
+from harness.verdict.decide import decide, judge_row
+from harness.core.outcome import Status
+from harness.core.prediction import PredictedLoad, Prediction
+from harness.core.report import ModelReport, RunReport
+from harness.core.verdict import CellVerdict, Finding, Mitigation, Standstill
 from tests.unit.builders.reports import (
     PLANTED_DEFECTS,
     build,

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from harness.domain.fleet import FleetReport
-from harness.domain.golden import Review
-from harness.domain.migration import Migration
-from harness.domain.releases import Matrix
-from harness.domain.report import RunOutline, RunReport
-from harness.domain.timeline import RunTrace
+from harness.core.fleet import FleetReport
+from harness.core.golden import Review
+from harness.core.migration import Migration
+from harness.core.releases import Matrix
+from harness.core.report import RunOutline, RunReport
+from harness.core.timeline import RunTrace
 from harness.report.formats import FLEET, MIGRATION, REVIEW, RUN, Shown, ShownRun
 
 

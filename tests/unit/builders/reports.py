@@ -4,20 +4,20 @@ import math
 import shlex
 from dataclasses import replace
 
-from harness.decision.causes import with_causes
-from harness.decision.counting import counts_of, exceeded
-from harness.decision.since import since
-from harness.doctor.during_run import during_run_notes
-from harness.domain.archive import CodePlace, Reach
-from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
-from harness.domain.environment import Fingerprint
-from harness.domain.machine import MachineDuringRun, MachineEvent
-from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, PairSample, Quantity, RatioEstimate
-from harness.domain.migration import Migrated, MigrationOutcome, RunMigration
-from harness.domain.outcome import Decision, Outcome, Status
-from harness.domain.plan import PolicySettings
-from harness.domain.policy import PolicyReport
-from harness.domain.prediction import (
+from harness.verdict.causes import with_causes
+from harness.verdict.counting import counts_of, exceeded
+from harness.verdict.since import since
+from harness.apps.doctor.during_run import during_run_notes
+from harness.core.archive import CodePlace, Reach
+from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
+from harness.core.environment import Fingerprint
+from harness.core.machine import MachineDuringRun, MachineEvent
+from harness.core.measurement import ArmSample, Block, LatencyMeasurement, PairSample, Quantity, RatioEstimate
+from harness.core.migration import Migrated, MigrationOutcome, RunMigration
+from harness.core.outcome import Decision, Outcome, Status
+from harness.core.plan import PolicySettings
+from harness.core.policy import PolicyReport
+from harness.core.prediction import (
     ModelRollback,
     PredictedLoad,
     PredictedModel,
@@ -29,7 +29,7 @@ from harness.domain.prediction import (
     StaticVerdict,
     Weight,
 )
-from harness.domain.report import (
+from harness.core.report import (
     BaselineReport,
     CellChange,
     CellTrend,
@@ -40,7 +40,7 @@ from harness.domain.report import (
     ScenarioSide,
     SideReport,
 )
-from harness.domain.verdict import (
+from harness.core.verdict import (
     PlantedDefectResult,
     CellVerdict,
     Finding,
@@ -49,7 +49,7 @@ from harness.domain.verdict import (
     RowVerdict,
     Standstill,
 )
-from harness.startup.rates import more_often
+from harness.checks.startup.rates import more_often
 
 RUN = "20250114-093011-2.1.2-2.6.0"
 SCENARIOS = ("alone", "concurrent", "while_serving", "latency")

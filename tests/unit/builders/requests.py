@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.domain.environment import Fingerprint
-from harness.domain.models import Artifact, InputSet, ModelDeclaration
-from harness.models.artifacts import archive_identity
+from harness.core.environment import Fingerprint
+from harness.core.models import Artifact, InputSet, ModelDeclaration
+from harness.artifacts.adopted import archive_identity
 from harness.probing.events import EventLog
-from harness.tensors.outputs import Outputs
+from harness.artifacts.tensors.outputs import Outputs
 from harness.worker import wire
 
 PRODUCER = Fingerprint(torch="2.1.2+cu121", git_revision="abc", env_vars={"SECRET": "token"})

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.domain.environment import Environment
-from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, PairSample
-from harness.domain.outcome import Status
-from harness.domain.plan import LatencyBudget, PolicySettings
-from harness.domain.probe import ProbeRequest, ServingProfile
-from harness.latency.judging import Next, judge_latency, next_step
-from harness.latency.looks import look_from
-from harness.latency.moderation import fit_prior
-from harness.latency.rounds import Round, with_control
-from harness.latency.statistics import measure, spread_of
-from harness.system.cores import Placement
+from harness.core.environment import Environment
+from harness.core.measurement import ArmSample, Block, LatencyMeasurement, PairSample
+from harness.core.outcome import Status
+from harness.core.plan import LatencyBudget, PolicySettings
+from harness.core.probe import ProbeRequest, ServingProfile
+from harness.verdict.latency import Next, judge_latency, next_step
+from harness.checks.latency.looks import look_from
+from harness.checks.latency.moderation import fit_prior
+from harness.checks.latency.rounds import Round, with_control
+from harness.checks.latency.statistics import measure, spread_of
+from harness.machine.cores import Placement
 from tests.programs import stub
 
 BUDGET = LatencyBudget(blocks=3, block_s=0.001, threads=2, together_s=0.01)

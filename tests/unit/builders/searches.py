@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from harness.doctor.checks import examined
-from harness.domain.diagnosis import (
+from harness.apps.doctor.checks import examined
+from harness.core.diagnosis import (
     Culprit,
     Cure,
     CureAnswer,
@@ -17,7 +17,7 @@ from harness.domain.diagnosis import (
     Symptom,
     TracedNode,
 )
-from harness.domain.archive import (
+from harness.core.archive import (
     ArchiveFacts,
     ArchiveFormat,
     ArchiveProblem,
@@ -28,15 +28,15 @@ from harness.domain.archive import (
 )
 
 
-from harness.domain.environment import Fingerprint
-from harness.domain.golden import Packed
-from harness.domain.machine import Checkup, Container
-from harness.domain.measurement import RatioEstimate
-from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
-from harness.domain.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
-from harness.domain.verdict import WaiverState, WaiverUse
-from harness.settings.mitigations import MITIGATIONS
-from harness.settings.paste_lines import lines_to_paste
+from harness.core.environment import Fingerprint
+from harness.core.golden import Packed
+from harness.core.machine import Checkup, Container
+from harness.core.measurement import RatioEstimate
+from harness.core.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.core.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.core.verdict import WaiverState, WaiverUse
+from harness.serving.settings.mitigations import MITIGATIONS
+from harness.serving.settings.paste_lines import lines_to_paste
 from tests.unit.builders.machines import CORES, DISK, GPUS, HOST, NEW, OLD, TOOLS, WHEEL
 from tests.unit.builders.verdicts import in_days, waiver
 

@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import pytest
 
-from harness.domain.environment import EnvSpec, Environment, Fingerprint
-from harness.domain.measurement import LatencyMeasurement, RatioEstimate
-from harness.domain.models import Artifact, PlantedDefectMark, InputSet, ModelDeclaration
-from harness.domain.outcome import Decision, Outcome
-from harness.domain.plan import Plan, Settings
-from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile
-from harness.domain.verdict import Judgement, Waiver
+from harness.core.environment import EnvSpec, Environment, Fingerprint
+from harness.core.measurement import LatencyMeasurement, RatioEstimate
+from harness.core.models import Artifact, PlantedDefectMark, InputSet, ModelDeclaration
+from harness.core.outcome import Decision, Outcome
+from harness.core.plan import Plan, Settings
+from harness.core.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile
+from harness.core.verdict import Judgement, Waiver
 from harness.probing.facts import (
     Decided,
     Effects,
@@ -31,9 +31,9 @@ from harness.probing.facts import (
     WithWorker,
 )
 from harness.probing.loaded_libraries import LoadedLibraries
-from harness.startup.launch import Launcher
-from harness.scenarios import INITIALIZATIONS
-from harness.system.progress import Progress
+from harness.checks.startup.launch import Launcher
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.machine.progress import Progress
 
 TODAY = datetime.date(2026, 11, 21)
 FINGERPRINTS = {

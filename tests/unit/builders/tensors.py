@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from harness.domain.measurement import ArmSample, Block, PairSample
-from harness.tensors.decode import Decoded, decode
-from harness.tensors.outputs import CallKey, Outputs
+from harness.core.measurement import ArmSample, Block, PairSample
+from harness.artifacts.tensors.decode import Decoded, decode
+from harness.artifacts.tensors.outputs import CallKey, Outputs
 from harness.worker import wire
 
 Array = npt.NDArray[Any]

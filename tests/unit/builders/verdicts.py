@@ -3,11 +3,11 @@
 import datetime
 from typing import Any
 
-from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
-from harness.domain.measurement import LatencyMeasurement, RatioEstimate
-from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import Failure, ModelResult
-from harness.domain.verdict import CellVerdict, Finding, Mitigation, PlantedDefectResult, RowVerdict, Waiver
+from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
+from harness.core.measurement import LatencyMeasurement, RatioEstimate
+from harness.core.outcome import Outcome, Status
+from harness.core.probe import Failure, ModelResult
+from harness.core.verdict import CellVerdict, Finding, Mitigation, PlantedDefectResult, RowVerdict, Waiver
 
 OLD, NEW = "torch 2.1.2", "torch 2.6.0"
 

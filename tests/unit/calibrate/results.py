@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.calibrate import benchmarks, rivals
-from tests.calibrate.batches import DEFECTS, SAME, SLOW
+from benchmarks.calibrate import benchmarks, rivals
+from benchmarks.calibrate.batches import DEFECTS, SAME, SLOW
 
 MEASURED = {
     "batches": 15,

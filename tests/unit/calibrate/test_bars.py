@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.calibrate.batches import SLOW
-from tests.calibrate.bars import Bar, common_bars, latency_bars, length_bars, numbers_bars
-from tests.calibrate.tallies import (
+from benchmarks.calibrate.batches import SLOW
+from benchmarks.calibrate.bars import Bar, common_bars, latency_bars, length_bars, numbers_bars
+from benchmarks.calibrate.tallies import (
     Count,
     detection_rows,
     false_kinds,

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.quantities import QUANTITIES
-from harness.models.declarations import EXPECTABLE
-from harness.models.fixture_folders import read_fixtures
-from tests.calibrate.bars import (
+from harness.core.quantities import QUANTITIES
+from harness.artifacts.declarations import EXPECTABLE
+from harness.artifacts.fixture_folders import read_fixtures
+from benchmarks.calibrate.bars import (
     FOUND_OF_A_LENGTH,
     LEAST_BENCHMARKS,
     LEAST_MODELS,
     LEAST_SAME,
     LEAST_SAME_OF_A_LENGTH,
 )
-from tests.calibrate.batches import DEFECTS, LENGTHS, SAME, SLOW, length_batches, planned_batches
-from tests.calibrate.tallies import SEEDED
+from benchmarks.calibrate.batches import DEFECTS, LENGTHS, SAME, SLOW, length_batches, planned_batches
+from benchmarks.calibrate.tallies import SEEDED
 
 ZOO = [f"model_{index}" for index in range(50)]
 SEEDED_MODELS = {

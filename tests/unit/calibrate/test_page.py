@@ -2,8 +2,8 @@
 
 import json
 
-from tests.calibrate.corpus import RESULTS
-from tests.calibrate.page import SUMMARY, rendered, summary
+from benchmarks.calibrate.corpus import RESULTS
+from benchmarks.calibrate.page import SUMMARY, rendered, summary
 from tests.unit.calibrate import results
 from tests.unit.builders.snapshots import check_snapshot
 

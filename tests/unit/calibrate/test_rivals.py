@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from harness.domain.measurement import ArmSample, Block, PairSample
-from tests.calibrate import rivals
-from tests.calibrate.rivals import BLOCK_RULES, RULES
+from harness.core.measurement import ArmSample, Block, PairSample
+from benchmarks.calibrate import rivals
+from benchmarks.calibrate.rivals import BLOCK_RULES, RULES
 
 CALM = {"median_ratio": 1.0, "p_value": 0.5, "old_shown": 620.0, "new_shown": 620.0, "new_is_best": 1}
 

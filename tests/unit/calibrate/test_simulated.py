@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from harness.domain.outcome import Status
-from tests.calibrate.benchmarks import budget_named
-from tests.calibrate.simulated import World, drawn, failed, simulated_status
+from harness.core.outcome import Status
+from benchmarks.calibrate.benchmarks import budget_named
+from benchmarks.calibrate.simulated import World, drawn, failed, simulated_status
 
 QUICK = budget_named("quick")
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from harness.domain.releases import Matrix
-from harness.releases.matrix_judging import judge_matrix
+from harness.core.releases import Matrix
+from harness.verdict.matrix import judge_matrix
 from harness.report.json.results import dump_matrix
-from tests.calibrate.static import CORPORA, PAGE, STORED, summary_of
-from tests.calibrate.static_page import page_of
+from benchmarks.calibrate.static import CORPORA, PAGE, STORED, summary_of
+from benchmarks.calibrate.static_page import page_of
 from tests.unit.builders.matrices import green, matrix, mixed
 
 

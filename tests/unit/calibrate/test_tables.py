@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
-from harness.domain.models import PlantedDefectMark, ModelDeclaration
-from harness.domain.verdict import PlantedDefectResult
-from tests.calibrate import tables
-from tests.calibrate.corpus import Case, rendered
+from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics
+from harness.core.models import PlantedDefectMark, ModelDeclaration
+from harness.core.verdict import PlantedDefectResult
+from benchmarks.calibrate import tables
+from benchmarks.calibrate.corpus import Case, rendered
 
 PLACE: dict[str, Any] = {"package_root": "/p", "module": "m", "source": "m.py", "line": 1, "source_digest": "0"}
 OBJECTION = "AssertionError: Tensor-likes are not close!"

@@ -14,9 +14,9 @@ from harness.cli.parser import COMMANDS, command_module, parser
 from harness.cli import main
 from harness.run.plan import make_plan
 from harness.run.options import Options
-from harness.domain.plan import Plan
+from harness.core.plan import Plan
 from harness.environments.interpreters import find_pythons, verified_python
-from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.core.errors import ConfigError, EnvironmentUnavailable
 
 PROJECT = Path(__file__).resolve().parents[3]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.faults import fleet_files
+from benchmarks.faults import fleet_files
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from harness.report.json.report import dump_report
 from harness.run import plan as planning
 from harness.run.options import Options
 from harness.store.run_folder import RunDir
-from tests.bench.faults import stored
+from benchmarks.faults import stored
 from tests.unit.builders import golden_records
 from tests.unit.builders.reports import blocked
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harness.config.assignments import assigned, merged
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 
 
 @pytest.mark.parametrize(

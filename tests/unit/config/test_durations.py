@@ -3,7 +3,7 @@
 import pytest
 
 from harness.config.durations import seconds_of
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 
 
 @pytest.mark.parametrize(

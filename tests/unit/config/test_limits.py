@@ -3,7 +3,7 @@
 import pytest
 
 from harness.config.limits import AmbiguousLimit, ratio_of
-from harness.domain.measurement import limit_words
+from harness.core.measurement import limit_words
 from tests.unit.builders.tensors import near
 
 

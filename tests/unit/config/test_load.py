@@ -8,11 +8,11 @@ import pytest
 
 from harness.config.load import load_settings
 from harness.config.schema import SWITCHES, TOP, Kind, Table, Tables
-from harness.devices import Device
-from harness.domain.plan import Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
-from harness.quantities import QUANTITY_LIMITS
-from harness.domain.probe import ServingProfile
-from harness.errors import ConfigError, ExitCode
+from harness.core.devices import Device
+from harness.core.plan import Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
+from harness.core.quantities import QUANTITY_LIMITS
+from harness.core.probe import ServingProfile
+from harness.core.errors import ConfigError, ExitCode
 from tests.unit.builders.config import FILE, PAIR, load
 
 

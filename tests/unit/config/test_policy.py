@@ -3,8 +3,8 @@
 import pytest
 
 from harness.config.policy import Tagged, idle_rules, parse_policy, policy_of
-from harness.domain.plan import PolicyRule, PolicySettings
-from harness.errors import ConfigError
+from harness.core.plan import PolicyRule, PolicySettings
+from harness.core.errors import ConfigError
 from tests.unit.builders.config import KINDS, MITIGATIONS
 
 TEXT = """

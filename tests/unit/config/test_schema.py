@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from harness.config import schema
-from harness.correctness.tolerances import FACTORS
-from harness.domain.plan import Deadlines, LatencyBudget, PolicySettings
+from harness.checks.outputs.tolerances import FACTORS
+from harness.core.plan import Deadlines, LatencyBudget, PolicySettings
 
 
 @pytest.mark.parametrize(

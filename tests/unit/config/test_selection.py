@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from harness.config.selection import did_you_mean, find_model, nearest, parse_cell_id, select
-from harness.domain.models import ModelDeclaration
-from harness.domain.plan import Cell
-from harness.scenarios import CELL_SCENARIOS
-from harness.errors import ExitCode, SelectionError
+from harness.core.models import ModelDeclaration
+from harness.core.plan import Cell
+from harness.serving.scenarios import CELL_SCENARIOS
+from harness.core.errors import ExitCode, SelectionError
 from tests.unit.builders.requests import declaration
 
 

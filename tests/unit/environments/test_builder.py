@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import EnvSpec, Environment
+from harness.core.environment import EnvSpec, Environment
 from harness.environments.builder import EnvironmentBuilder, EnvironmentSlot, default_environment_root
 from harness.environments.pythons import OWN_PYTHON
-from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.core.errors import ConfigError, EnvironmentUnavailable
 from tests.programs import stub
 from tests.programs.installers import fake_uv
 from tests.programs.stub import eventually
@@ -305,7 +305,7 @@ def test_interrupt_ends_all_installers_and_leaves_nothing_trusted(bench: Bench) 
 import signal, sys, pathlib
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits an ignored one
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
-from harness.domain.environment import EnvSpec
+from harness.core.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder
 specs = [EnvSpec(name=r, release=r, python={OWN_PYTHON!r}) for r in ("2.1.2", "2.6.0")]
 builder = EnvironmentBuilder(pathlib.Path({str(bench.root)!r}), progress=print, uv={uv!r}, free_disk_bytes=0)
@@ -337,7 +337,7 @@ def test_killed_controller_ends_its_installer_before_another_one_begins(bench: B
     program = f"""
 import sys, pathlib
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
-from harness.domain.environment import EnvSpec
+from harness.core.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder
 builder = EnvironmentBuilder(pathlib.Path({str(bench.root)!r}), progress=print, uv={uv!r}, free_disk_bytes=0)
 builder.build(EnvSpec(name="x", release="2.6.0", python={OWN_PYTHON!r}))

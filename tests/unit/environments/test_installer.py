@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import EnvSpec
+from harness.core.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.installer import listed, why_unresolved
 from harness.environments.pythons import OWN_PYTHON
-from harness.errors import EnvironmentUnavailable
+from harness.core.errors import EnvironmentUnavailable
 
 PIP = """torch (2.15.0)
 Available versions: 2.15.0, 2.14.0, 2.13.0+cpu, 2.13.0, 2.6.0, 2.5.1, 2.5.0

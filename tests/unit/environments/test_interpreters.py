@@ -10,7 +10,7 @@ import pytest
 from harness.environments import interpreters
 from harness.environments.interpreters import find_pythons, inspect_interpreter, verified_python
 from harness.environments.pythons import OWN_PYTHON
-from harness.errors import EnvironmentUnavailable
+from harness.core.errors import EnvironmentUnavailable
 from tests.programs import stub
 
 

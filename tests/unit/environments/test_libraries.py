@@ -7,7 +7,7 @@ import pytest
 
 from harness.environments.libraries import is_file, located
 from harness.environments.sides import env_specs
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 from tests.unit.builders.config import PAIR, load
 
 PROJECT = Path("/project")

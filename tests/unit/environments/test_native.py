@@ -13,7 +13,7 @@ import pytest
 from harness.environments import native
 from harness.environments.native import find_compiler, first_error, standard_of
 from harness.environments.native import LibTorch, NativeBuild, build_library, build_worker
-from harness.system.pool import Cancelled
+from harness.machine.pool import Cancelled
 from tests.programs.stub import eventually
 
 STUB = """#!/bin/sh

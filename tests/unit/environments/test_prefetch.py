@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.environments.prefetch import Prefetch
-from harness.errors import EnvironmentUnavailable
+from harness.core.errors import EnvironmentUnavailable
 from tests.programs import stub
 from tests.unit.environments.test_builder import Bench, spec
 

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.environments.pythons import choose_python, parse_release, python_range
-from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.core.errors import ConfigError, EnvironmentUnavailable
 
 INSTALLED = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from harness.environments.sides import direction_of, env_spec, env_specs
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 from tests.unit.builders.config import FILE, PAIR, load
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.domain.environment import EnvSpec
+from harness.core.environment import EnvSpec
 from harness.environments.undeclared import SETUPTOOLS, compiling, importing
 
 

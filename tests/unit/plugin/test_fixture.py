@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from harness.domain.outcome import Decision, Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import Finding, RowVerdict, Waived
-from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.core.outcome import Decision, Status
+from harness.core.report import RunReport
+from harness.core.verdict import Finding, RowVerdict, Waived
+from harness.core.errors import ConfigError, EnvironmentUnavailable
 from harness.plugin import fixture
 from harness.plugin.fixture import CannotCheck, Checker, artifacts_argument
 from harness.run.files import Finished
 from harness.run.options import Options, settings_of
-from harness.system.progress import Progress
+from harness.machine.progress import Progress
 from tests.unit.builders import reports as builders
 
 FINDING = Finding(kind="values", message="output: off by 0.3 of its largest value")

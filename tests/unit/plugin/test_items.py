@@ -8,10 +8,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import torchscript_gate_plugin
-from harness.domain.outcome import Decision, Status
-from harness.domain.prediction import RollbackAnswer, RollbackReport
-from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict, Finding, PlantedDefectResult, RowVerdict, Waived
+from harness.core.outcome import Decision, Status
+from harness.core.prediction import RollbackAnswer, RollbackReport
+from harness.core.report import RunReport
+from harness.core.verdict import CellVerdict, Finding, PlantedDefectResult, RowVerdict, Waived
 from harness.plugin import fixture, items  # noqa: F401  here, and not once more in each run
 from harness.plugin.items import ItemResult, Outcome, decision, row_items
 from harness.report.json.report import dump_report

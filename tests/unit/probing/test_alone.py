@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import Deadline
+from harness.core.outcome import Outcome
+from harness.core.probe import Deadline
 from harness.probing.alone import deadline_of, probe_alone
 from harness.probing.facts import Export, OldAnswers
 from tests.unit.builders.stages import Runner, declared, effects, known, planned, planted_defect, probed, result

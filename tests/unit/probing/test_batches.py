@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from harness.devices import CPU, Device
-from harness.domain.environment import Environment
-from harness.domain.models import ArtifactKind, GivenArtifact
-from harness.domain.outcome import Outcome
-from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, WorkerLimits
-from harness.hang import watchdog
+from harness.core.devices import CPU, Device
+from harness.core.environment import Environment
+from harness.core.models import ArtifactKind, GivenArtifact
+from harness.core.outcome import Outcome
+from harness.core.probe import Deadline, ProbeRequest, ProbeResult, WorkerLimits
+from harness.checks.hang import watchdog
 from harness.probing.batches import may_share
 from harness.probing.requests import wire_request
 from harness.probing.runner import ZygoteRunner

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import Failure, ModelResult
+from harness.core.outcome import Outcome
+from harness.core.probe import Failure, ModelResult
 from harness.probing import events
 from harness.probing.events import EventLog, EventTail, blamed_phases, failure_outcome, model_results
 from harness.store import codec

@@ -9,18 +9,18 @@ from typing import Any, cast
 
 import pytest
 
-from harness.decision.judge import judge_cells, without_changed_bytes
-from harness.domain.golden import VALUES
-from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
-from harness.golden import store as golden_store
-from harness.golden.store import GoldenStore
-from harness.models import file_copies
-from harness.models.artifacts import has_changed
-from harness.models.bundles import BundleStore, bundle_declaration
+from harness.verdict.judge import judge_cells, without_changed_bytes
+from harness.core.golden import VALUES
+from harness.core.outcome import Outcome, Status
+from harness.core.probe import ModelResult, ProbeRequest, ProbeResult
+from harness.artifacts import golden_records as golden_store
+from harness.artifacts.golden_records import GoldenStore
+from harness.artifacts import file_copies
+from harness.artifacts.adopted import has_changed
+from harness.artifacts.bundles import BundleStore, bundle_declaration
 from harness.probing.export import export_models
 from harness.worker import wire
-from tests.bench.faults.swaps import SWAPS
+from benchmarks.faults.swaps import SWAPS
 from tests.unit.builders.bundles import make_bundle
 from tests.unit.builders.archives import given
 from tests.unit.builders.golden_records import accept

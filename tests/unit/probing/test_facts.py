@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.plan import PolicySettings
-from harness.domain.probe import ServingProfile
+from harness.core.plan import PolicySettings
+from harness.core.probe import ServingProfile
 from harness.probing.facts import new_profile
 from harness.worker import wire
 from tests.unit.builders.stages import Folder, effects, planned

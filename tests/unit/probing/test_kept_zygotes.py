@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment
-from harness.domain.outcome import Outcome
-from harness.errors import InternalError
-from harness.hang import watchdog
+from harness.core.environment import Environment
+from harness.core.outcome import Outcome
+from harness.core.errors import InternalError
+from harness.checks.hang import watchdog
 from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
 from tests.programs.kept_zygotes import kept

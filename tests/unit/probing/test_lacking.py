@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.devices import TABLE
-from harness.domain.outcome import Outcome
-from harness.domain.probe import Failure, ModelResult, ProbeResult, WorkerLimits
+from harness.core.devices import TABLE
+from harness.core.outcome import Outcome
+from harness.core.probe import Failure, ModelResult, ProbeResult, WorkerLimits
 from harness.probing.lacking import lack, lacked
 from tests.programs import stub
 

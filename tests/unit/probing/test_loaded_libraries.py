@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment, EnvSpec
+from harness.core.environment import Environment, EnvSpec
 from harness.probing import loaded_libraries
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.worker import wire

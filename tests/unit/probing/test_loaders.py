@@ -1,6 +1,6 @@
 """What callers are told who load archives otherwise than the gate does."""
 
-from harness.domain.probe import LOADERS
+from harness.core.probe import LOADERS
 from harness.probing.loaders import NOT_COVERED, WRITTEN, Tried, loader_notes
 
 NAMES = {"old": "torch 2.1.2", "new": "torch 2.15.0"}

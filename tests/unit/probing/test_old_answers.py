@@ -5,8 +5,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.core.outcome import Outcome
+from harness.core.probe import ProbeRequest, ProbeResult
 from harness.probing.facts import OldAnswers
 from harness.probing.old_answers import probe_old_release
 from harness.probing.requests import IMPATIENT_FLOOR_S

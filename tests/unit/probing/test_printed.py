@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.diagnosis.reproduce.files import run_reproducer
-from harness.domain.environment import Environment
-from harness.domain.outcome import Outcome
-from harness.domain.probe import Deadline, WorkerLimits
-from harness.hang import watchdog
+from harness.search.reproduce.files import run_reproducer
+from harness.core.environment import Environment
+from harness.core.outcome import Outcome
+from harness.core.probe import Deadline, WorkerLimits
+from harness.checks.hang import watchdog
 from harness.probing import printed
 from harness.probing.printed import Printed
 from harness.probing.runner import ZygoteRunner

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment
+from harness.core.environment import Environment
 from harness.probing import processes
-from harness.system import pool
-from harness.system.processes import reap
+from harness.machine import pool
+from harness.machine.processes import reap
 from harness.worker import wire
 from tests.programs import stub
 
@@ -105,7 +105,7 @@ for number in signal.valid_signals() - {{signal.SIGKILL, signal.SIGSTOP}}:
     signal.signal(number, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
 from harness.probing import processes
-from harness.system.processes import reap
+from harness.machine.processes import reap
 worker = processes.start_worker(sys.argv[1], pathlib.Path(sys.argv[2]), {{}})
 worker.stdout.readline()
 print(pathlib.Path(f"/proc/{{worker.pid}}/status").read_text())

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from harness.domain.environment import Environment, EnvSpec, Fingerprint
-from harness.errors import EnvironmentUnavailable
+from harness.core.environment import Environment, EnvSpec, Fingerprint
+from harness.core.errors import EnvironmentUnavailable
 from harness.probing.provision import take_fingerprints
 from tests.unit.builders.stages import NAMES, planned
 

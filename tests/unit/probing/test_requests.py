@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.domain.environment import Fingerprint
-from harness.domain.models import ArtifactKind, InputSet
-from harness.domain.plan import Deadlines, LimitSettings
-from harness.domain.probe import (
+from harness.core.environment import Fingerprint
+from harness.core.models import ArtifactKind, InputSet
+from harness.core.plan import Deadlines, LimitSettings
+from harness.core.probe import (
     CallRecord,
     Deadline,
     ProbeRequest,

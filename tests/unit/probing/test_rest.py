@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import CallRecord, Deadline, FailedRequest, ModelResult, ModelRun, ProbeRequest, ProbeResult
+from harness.core.outcome import Outcome
+from harness.core.probe import CallRecord, Deadline, FailedRequest, ModelResult, ModelRun, ProbeRequest, ProbeResult
 from harness.probing.rest import unreached, with_rest
 from tests.unit.builders.stages import artifact, probed, result
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.decision.cells import judge_alone
-from harness.devices import CPU, TABLE, Device
-from harness.domain.environment import Environment, Fingerprint
-from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile, WorkerLimits
-from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
-from harness.hang import watchdog
+from harness.verdict.cells import judge_alone
+from harness.core.devices import CPU, TABLE, Device
+from harness.core.environment import Environment, Fingerprint
+from harness.core.outcome import Outcome, Status
+from harness.core.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile, WorkerLimits
+from harness.core.errors import EnvironmentUnavailable, InternalError, RunDirError
+from harness.checks.hang import watchdog
 from harness.probing import conclusion, events, processes, verification
 from harness.probing import runner as probing_runner
 from harness.probing.conclusion import conclude
@@ -29,7 +29,7 @@ from harness.probing.runner import ZygoteRunner, require_seen
 from harness.probing.zygote import Child, Zygote
 from harness.store import codec, probe_files
 from harness.store.results import WhyNot
-from harness.tensors.recorded import read_outputs
+from harness.artifacts.tensors.recorded import read_outputs
 from harness.worker import wire
 from tests.programs import stub
 
@@ -419,7 +419,7 @@ def test_zygote_that_does_not_answer_is_replaced(
 ) -> None:
     """One probe stops it, and is done all the same; the next one is never forked, and gets a new zygote."""
     monkeypatch.setattr(probing_runner, "FORK_DEADLINE_S", 1.0)
-    monkeypatch.setattr("harness.hang.watchdog.REAP_DEADLINE_S", 1.0)
+    monkeypatch.setattr("harness.checks.hang.watchdog.REAP_DEADLINE_S", 1.0)
     runner = ZygoteRunner({"old": stub_environment}, tmp_path / "probes", watchdog)
     stopper = stub.write_artifact(artifacts, "stopper", calls={"1": "stop_zygote_once"}, note=str(tmp_path / "done"))
     impatient = Deadline(load_s=60.0, call_s=60.0, total_s=2.0)
@@ -770,7 +770,7 @@ def test_closing_does_not_wait_for_a_look_into_what_it_has_ended(
         looking.release()
         done.wait(60)
 
-    monkeypatch.setattr("harness.hang.watchdog.investigate", wait)
+    monkeypatch.setattr("harness.checks.hang.watchdog.investigate", wait)
     brief = replace(native, deadline=Deadline(load_s=0.3, call_s=0.3, total_s=0.3), look=True)
     requests = [replace(brief, repeat=number) for number in range(4)]
     running = [threading.Thread(target=in_vain, args=(runner, request)) for request in requests]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ModelResult, ProbeResult
+from harness.core.outcome import Outcome
+from harness.core.probe import ModelResult, ProbeResult
 from harness.probing.verification import legible_outputs, verified
 from harness.worker import wire
 from tests.programs import stub

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment
-from harness.errors import EnvironmentUnavailable, ExitCode
+from harness.core.environment import Environment
+from harness.core.errors import EnvironmentUnavailable, ExitCode
 from harness.probing import processes, zygote
-from harness.system.processes import reap
+from harness.machine.processes import reap
 from harness.probing.zygote import GONE, Child, Zygote
 from harness.store import codec
 from harness.worker import wire

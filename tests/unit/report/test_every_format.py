@@ -23,17 +23,17 @@ import junitparser
 import pytest
 
 from harness.cli.parser import parser
-from harness.domain.fleet import FleetReport
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
-from harness.domain.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
-from harness.domain.machine import CheckStatus, Checkup, MachineCheck
-from harness.domain.outcome import Decision, Outcome, Status
-from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
-from harness.domain.report import BaselineReport, CellChange, CellTrend, RunReport
-from harness.domain.text import visible
-from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
-from harness.domain.verdict import Waived
-from harness.releases.matrix_judging import judge_matrix
+from harness.core.fleet import FleetReport
+from harness.core.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
+from harness.core.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.core.machine import CheckStatus, Checkup, MachineCheck
+from harness.core.outcome import Decision, Outcome, Status
+from harness.core.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.core.report import BaselineReport, CellChange, CellTrend, RunReport
+from harness.core.text import visible
+from harness.core.timeline import HangSample, ProcessTrace, RunTrace
+from harness.core.verdict import Waived
+from harness.verdict.matrix import judge_matrix
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.outcome import Status
+from harness.core.outcome import Status
 from harness.report.excess import by_excess, slow_starts, start_words, steady_calls
 from harness.report.words.phrases import factor_words
 from tests.unit.builders.causes import of_three_causes

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import Finding
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.verdict import Finding
 from harness.report.ci.junit import render_junit
 from tests.unit.builders.rendered import render_markdown
 from tests.unit.builders.rendered import render_console

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from harness.decision.causes import with_causes
-from harness.decision.counting import counts_of, exceeded, row_word
-from harness.decision.decide import decide, judge_row
-from harness.domain.measurement import Quantity
-from harness.domain.outcome import Decision, Status
-from harness.domain.plan import LatencyBudget, PolicySettings
-from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict, Finding, RowVerdict
-from harness.latency.judging import judge_latency
+from harness.verdict.causes import with_causes
+from harness.verdict.counting import counts_of, exceeded, row_word
+from harness.verdict.decide import decide, judge_row
+from harness.core.measurement import Quantity
+from harness.core.outcome import Decision, Status
+from harness.core.plan import LatencyBudget, PolicySettings
+from harness.core.report import RunReport
+from harness.core.verdict import CellVerdict, Finding, RowVerdict
+from harness.verdict.latency import judge_latency
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf

@@ -9,7 +9,7 @@ import msgspec
 import junitparser
 import pytest
 
-from harness.domain.report import RunReport
+from harness.core.report import RunReport
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf

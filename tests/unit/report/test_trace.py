@@ -4,8 +4,8 @@ import json
 from collections import defaultdict
 from typing import Any
 
-from harness.domain.outcome import Outcome
-from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
+from harness.core.outcome import Outcome
+from harness.core.timeline import HangSample, ProcessTrace, RunTrace
 from harness.report.trace import nested, render_trace
 from tests.unit.builders.reports import HOSTILE_NAMES
 from tests.unit.builders.pages import span

@@ -9,11 +9,11 @@ from harness.cli import main
 from harness.run import execute as running, plan as planning
 from harness.run.baseline import KEPT, beside_kept, earlier_runs, keep_baseline, read_baseline
 from harness.run.options import Options
-from harness.errors import ConfigError, RunDirError, SelectionError
+from harness.core.errors import ConfigError, RunDirError, SelectionError
 from harness.report.json.report import dump_report
 from harness.store.run_folder import RunDir
-from harness.system.clock import utc_now
-from harness.system.progress import Progress
+from harness.machine.clock import utc_now
+from harness.machine.progress import Progress
 from tests.unit.builders.reports import beside_another, blocked, earlier, upgrade_ok
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.domain.outcome import Outcome
-from harness.domain.plan import LatencyBudget
-from harness.domain.probe import CallRecord
-from harness.domain.verdict import PlantedDefectResult
+from harness.core.outcome import Outcome
+from harness.core.plan import LatencyBudget
+from harness.core.probe import CallRecord
+from harness.core.verdict import PlantedDefectResult
 from harness.probing.facts import OldAnswers
 from harness.run.decide import tell_so_far, why_untimed
-from harness.system.progress import Progress
+from harness.machine.progress import Progress
 from tests.unit.builders.stages import artifact, declared, effects, known, planned, probed, result
 from tests.unit.builders.verdicts import planted_defect
 

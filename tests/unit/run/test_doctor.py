@@ -10,16 +10,16 @@ import pytest
 from harness.cli import main
 from harness.run import execute as running, plan as planning
 from harness.run.options import Options
-from harness.doctor import host
-from harness.doctor import candidates
-from harness.doctor import preflight
-from harness.domain.environment import Environment
-from harness.domain.machine import Candidate, Cores, Disk, Gpus, IndexAnswer
-from harness.domain.plan import Plan
-from harness.errors import ExitCode
+from harness.apps.doctor import host
+from harness.environments import candidates
+from harness.apps.doctor import preflight
+from harness.core.environment import Environment
+from harness.core.machine import Candidate, Cores, Disk, Gpus, IndexAnswer
+from harness.core.plan import Plan
+from harness.core.errors import ExitCode
 from harness.store.run_folder import RunDir
-from harness.system import gpu
-from harness.system.progress import Progress
+from harness.machine import gpu
+from harness.machine.progress import Progress
 from tests.programs.nvml.machine import H200, Machine
 from tests.unit.builders.machines import CORES, LIMITS, MEMORY, WHEEL
 

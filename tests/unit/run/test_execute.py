@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.decision.causes import with_causes
-from harness.domain.measurement import CommonSlowdown
-from harness.domain.verdict import CellVerdict, Finding, Ruled
+from harness.verdict.causes import with_causes
+from harness.core.measurement import CommonSlowdown
+from harness.core.verdict import CellVerdict, Finding, Ruled
 from harness.report.json.report import dump_report
 from tests.unit.builders.planted_causes import DEADLOCK, hang, run_of, slower, undecided
 from harness.run import execute as running, plan as planning
@@ -20,18 +20,18 @@ from harness.run.cell import rerun
 from harness.run.files import read_report
 from harness.run.gate import gate
 from harness.run.options import Options
-from harness.domain.models import ModelDeclaration
-from harness.devices import CPU, TABLE, Device
-from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
-from harness.models.declarations import PLANTED_DEFECT_SCENARIOS
-from harness.scenarios import INITIALIZATIONS, SCENARIOS
-from harness.domain.outcome import Status
+from harness.core.models import ModelDeclaration
+from harness.core.devices import CPU, TABLE, Device
+from harness.core.plan import DEFAULT_SCENARIOS, Plan, Settings
+from harness.artifacts.declarations import PLANTED_DEFECT_SCENARIOS
+from harness.serving.scenarios import INITIALIZATIONS, SCENARIOS
+from harness.core.outcome import Status
 from tests.unit.builders.reports import ratio, verdict
-from harness.errors import ConfigError, EnvironmentUnavailable, RunDirError, SelectionError
-from harness.models import fixture_folders
-from harness.models.given import GivenModels
+from harness.core.errors import ConfigError, EnvironmentUnavailable, RunDirError, SelectionError
+from harness.artifacts import fixture_folders
+from harness.artifacts.given import GivenModels
 from harness.store.run_folder import RunDir
-from harness.system.progress import Progress
+from harness.machine.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[3]
 NOW = datetime.datetime(2026, 11, 21, 2, 15, tzinfo=datetime.UTC)

@@ -9,7 +9,7 @@ import pytest
 from harness.cli import main
 from harness.report.formats import RUN
 from harness.run.files import Finished, declared_at, stored_report, write_reports
-from harness.domain.report import RunReport
+from harness.core.report import RunReport
 from harness.report.json.report import dump_report
 from harness.store import codec
 from harness.store.run_folder import RunDir

@@ -10,8 +10,8 @@ import pytest
 from harness.run.files import read_report
 from harness.run.gate import gate
 from harness.run.options import Options, settings_of
-from harness.domain.outcome import Decision, Status
-from harness.errors import ConfigError, GateError, RunDirError, SelectionError
+from harness.core.outcome import Decision, Status
+from harness.core.errors import ConfigError, GateError, RunDirError, SelectionError
 from harness.report.json.report import dump_report
 from harness.store.run_folder import RunDir
 from tests.unit.builders.reports import blocked, upgrade_ok

@@ -1,4 +1,4 @@
-"""The command without releases: facts, exit codes, formats. ``tests/integration/static/test_inspect.py`` has the releases."""
+"""The command without releases: facts, exit codes, formats. ``tests/integration/checks/prediction/test_inspect.py`` has the releases."""
 
 import json
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.domain.models import ArtifactKind
-from harness.models.given import given_models
+from harness.core.models import ArtifactKind
+from harness.artifacts.given import given_models
 from tests.unit.builders.archives import PROJECT, golden, torchscript, zipped
 
 

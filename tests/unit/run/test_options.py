@@ -6,10 +6,10 @@ import pytest
 
 from harness.cli import main
 from harness.run import plan as planning
-from harness.domain.plan import Settings
-from harness.devices import Device
+from harness.core.plan import Settings
+from harness.core.devices import Device
 from harness.run.options import Options, known_models, other_policy, settings_of, waivers_in
-from harness.errors import ConfigError, FixtureError
+from harness.core.errors import ConfigError, FixtureError
 from tests.unit.builders.archives import torchscript
 
 SIDES = {"old": "2.1.2", "new": "2.6.0", "device": "cpu"}

@@ -7,16 +7,16 @@ from typing import Any, get_type_hints
 import pytest
 from mypy import api
 
-from harness.correctness.compare import compare
-from harness.decision.judge import judge_cells
-from harness.latency.benchmark import benchmark
+from harness.checks.outputs.compare import compare
+from harness.verdict.judge import judge_cells
+from harness.checks.latency.benchmark import benchmark
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Judged, Provisioned
 from harness.probing.old_answers import probe_old_release
 from harness.run.decide import tell_so_far
-from harness.startup.initialize import initialize_groups
-from harness.startup.native import build_workers
+from harness.checks.startup.initialize import initialize_groups
+from harness.checks.startup.native import build_workers
 
 STAGES: tuple[Callable[..., Any], ...] = (
     export_models,

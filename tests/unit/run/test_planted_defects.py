@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.domain.hang import HangKind
-from harness.domain.models import PlantedDefectMark, ModelDeclaration
-from harness.domain.outcome import Status
+from harness.core.hang import HangKind
+from harness.core.models import PlantedDefectMark, ModelDeclaration
+from harness.core.outcome import Status
 from harness.run.planted_defects import judge_planted_defect, judge_initialized_planted_defect, judge_twin
 from tests.unit.builders.requests import declaration
 from tests.unit.builders.verdicts import finding, verdict

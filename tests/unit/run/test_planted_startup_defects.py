@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.domain.comparison import OutputComparison
-from harness.domain.hang import Evidence, HangKind, HangProof
-from harness.domain.outcome import Outcome
-from harness.domain.probe import Failure, ProbeRequest, ProbeResult, model_of
-from harness.domain.verdict import PlantedDefectResult
-from harness.errors import InternalError
+from harness.core.comparison import OutputComparison
+from harness.core.hang import Evidence, HangKind, HangProof
+from harness.core.outcome import Outcome
+from harness.core.probe import Failure, ProbeRequest, ProbeResult, model_of
+from harness.core.verdict import PlantedDefectResult
+from harness.core.errors import InternalError
 from harness.probing.facts import OldAnswers, Effects, Export, Decided, Started, WithWorker
 from harness.run import planted_startup_defects
 from harness.run.planted_defects import probe_planted_defects

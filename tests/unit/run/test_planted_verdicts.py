@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from harness.domain.outcome import Outcome
-from harness.domain.plan import Plan
-from harness.domain.probe import Failure
+from harness.core.outcome import Outcome
+from harness.core.plan import Plan
+from harness.core.probe import Failure
 from harness.probing.facts import OldAnswers, Export, Decided
 from harness.run.planted_defects import judge_timed_planted_defects, probe_planted_defects, timed_names
 from tests.unit.builders.stages import (

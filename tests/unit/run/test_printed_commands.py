@@ -20,10 +20,10 @@ import pytest
 from harness.cli.parser import parser
 from harness.config.command_words import from_anywhere
 from harness.config.command_words import kept as kept_options
-from harness.decision.causes import with_causes
-from harness.decision.commands import at_home
-from harness.domain.migration import RunMigration
-from harness.domain.report import RunReport
+from harness.verdict.causes import with_causes
+from harness.verdict.commands import at_home
+from harness.core.migration import RunMigration
+from harness.core.report import RunReport
 from harness.report.formats import RUN, Shown
 from harness.report.json.report import dump_report
 from harness.run.files import Finished, read_report, shown_run

@@ -20,15 +20,15 @@ from typing import Any
 
 import pytest
 
-from harness.domain.models import ArtifactKind, GivenArtifact
-from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import Plan, PolicySettings
-from harness.domain.prediction import RollbackAnswer, RollbackReport
-from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
-from harness.models.manifest import read_manifest
+from harness.core.models import ArtifactKind, GivenArtifact
+from harness.core.outcome import Outcome, Status
+from harness.core.plan import Plan, PolicySettings
+from harness.core.prediction import RollbackAnswer, RollbackReport
+from harness.core.probe import Failure, ModelResult, ProbeRequest, ProbeResult
+from harness.artifacts.manifest import read_manifest
 from harness.probing.facts import OldAnswers, Decided
 from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks, with_commands
-from harness.static.check import predict_with
+from harness.checks.prediction.check import predict_with
 from harness.worker import wire
 from tests.unit.builders.archives import torchscript
 from tests.unit.builders.archives import registry

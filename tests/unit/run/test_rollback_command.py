@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from harness.cli.parser import parser
-from harness.domain.environment import EnvSpec
-from harness.domain.plan import Settings
+from harness.core.environment import EnvSpec
+from harness.core.plan import Settings
 from harness.environments.sides import env_specs
 from harness.run.rollback import rollback_command
 

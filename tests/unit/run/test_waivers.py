@@ -13,14 +13,14 @@ from harness.cli import main
 from harness.run import waivers
 from harness.run.waivers import ToWaive
 from harness.run.options import Options, waivers_path
-from harness.decision.waivers.apply import apply_waivers
-from harness.decision.waivers.entries import NEW_FILE, parse_waivers, with_waivers
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict, Finding, RowVerdict, Ruled, WaiverState
-from harness.errors import ConfigError, SelectionError
+from harness.verdict.waivers.apply import apply_waivers
+from harness.verdict.waivers.entries import NEW_FILE, parse_waivers, with_waivers
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.verdict import CellVerdict, Finding, RowVerdict, Ruled, WaiverState
+from harness.core.errors import ConfigError, SelectionError
 from harness.report.json.report import dump_report
-from harness.system import clock
+from harness.machine import clock
 from tests.unit.builders.verdicts import waiver
 from tests.unit.builders.reports import HOSTILE_NAMES, upgrade_ok, verdict
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import EnvSpec
-from harness.domain.migration import Migrated, MigrationOutcome, RunMigration
-from harness.domain.models import ArtifactKind, GivenArtifact
-from harness.domain.outcome import Outcome
-from harness.domain.plan import Plan
-from harness.errors import EnvironmentUnavailable
+from harness.core.environment import EnvSpec
+from harness.core.migration import Migrated, MigrationOutcome, RunMigration
+from harness.core.models import ArtifactKind, GivenArtifact
+from harness.core.outcome import Outcome
+from harness.core.plan import Plan
+from harness.core.errors import EnvironmentUnavailable
 from harness.run.way_out import take_out, with_command
 from harness.worker import wire
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result

@@ -6,7 +6,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.domain.diagnosis import Said
+from harness.core.diagnosis import Said
 from harness.search.minimal_sets import Indices, Sets, minimal_sets
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.domain.diagnosis import Said, SearchAnswer, Tally
-from harness.errors import InternalError
+from harness.core.diagnosis import Said, SearchAnswer, Tally
+from harness.core.errors import InternalError
 from harness.search.budget import Budget, BudgetSpent
 from harness.search.repeated import (
     UNTESTABLE_AFTER,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.domain.diagnosis import Said, SearchAnswer
-from harness.errors import InternalError
+from harness.core.diagnosis import Said, SearchAnswer
+from harness.core.errors import InternalError
 from harness.search.budget import Budget, BudgetSpent
 from harness.search.repeated import Repeated, repeats_for_rate
 from harness.search.subsets import MOST_GROUPS, SPENT, Group, Isolated, ddmin, isolate

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import EnvSpec
-from harness.errors import RunDirError
+from harness.core.environment import EnvSpec
+from harness.core.errors import RunDirError
 from harness.store import codec
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from harness.domain.report import Explained
+from harness.core.report import Explained
 from harness.store.explanations import keep, kept, place_of
 
 TOLD = Explained(cell="m/backward/alone/cpu/default", model="m", by="bisect", answer="operator", lines=(("a", "b"),))

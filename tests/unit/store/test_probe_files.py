@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import RunDirError
+from harness.core.errors import RunDirError
 from harness.store import probe_files
 from harness.store.probe_files import PACKED, compact, opened, read, read_result
 

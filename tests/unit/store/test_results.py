@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import RunDirError
+from harness.core.errors import RunDirError
 from harness.store.results import ResultStore, WhyNot
 
 

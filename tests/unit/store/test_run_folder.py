@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import EnvSpec
-from harness.domain.plan import Deadlines, Plan, Settings
-from harness.errors import ExitCode, GateError, RunDirError, SelectionError
+from harness.core.environment import EnvSpec
+from harness.core.plan import Deadlines, Plan, Settings
+from harness.core.errors import ExitCode, GateError, RunDirError, SelectionError
 from harness.store import codec
 from harness.store.run_folder import PLAN, REPORT, RunDir, StoredBaseline, find_run
-from harness.system.files import remove
+from harness.machine.files import remove
 from tests.unit.builders.requests import declaration, write_artifact
 
 NOW = datetime.datetime(2026, 11, 21, 2, 15, 7, tzinfo=datetime.UTC)

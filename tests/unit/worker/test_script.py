@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from harness.hang import watchdog
-from harness.domain.environment import Environment
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ModelRun, ProbeRequest, ProbeResult, Script, ServingProfile, Step
+from harness.checks.hang import watchdog
+from harness.core.environment import Environment
+from harness.core.outcome import Outcome
+from harness.core.probe import ModelRun, ProbeRequest, ProbeResult, Script, ServingProfile, Step
 from harness.probing.runner import ZygoteRunner
-from harness.scenarios import INITIALIZATIONS, CYCLES, copies
+from harness.serving.scenarios import INITIALIZATIONS, CYCLES, copies
 from harness.store import probe_files
 from harness.worker import wire
 from tests.programs import stub

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.scenarios import INITIALIZATIONS
-from harness.tensors.decode import STORED
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.artifacts.tensors.decode import STORED
 from harness.worker import wire
 
 WORKER = Path(wire.__file__).parent

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.hang import watchdog
-from harness.domain.environment import EnvSpec, Environment
-from harness.domain.models import Artifact, ModelDeclaration
-from harness.domain.probe import Deadline, ModelRun, ProbeRequest, ProbeResult, Script, ServingProfile
+from harness.checks.hang import watchdog
+from harness.core.environment import EnvSpec, Environment
+from harness.core.models import Artifact, ModelDeclaration
+from harness.core.probe import Deadline, ModelRun, ProbeRequest, ProbeResult, Script, ServingProfile
 from harness.environments.builder import default_environment_root
 from harness.environments.native import LibTorch, build_worker
-from harness.models.artifacts import artifact_of
-from harness.models.fixture_folders import read_fixtures
+from harness.artifacts.adopted import artifact_of
+from harness.artifacts.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
-from harness.startup.larger_inputs import larger_inputs
+from harness.checks.startup.larger_inputs import larger_inputs
 from harness.store import probe_files
 from harness.worker import wire
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.domain.report import RunReport
-from harness.releases.matrix_judging import judge_matrix
+from harness.core.report import RunReport
+from harness.verdict.matrix import judge_matrix
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit

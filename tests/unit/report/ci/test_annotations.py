@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import Finding, RowVerdict, Ruled, Waived, Waiver, WaiverState, WaiverUse
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.verdict import Finding, RowVerdict, Ruled, Waived, Waiver, WaiverState, WaiverUse
 from harness.report.ci.annotations import A_LEVEL, MESSAGE_LIMIT, render_annotations
 from tests.unit.builders.planted_causes import of_three_causes
 from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS, blocked, build, healthy, hostile, upgrade_ok, verdict

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.outcome import Decision, Status
-from harness.domain.report import BaselineReport, CellChange, CellTrend, RunReport
-from harness.domain.verdict import Finding, Ruled, Waived
+from harness.core.outcome import Decision, Status
+from harness.core.report import BaselineReport, CellChange, CellTrend, RunReport
+from harness.core.verdict import Finding, Ruled, Waived
 from harness.report.ci.checks import Check, State, checks
 from tests.unit.builders.reports import REPORTS, blocked, inconclusive, nothing_tested, upgrade_ok
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from harness.domain.report import RunReport
+from harness.core.report import RunReport
 from harness.report.ci.comment import MARK, render_comment
 from tests.unit.builders.rendered import render_markdown
 from tests.unit.builders.causes import of_three_causes

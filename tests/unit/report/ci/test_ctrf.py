@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import Waived
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.verdict import Waived
 from harness.report.ci.ctrf import render_ctrf
 from tests.unit.builders.reports import REPORTS, blocked, inconclusive, nothing_tested, upgrade_ok
 from tests.unit.builders.readers import valid

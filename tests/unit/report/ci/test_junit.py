@@ -5,8 +5,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
+from harness.core.outcome import Status
+from harness.core.report import RunReport
 from harness.report.ci.junit import render_junit
 from tests.unit.builders.planted_causes import of_three_causes
 from tests.unit.builders.reports import (

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from harness.decision.counting import WORDS
+from harness.verdict.counting import WORDS
 from prometheus_client.parser import text_string_to_metric_families as textfile
 
-from harness.domain.outcome import Decision, Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import Waiver, WaiverState, WaiverUse
+from harness.core.outcome import Decision, Status
+from harness.core.report import RunReport
+from harness.core.verdict import Waiver, WaiverState, WaiverUse
 from harness.report.ci.openmetrics import render_openmetrics
 from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS, blocked, golden, hostile, upgrade_ok
 from tests.unit.builders.readers import openmetrics

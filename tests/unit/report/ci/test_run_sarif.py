@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from harness.decision.decide import decide
-from harness.domain.outcome import Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import PlantedDefectResult
+from harness.verdict.decide import decide
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.verdict import PlantedDefectResult
 from harness.report.ci.sarif import ELSEWHERE, render_run_sarif
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.planted_causes import run_of

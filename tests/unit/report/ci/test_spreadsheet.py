@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from harness.domain.report import RunReport
+from harness.core.report import RunReport
 from harness.report.ci.spreadsheet import COLUMNS, render_csv
 from tests.unit.builders.causes import SLOWER, of_three_causes
 from tests.unit.builders.reports import blocked, cell_id

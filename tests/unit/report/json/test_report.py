@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.domain.report import SCHEMA_VERSION
-from harness.errors import RunDirError
+from harness.core.report import SCHEMA_VERSION
+from harness.core.errors import RunDirError
 from harness.report.json.report import dump_report, load_report, outline, read_outline, report_schema
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.snapshots import FOLDER

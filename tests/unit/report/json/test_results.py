@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.prediction import Inspection
-from harness.errors import RunDirError
-from harness.releases.matrix_judging import judge_matrix
+from harness.core.prediction import Inspection
+from harness.core.errors import RunDirError
+from harness.verdict.matrix import judge_matrix
 from harness.report.ci.sarif import render_sarif
 from harness.report.json.results import dump_checkup, dump_inspection, dump_matrix, dump_review, load_matrix
 from tests.unit.builders import searches

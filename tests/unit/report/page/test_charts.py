@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.domain.outcome import Outcome
+from harness.core.outcome import Outcome
 from harness.report.page.error_charts import compact, decade, error_chart, histogram_chart, worst_paths, worth_drawing
 from harness.report.page.figures import model_figures
 from harness.report.page.svg import Scale, element, hint, text, ticks

@@ -3,9 +3,9 @@
 import re
 from dataclasses import replace
 
-from harness.domain.measurement import RatioEstimate
-from harness.domain.outcome import Decision, Status
-from harness.domain.report import RunOutline
+from harness.core.measurement import RatioEstimate
+from harness.core.outcome import Decision, Status
+from harness.core.report import RunOutline
 from harness.report.excess import Steady
 from harness.report.page.fleet_charts import (
     fleet_figures,

@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from harness.decision.causes import with_causes
-from harness.domain.outcome import Status
-from harness.domain.report import Explained
-from harness.domain.verdict import CellVerdict
+from harness.verdict.causes import with_causes
+from harness.core.outcome import Status
+from harness.core.report import Explained
+from harness.core.verdict import CellVerdict
 from tests.unit.builders.rendered import render_html
 from harness.report.document import anchor, place
 from tests.unit.builders.rendered import render_console

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.core.models import GivenArtifact, ModelDeclaration
 from harness.report.text.models import asked_with, render_models
 
 DECLARED = ModelDeclaration(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.report.text.scenarios import hang_bound_words, legend, rounds_words
-from harness.startup.rates import upper_bound
+from harness.checks.startup.rates import upper_bound
 from tests.unit.builders.reports import blocked, golden, mitigated, scenario, upgrade_ok
 
 

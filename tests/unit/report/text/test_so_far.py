@@ -1,8 +1,8 @@
 """What is known before anything is timed, in lines."""
 
-from harness.decision.decide import judge_row
-from harness.domain.outcome import Status
-from harness.domain.verdict import CellVerdict, RowVerdict
+from harness.verdict.decide import judge_row
+from harness.core.outcome import Status
+from harness.core.verdict import CellVerdict, RowVerdict
 from harness.report.text.so_far import MOST_LINES, render_so_far
 from tests.unit.builders.verdicts import finding, row, verdict
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
-from harness.domain.verdict import Finding
+from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics
+from harness.core.verdict import Finding
 from harness.report.text.sparkline import ASCII, BLOCKS, error_lines, sparkline
 from harness.report.words.red_cells import red_cells
 from tests.unit.builders.rendered import render_console

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 
-from harness.domain.outcome import Decision, Status
-from harness.domain.report import RunReport
-from harness.domain.verdict import Judgement, RowVerdict
+from harness.core.outcome import Decision, Status
+from harness.core.report import RunReport
+from harness.core.verdict import Judgement, RowVerdict
 from harness.report.text.table import COLUMNS, columns, not_measured, row_cells, table_rows, timed_in
 from tests.unit.builders.reports import blocked, build, healthy, migrating, upgrade_ok
 

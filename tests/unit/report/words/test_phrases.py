@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from harness.domain import text as plain
-from harness.domain.measurement import RatioEstimate
-from harness.domain.outcome import Outcome, Status
-from harness.errors import ExitCode
+from harness.core import text as plain
+from harness.core.measurement import RatioEstimate
+from harness.core.outcome import Outcome, Status
+from harness.core.errors import ExitCode
 from harness.report.words import phrases
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from harness.decision.enforce import ruled_words
-from harness.decision.decide import judge_row
-from harness.domain.outcome import Decision, Status
-from harness.domain.plan import PolicyRule, PolicySettings
-from harness.domain.policy import Demand, PolicyReport, Regated, RegatedCell
-from harness.domain.report import RunReport
-from harness.domain.verdict import Finding, RowVerdict, Ruled
+from harness.verdict.enforce import ruled_words
+from harness.verdict.decide import judge_row
+from harness.core.outcome import Decision, Status
+from harness.core.plan import PolicyRule, PolicySettings
+from harness.core.policy import Demand, PolicyReport, Regated, RegatedCell
+from harness.core.report import RunReport
+from harness.core.verdict import Finding, RowVerdict, Ruled
 from harness.report.ci.junit import render_junit
 from harness.report.json.report import dump_report, load_report
 from tests.unit.builders.rendered import render_markdown

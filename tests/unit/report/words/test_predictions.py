@@ -4,10 +4,10 @@ import xml.etree.ElementTree as ET
 from functools import partial
 from dataclasses import replace
 
-from harness.domain.outcome import Status
-from harness.domain.prediction import PredictedLoad, PredictedModel, Prediction, RollbackAnswer, RollbackReport, Weight
-from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict, Finding, RowVerdict
+from harness.core.outcome import Status
+from harness.core.prediction import PredictedLoad, PredictedModel, Prediction, RollbackAnswer, RollbackReport, Weight
+from harness.core.report import RunReport
+from harness.core.verdict import CellVerdict, Finding, RowVerdict
 from harness.report.ci.junit import render_junit
 from tests.unit.builders.rendered import render_markdown
 from tests.unit.builders.rendered import render_console

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.measurement import LatencyMeasurement, Quantity
-from harness.domain.outcome import Status
-from harness.domain.plan import LatencyBudget, PolicySettings
-from harness.quantities import QUANTITIES as MEASURED
-from harness.quantities import QUANTITY_LIMITS
-from harness.domain.verdict import CellVerdict, Finding
-from harness.latency.judging import judge_latency
+from harness.core.measurement import LatencyMeasurement, Quantity
+from harness.core.outcome import Status
+from harness.core.plan import LatencyBudget, PolicySettings
+from harness.core.quantities import QUANTITIES as MEASURED
+from harness.core.quantities import QUANTITY_LIMITS
+from harness.core.verdict import CellVerdict, Finding
+from harness.verdict.latency import judge_latency
 from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of, measured_lines, quantity_rows
 from tests.unit.builders.reports import (
     QUANTITIES,

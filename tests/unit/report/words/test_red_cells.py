@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from harness.domain.models import ArtifactKind
-from harness.domain.report import Explained
+from harness.core.models import ArtifactKind
+from harness.core.report import Explained
 from harness.report.words.red_cells import red_cells
 from tests.unit.builders.reports import blocked
 

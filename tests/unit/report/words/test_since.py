@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.domain.outcome import Status
-from harness.domain.report import CellChange, CellTrend
+from harness.core.outcome import Status
+from harness.core.report import CellChange, CellTrend
 from harness.report.ci.junit import render_junit
 from tests.unit.builders.rendered import render_markdown
 from tests.unit.builders.rendered import render_console

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.domain.diagnosis import BisectAnswer, Bisection
-from harness.domain.outcome import Status
-from harness.domain.verdict import CellVerdict, Finding
-from harness.errors import SelectionError
+from harness.core.diagnosis import BisectAnswer, Bisection
+from harness.core.outcome import Status
+from harness.core.verdict import CellVerdict, Finding
+from harness.core.errors import SelectionError
 from harness.probing.requests import IMPATIENT_FLOOR_S
 from harness.run.cell import bisect
 from harness.run.cell.selected import SelectedCell

@@ -7,14 +7,14 @@ import pytest
 
 from harness import cli
 from harness.config.selection import find_model
-from harness.domain.plan import Plan
-from harness.errors import ConfigError, ExitCode
+from harness.core.plan import Plan
+from harness.core.errors import ConfigError, ExitCode
 from harness.probing.requests import IMPATIENT_FLOOR_S
 from harness.run.cell import mitigate
 from harness.run.cell.mitigate import Subject
 from harness.run.options import Options
 from harness.run.plan import make_plan
-from harness.system.progress import Progress
+from harness.machine.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[4]
 SIDES = {"old": "2.1.2", "new": "2.6.0"}

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from harness.config.selection import find_model
-from harness.errors import ConfigError, SelectionError
+from harness.core.errors import ConfigError, SelectionError
 from harness.run.cell import bisect, mitigate
 from harness.run.options import Options
 from harness.run.plan import make_plan
 from harness.store.run_folder import RunDir
-from harness.system import clock
-from harness.system.progress import Progress
+from harness.machine import clock
+from harness.machine.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[4]
 SIDES = {"old": "2.1.2", "new": "2.6.0"}

@@ -9,11 +9,11 @@ import pytest
 
 from harness import cli
 from harness.cli.parser import parser
-from harness.diagnosis.explanation import by_bisection
-from harness.domain.diagnosis import BisectAnswer, Bisection, Rewritten
-from harness.domain.outcome import Status
-from harness.domain.report import Explained
-from harness.errors import ConfigError, RunDirError, SelectionError
+from harness.search.explanation import by_bisection
+from harness.core.diagnosis import BisectAnswer, Bisection, Rewritten
+from harness.core.outcome import Status
+from harness.core.report import Explained
+from harness.core.errors import ConfigError, RunDirError, SelectionError
 from harness.report.json.report import dump_report
 from harness.run.cell.selected import (
     SelectedCell,
@@ -30,8 +30,8 @@ from harness.run.options import Options
 from harness.run.plan import make_plan
 from harness.store import codec
 from harness.store.run_folder import REPORT, RunDir
-from harness.system import clock
-from harness.system.progress import Progress
+from harness.machine import clock
+from harness.machine.progress import Progress
 from tests.unit.builders.reports import blocked
 
 PROJECT = Path(__file__).resolve().parents[4]

@@ -16,16 +16,16 @@ from harness.cli import main
 from harness.run import plan as planning
 from harness.run.golden import commands as golden
 from harness.run.options import Options
-from harness.domain.comparison import OutputComparison
-from harness.domain.golden import RECORD, VALUES, RecordChange
-from harness.domain.models import Artifact
-from harness.domain.plan import Plan
-from harness.domain.report import ModelReport, SideReport
-from harness.errors import GoldenError
-from harness.golden.index import INDEX, PROPOSED, RECORDS
-from harness.golden.store import GoldenStore
+from harness.core.comparison import OutputComparison
+from harness.core.golden import RECORD, VALUES, RecordChange
+from harness.core.models import Artifact
+from harness.core.plan import Plan
+from harness.core.report import ModelReport, SideReport
+from harness.core.errors import GoldenError
+from harness.artifacts.golden_index import INDEX, PROPOSED, RECORDS
+from harness.artifacts.golden_records import GoldenStore
 from harness.store.run_folder import RunDir, StoredBaseline
-from harness.tensors.outputs import Outputs
+from harness.artifacts.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
 from tests.unit.builders.golden_records import accept, propose, three

@@ -9,15 +9,15 @@ import pytest
 from harness.run.golden import pack
 from harness.run.options import Options
 from harness.run.golden.pack import _why_not, pack as pack_pack
-from harness.domain.models import GivenArtifact
-from harness.domain.outcome import Outcome
-from harness.domain.plan import Plan
-from harness.domain.probe import Failure, ModelResult
-from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.core.models import GivenArtifact
+from harness.core.outcome import Outcome
+from harness.core.plan import Plan
+from harness.core.probe import Failure, ModelResult
+from harness.core.errors import ConfigError, EnvironmentUnavailable
 from harness.probing.facts import OldAnswers, Export, Decided
 from harness.store.run_folder import RunDir
-from harness.system.progress import Progress
-from harness.tensors.outputs import Outputs
+from harness.machine.progress import Progress
+from harness.artifacts.tensors.outputs import Outputs
 from tests.unit.builders.archives import torchscript
 from tests.unit.builders.requests import declaration, float32, golden_outputs, write_artifact
 from tests.unit.builders.bundles import make_bundle

@@ -7,12 +7,12 @@ import pytest
 
 from harness.run.options import Options, golden_store
 from harness.run.golden.source import GoldenSource, records_of, golden_source
-from harness.domain.environment import EnvSpec
-from harness.domain.models import GivenArtifact, ModelDeclaration
-from harness.domain.plan import Plan, Settings
-from harness.domain.probe import ServingProfile
-from harness.errors import ConfigError, GoldenError
-from harness.models.bundles import bundle_declaration
+from harness.core.environment import EnvSpec
+from harness.core.models import GivenArtifact, ModelDeclaration
+from harness.core.plan import Plan, Settings
+from harness.core.probe import ServingProfile
+from harness.core.errors import ConfigError, GoldenError
+from harness.artifacts.bundles import bundle_declaration
 from tests.unit.builders.requests import declaration
 from tests.unit.builders.bundles import make_bundle
 

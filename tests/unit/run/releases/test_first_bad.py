@@ -7,10 +7,10 @@ import pytest
 
 from harness.cli import main
 from harness.cli.parser import parser
-from harness.errors import ConfigError, SelectionError
+from harness.core.errors import ConfigError, SelectionError
 from harness.run.options import Options, known_models, settings_of, started_by
 from harness.run.releases.first_bad import _line, bisect_command, one_model, specs_of, subject_of, with_ends
-from harness.system.progress import Progress
+from harness.machine.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[4]
 

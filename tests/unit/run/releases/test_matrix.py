@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.errors import ConfigError
+from harness.core.errors import ConfigError
 from harness.run.options import Options, settings_of
 from harness.run.releases.matrix import _home, _named, _pair_command
 

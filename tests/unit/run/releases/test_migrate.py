@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from harness.domain.migration import Migration
-from harness.domain.models import GivenArtifact, ModelDeclaration
-from harness.models.owners import read_fleet_manifest
+from harness.core.migration import Migration
+from harness.core.models import GivenArtifact, ModelDeclaration
+from harness.artifacts.owners import read_fleet_manifest
 from harness.run.options import Options
 from harness.run.releases import migrate as migrate_command
 from harness.run.releases.migrate import _owners
 from harness.run.releases.named import sides_given
-from harness.system.progress import Progress
+from harness.machine.progress import Progress
 
 ONE = 'from fixtures.declare import model\n@model("declared")\ndef build():\n    pass\n'
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from harness.domain.environment import EnvSpec, Environment
-from harness.domain.outcome import Outcome
-from harness.domain.plan import LatencyBudget
-from harness.domain.probe import ServingProfile, Span
+from harness.core.environment import EnvSpec, Environment
+from harness.core.outcome import Outcome
+from harness.core.plan import LatencyBudget
+from harness.core.probe import ServingProfile, Span
 from harness.probing.facts import Export
 from harness.run.report.make import _why_no_latency, asked_digest, durations_s
 from harness.store.run_folder import RunDir
-from harness.system import clock
+from harness.machine import clock
 from tests.unit.builders.stages import (
     FINGERPRINTS,
     Runner,

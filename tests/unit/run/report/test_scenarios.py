@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.domain.findings import SEVERITY
-from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import ProbeResult, Span
-from harness.domain.report import ScenarioReport
-from harness.domain.verdict import CellVerdict, Finding
+from harness.core.findings import SEVERITY
+from harness.core.outcome import Outcome, Status
+from harness.core.probe import ProbeResult, Span
+from harness.core.report import ScenarioReport
+from harness.core.verdict import CellVerdict, Finding
 from harness.probing.facts import Decided, GroupRun
 from harness.run.report import scenarios as report_scenarios
 from harness.run.report.scenarios import (
@@ -22,9 +22,9 @@ from harness.run.report.scenarios import (
     prefork_notes,
     scenario_reports,
 )
-from harness.startup.rates import upper_bound
-from harness.startup.initialize import paired
-from harness.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS
+from harness.checks.startup.rates import upper_bound
+from harness.checks.startup.initialize import paired
+from harness.serving.scenarios import CYCLES, INITIALIZATIONS, NEW_SIZES, NEW_THREADS
 from tests.unit.builders.stages import known, near, planned, probed, result
 
 SECOND_NS = 1_000_000_000

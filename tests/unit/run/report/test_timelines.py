@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from harness.domain.hang import Evidence, HangKind, HangProof
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ModelResult, ProbeResult, Span
+from harness.core.hang import Evidence, HangKind, HangProof
+from harness.core.outcome import Outcome
+from harness.core.probe import ModelResult, ProbeResult, Span
 from harness.probing.facts import Decided, GroupRun
 from harness.run.report.timelines import MOST_SPANS, timelines
 from tests.unit.builders.stages import decided, planned

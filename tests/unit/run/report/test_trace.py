@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.domain.hang import Evidence, Frame, HangKind, HangProof, ThreadActivity, ThreadStack
-from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeResult, Span
+from harness.core.hang import Evidence, Frame, HangKind, HangProof, ThreadActivity, ThreadStack
+from harness.core.outcome import Outcome
+from harness.core.probe import ProbeResult, Span
 from harness.run.report.trace import read_trace
 from harness.store import codec
 

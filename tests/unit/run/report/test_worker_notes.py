@@ -1,7 +1,7 @@
 """What a reader is told of workers that ran otherwise than they should."""
 
-from harness.devices import CPU, TABLE
-from harness.domain.environment import EnvSpec, Environment
+from harness.core.devices import CPU, TABLE
+from harness.core.environment import EnvSpec, Environment
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.run.report.worker_notes import worker_notes
 from tests.unit.builders.stages import probed, result

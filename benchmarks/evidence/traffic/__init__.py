@@ -1,0 +1,1 @@
+"""Models that fail only after more calls than a warm-up makes, for ``python -m benchmarks.evidence bringing-up``."""

@@ -1,0 +1,1 @@
+"""Models of torchvision with drawn weights, for ``python -m benchmarks.evidence tolerance``."""

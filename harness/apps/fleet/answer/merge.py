@@ -1,0 +1,295 @@
+"""``fleet report``: every kept result of a plan as one judged run, its causes over the whole fleet, and the waves."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness import __version__
+from harness.apps.fleet.answer.renaming import renamed
+from harness.apps.fleet.answer.timing import FleetTiming, over_fleet
+from harness.apps.fleet.answer.waves import Judged, owners_of, waves_of
+from harness.apps.fleet.faults import LABELS
+from harness.apps.fleet.plan import STORE, PlannedFleet, options_again, sides_again
+from harness.apps.fleet.planning import family_of, is_of
+from harness.apps.fleet.results import FleetResults, KeptResults
+from harness.config.command_words import OTHER_SIDE
+from harness.config.policy import IN_CONFIG, Tagged, policy_of
+from harness.core.errors import ExitCode
+from harness.core.fleet import (
+    Examination,
+    Fault,
+    FleetArtifact,
+    FleetCause,
+    FleetReport,
+    FleetResult,
+    FleetRow,
+    Merged,
+)
+from harness.core.outcome import Decision, Status
+from harness.core.report import RunReport, SideReport
+from harness.core.text import counted, joined
+from harness.core.verdict import Cause, Judgement, RowVerdict
+from harness.machine import clock
+from harness.report.documents.fleet import unjudged_words
+from harness.run.options import Options, own_command, read_waivers, settings_of
+from harness.verdict.causes import with_causes
+from harness.verdict.counting import counts_of, row_word
+from harness.verdict.enforce import WaiverContext
+from harness.verdict.regate import regate
+from harness.verdict.waivers.uses import pair_of
+
+FLEET = "fleet"
+NOT_RUN = "not run yet"
+GREEN = (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
+
+
+def merge(planned: PlannedFleet, options: Options, others: Sequence[str] = ()) -> tuple[Merged, int]:
+    """Return the answer over a plan's store as far as results are known, judged by the policy and waivers of today.
+
+    Args:
+        options: of the command line; its ``policy`` is what is acceptable.
+        others: folders of the same fleet on other machines, whose results are taken over first.
+
+    Returns:
+        The answer, and how many results were taken over.
+
+    Raises:
+        RunDirError: a folder holds no results.
+        ConfigError: the policy or the waivers are wrong.
+    """
+    taken = 0
+    if others:
+        with FleetResults(planned.folder / STORE) as own:
+            taken = sum(own.absorb(_results_in(Path(other))) for other in others)
+    results = KeptResults(planned.folder / STORE)
+    asked = {artifact.key: artifact for artifact in planned.plan.artifacts if artifact.key}
+    read = {key: result for key in sorted(asked) if (result := results.read(key)) is not None}
+    found = {key: result for key, result in read.items() if is_of(result.content, asked[key], planned.plan)}
+    frames = {item.frame: frame for item in found.values() if (frame := results.frame(item.frame)) is not None}
+    faults = {key: fault for key in sorted(asked.keys() - found.keys()) if (fault := results.fault(key)) is not None}
+    again = replace(options_again(planned.plan, options), policy=options.policy)
+    return merged(planned, found, frames, faults, lambda report: _judged(report, again), project=options.project), taken
+
+
+def _results_in(folder: Path) -> Path:
+    return folder / STORE if (folder / STORE).is_dir() else folder
+
+
+def merged(
+    planned: PlannedFleet,
+    found: Mapping[str, FleetResult],
+    frames: Mapping[str, RunReport],
+    faults: Mapping[str, Fault],
+    judge: Callable[[RunReport], RunReport],
+    *,
+    project: Path,
+) -> Merged:
+    """Return the answer that results under their keys give.
+
+    Args:
+        frames: digest -> report of a run without its models.
+        faults: key -> why there is no result.
+        judge: gives a report the judgement and the causes of today.
+        project: in which commands repeat what they name.
+    """
+    plan = planned.plan
+    artifacts = {item.name: item for item in plan.artifacts}
+    standing = _standing(plan.artifacts, found)
+    whole = {
+        item.name: _whole(item, found[item.key], standing.get(family_of(item)))
+        for item in plan.artifacts
+        if item.key in found
+    }
+    report, timing = None, FleetTiming()
+    if whole:
+        families = {item.name: " ".join(family_of(item)) for item in plan.artifacts}
+        together, timing = over_fleet(_report(whole, artifacts, frames), families)
+        report = judge(together)
+    verdicts = {row.model: row for row in report.judgement.rows} if report is not None else {}
+    causes = report.causes if report is not None else ()
+    cause_of = {cell: cause.id for cause in reversed(causes) for cell in cause.cells}
+    guesses = {model.model: model.guessed for model in report.models} if report is not None else {}
+    rows = [
+        replace(_row(item, verdicts.get(item.name), cause_of, faults, standing), guessed=guesses.get(item.name, ""))
+        for item in plan.artifacts
+    ]
+    judged = [Judged(artifacts[row.name], row, verdicts.get(row.name)) for row in rows]
+    missing = [row for row in rows if row.status is None]
+    decision, reason, code = _decision(report, missing, unjudged_words(plan.unjudged))
+    notes = [*plan.notes, *filter(None, [timing.words])]
+    cpus = tuple(sorted({frame.new.fingerprint.cpu or "" for frame in frames.values() if frame.new.fingerprint}))
+    if len(cpus) > 1:
+        notes.append(f"results are from {len(cpus)} kinds of CPU: numbers may differ among them")
+    answer = FleetReport(
+        harness_version=__version__,
+        store=plan.store,
+        old=_called(report.old if report is not None else None, plan.old),
+        new=_called(report.new if report is not None else None, plan.new),
+        device=plan.device,
+        decision=decision,
+        reason=reason,
+        exit_code=int(code),
+        rows=tuple(rows),
+        causes=tuple(_fleet_cause(cause, artifacts, planned, project) for cause in causes),
+        waves=waves_of(judged, causes, plan.tiers),
+        faults=tuple(faults[key] for key in sorted(faults)),
+        machines=cpus,
+        notes=tuple(notes),
+        unjudged=plan.unjudged,
+        counts=counts_of([item.verdict for item in judged if item.row.status is not None]),
+        exceeded=report.judgement.exceeded if report is not None else (),
+    )
+    return Merged(report=report, answer=answer)
+
+
+def _called(side: SideReport | None, planned: str) -> str:
+    """Return what an answer calls a side: as its runs do; of one that they call old or new, what was planned."""
+    if side is None:
+        return planned
+    return f"torch {planned}" if side.name in OTHER_SIDE else side.name
+
+
+def _standing(
+    artifacts: Sequence[FleetArtifact], found: Mapping[str, FleetResult]
+) -> dict[tuple[str, str, str], tuple[str, FleetResult | None]]:
+    """Return what artifacts share -> the artifact that was examined in full for it, with its result if it has one."""
+    return {
+        family_of(item): (item.name, found.get(item.key))
+        for item in reversed(artifacts)
+        if item.key and item.examination is Examination.FULL
+    }
+
+
+def _whole(artifact: FleetArtifact, own: FleetResult, stands: tuple[str, FleetResult | None] | None) -> FleetResult:
+    """Return the result of an artifact under its name; what it was not asked itself, its program answers."""
+    own = renamed(own, artifact.name)
+    name, full = stands or ("", None)
+    if own.examination is Examination.FULL or full is None:
+        return own
+    other = renamed(full, artifact.name)
+    asked = {cell.scenario for cell in own.row.cells}
+    note = f"seen on {name}, which has the same program"
+    more = [replace(cell, note=joined(cell.note, note)) for cell in other.row.cells if cell.scenario not in asked]
+    cells = {cell.cell for cell in more}
+    row = replace(
+        own.row,
+        cells=(*own.row.cells, *more),
+        mitigations=(*own.row.mitigations, *(item for item in other.row.mitigations if item.cell in cells)),
+    )
+    facts = replace(own.facts, latency=other.facts.latency, timed=other.facts.timed, concurrent=other.facts.concurrent)
+    explained = (*own.explained, *(item for item in other.explained if item.cell in cells))
+    return replace(own, row=row, facts=facts, explained=explained)
+
+
+def _report(
+    whole: Mapping[str, FleetResult], artifacts: Mapping[str, FleetArtifact], frames: Mapping[str, RunReport]
+) -> RunReport:
+    """Return all results as the report of one run, not judged yet."""
+    ordered = [whole[name] for name in sorted(whole)]
+    frame = frames[min(frames)]
+    planted = {item.name: item for one in frames.values() for item in one.judgement.planted_defects}
+    vacuous = next((one.judgement.vacuous for one in frames.values() if one.judgement.vacuous), "")
+    judgement = replace(
+        frame.judgement,
+        rows=tuple(item.row for item in ordered),
+        planted_defects=tuple(planted[name] for name in sorted(planted)),
+        vacuous=vacuous,
+    )
+    models = [
+        replace(item.facts, tags=tuple(dict.fromkeys(filter(None, (*item.facts.tags, *_words(artifacts[item.name]))))))
+        for item in ordered
+    ]
+    return replace(
+        frame,
+        run=FLEET,
+        judgement=judgement,
+        models=tuple(models),
+        scenarios=tuple(one for item in ordered for one in item.scenarios),
+        explained=tuple(one for item in ordered for one in item.explained),
+    )
+
+
+def _words(artifact: FleetArtifact) -> tuple[str, ...]:
+    """Return what rules of a policy may call an artifact, beside the tags of its content."""
+    return (*artifact.tags, artifact.owner, artifact.tier)
+
+
+def _judged(report: RunReport, options: Options) -> RunReport:
+    """Return the report as the policy and the waivers of today judge it."""
+    _, settings = settings_of(options)
+    source = settings.policy_file or IN_CONFIG
+    models = [Tagged(model.model, model.tags) for model in report.models]
+    context = WaiverContext(waivers=read_waivers(options.project, settings), pair=pair_of(report), today=clock.today())
+    policies = {model.name: policy_of(settings.policy, model, source=source) for model in models}
+    return with_causes(regate(report, settings.policy, policies, context, source=source))
+
+
+def _row(
+    artifact: FleetArtifact,
+    verdict: RowVerdict | None,
+    cause_of: Mapping[str, str],
+    faults: Mapping[str, Fault],
+    standing: Mapping[tuple[str, str, str], tuple[str, FleetResult | None]],
+) -> FleetRow:
+    stands = standing.get(family_of(artifact))
+    is_itself = stands is None or stands[0] == artifact.name or artifact.examination is Examination.FULL
+    status = verdict.status if verdict is not None else None
+    reason = verdict.reason if verdict is not None else _why_none(artifact, faults)
+    if stands is not None and not is_itself and stands[1] is None and status in (Status.PASS, Status.XFAIL):
+        status, reason = None, f"its program was not examined in full: {stands[0]} has no result"
+    cause = ""
+    if verdict is not None and status is not None:
+        cause = next(
+            (cause_of[cell.cell] for cell in verdict.cells if cell.status is status and cell.cell in cause_of), ""
+        )
+    return FleetRow(
+        name=artifact.name,
+        path=artifact.path,
+        owner=artifact.owner,
+        tier=artifact.tier,
+        tags=artifact.tags,
+        program=artifact.program[:12],
+        status=status,
+        reason=reason,
+        cause=cause,
+        judged_with="" if is_itself or stands is None else stands[0],
+        content=artifact.key[:12],
+        member=artifact.member,
+        word=row_word(verdict) if status is not None else "",
+    )
+
+
+def _why_none(artifact: FleetArtifact, faults: Mapping[str, Fault]) -> str:
+    if artifact.left_out:
+        return artifact.left_out
+    fault = faults.get(artifact.key)
+    if fault is not None:
+        return f"{fault.label}: {LABELS.get(fault.label, '')} ({fault.text})"
+    prediction = artifact.predictions.get("new")
+    return joined(NOT_RUN, f"reading predicts: {prediction.value}" if prediction is not None else "")
+
+
+def _decision(report: RunReport | None, missing: Sequence[FleetRow], unjudged: str) -> tuple[Decision, str, ExitCode]:
+    """Return the decision, why, and the exit code; a green one says what it does not speak of."""
+    if report is None:
+        return Decision.NOTHING_TESTED, "no result is known yet", ExitCode.INCONCLUSIVE
+    judgement: Judgement = report.judgement
+    without = f"{counted(len(missing), 'artifact')} without a result"
+    if missing and judgement.decision in GREEN:
+        return Decision.INCONCLUSIVE, without, ExitCode.INCONCLUSIVE
+    reason = joined(judgement.reason, without if missing else "", unjudged if judgement.decision in GREEN else "")
+    return judgement.decision, reason, ExitCode(judgement.exit_code)
+
+
+def _fleet_cause(
+    cause: Cause, artifacts: Mapping[str, FleetArtifact], planned: PlannedFleet, project: Path
+) -> FleetCause:
+    """Return a cause with whose artifacts it is of; its command repeats and explains the clearest of them."""
+    own = [artifacts[name] for name in cause.models]
+    plan = planned.plan
+    commands: tuple[tuple[str, str], ...] = ()
+    if own and "://" not in plan.store:
+        words = [*sides_again(plan), "--artifacts", str(Path(plan.store) / own[0].path), "--explain"]
+        commands = (("explain", own_command(project, "compat", *words)),)
+    cause = replace(cause, commands=commands)
+    return FleetCause(cause=cause, owners=owners_of(own), programs=len({item.program for item in own}))

@@ -1,0 +1,111 @@
+"""The upgrade plan: which artifacts can move now, which with a switch, what blocks which, and what nobody knows. Pure.
+
+A process has one set of switches, so a switch is chosen per serving profile: the fewest that cure all that fails there.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from harness.core.fleet import NO_OWNER, FleetArtifact, FleetRow, Wave, WaveKind
+from harness.core.outcome import Status
+from harness.core.verdict import Cause, RowVerdict
+from harness.verdict.decide import chosen_cures, is_cured
+
+READY = (Status.PASS, Status.XFAIL)
+NOT_COMPARED = "it fails in the old release as well, so nothing could be compared"
+
+
+class Judged(NamedTuple):
+    """One artifact with its row in the merged answer, and the verdict behind it; None where it has none."""
+
+    artifact: FleetArtifact
+    row: FleetRow
+    verdict: RowVerdict | None
+
+
+def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[str]) -> tuple[Wave, ...]:
+    """Return the waves in the order in which they move: ready by tier, with a switch, blocked, unknown.
+
+    Args:
+        tiers: in the order in which they are upgraded; artifacts without one come first.
+    """
+    groups: dict[tuple[WaveKind, str, str, str], list[FleetArtifact]] = defaultdict(list)
+    cures = _cures(judged)
+    by_id = {cause.id: cause for cause in causes}
+    for item in judged:
+        groups[_wave_of(item, cures)].append(item.artifact)
+    order = {tier: place for place, tier in enumerate(("", *tiers))}
+    made = [_wave(key, members, judged, by_id, cures) for key, members in groups.items()]
+    kinds = list(WaveKind)
+
+    def place(wave: Wave) -> tuple[int, int, int, str, str]:
+        tier = order.get(wave.needs, len(order)) if wave.kind is WaveKind.READY else 0
+        return kinds.index(wave.kind), tier, -len(wave.artifacts), wave.needs, wave.profile
+
+    return tuple(sorted(made, key=place))
+
+
+def _cures(judged: Sequence[Judged]) -> dict[str, str]:
+    """Return artifact -> the switch that it moves with, for those that fail and are cured by one."""
+    failed: dict[str, list[RowVerdict]] = defaultdict(list)
+    for item in judged:
+        verdict = item.verdict
+        if verdict is not None and item.row.status in (Status.FAIL, Status.XPASS) and is_cured(verdict):
+            failed[item.artifact.serving.profile].append(verdict)
+    return {name: cure for rows in failed.values() for name, cure in chosen_cures(rows).items()}
+
+
+def _wave_of(item: Judged, cures: Mapping[str, str]) -> tuple[WaveKind, str, str, str]:
+    """Return (kind, what it needs, id of its cause, profile): what artifacts of one wave share."""
+    row = item.row
+    if row.status in READY:
+        return WaveKind.READY, row.tier, "", ""
+    if row.status in (Status.FAIL, Status.XPASS):
+        if row.name in cures:
+            return WaveKind.SWITCH, cures[row.name], "", item.artifact.serving.profile
+        return WaveKind.BLOCKED, row.cause or row.reason, row.cause, ""
+    if row.status is Status.SAME_FAIL:
+        return WaveKind.UNKNOWN, NOT_COMPARED, "", ""
+    if row.status is None or not row.cause:
+        return WaveKind.UNKNOWN, row.reason.partition(": ")[0] if row.status is None else row.reason, "", ""
+    return WaveKind.UNKNOWN, row.cause, row.cause, ""
+
+
+def _wave(
+    key: tuple[WaveKind, str, str, str],
+    members: Sequence[FleetArtifact],
+    judged: Sequence[Judged],
+    causes: Mapping[str, Cause],
+    cures: Mapping[str, str],
+) -> Wave:
+    kind, needs, cause_id, profile = key
+    cause = causes.get(cause_id)
+    return Wave(
+        kind=kind,
+        needs=cause.title if cause is not None else needs,
+        cost=_cost(needs, judged, cures) if kind is WaveKind.SWITCH else "",
+        cause=cause_id,
+        cure=cause.cure if cause is not None else "",
+        profile=profile,
+        owners=owners_of(members),
+        artifacts=tuple(sorted(item.name for item in members)),
+    )
+
+
+def _cost(switch: str, judged: Sequence[Judged], cures: Mapping[str, str]) -> str:
+    """Return what a switch costs at most, in words."""
+    tried = [
+        mitigation.price
+        for item in judged
+        if item.verdict is not None and cures.get(item.artifact.name) == switch
+        for mitigation in item.verdict.mitigations
+        if mitigation.name == switch and mitigation.cures and mitigation.price is not None
+    ]
+    return f"latency {max(tried, key=lambda price: price.ratio).words}" if tried else "cost not measured"
+
+
+def owners_of(artifacts: Sequence[FleetArtifact]) -> dict[str, int]:
+    """Return owner -> how many, the most first."""
+    counts = Counter(item.owner or NO_OWNER for item in artifacts)
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

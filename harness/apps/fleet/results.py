@@ -1,0 +1,421 @@
+"""What is known of a fleet: immutable JSON under keys of content, and an index in SQLite that can be made again.
+
+The files are the truth: a file is written whole and never changed, and a result that has no file is not known. None is
+believed that was edited, cut, or lies under another key than that of its content: such a file is no result. That finds
+accidents; who may write the folder can write any verdict. The index answers what is known of thousands of keys at once,
+what it cost, and when it was last used. One process of a machine writes at a time; machines that share no disk have a
+folder each, which are merged.
+"""
+
+import contextlib
+import datetime as dt
+import hashlib
+import os
+import sqlite3
+import statistics
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from harness.apps.fleet.planning import DEFAULT_COSTS, Costs, key_of
+from harness.core.errors import RunDirError
+from harness.core.fleet import Examination, Fault, FleetResult, StoreStatus
+from harness.core.report import RunReport
+from harness.machine import clock
+from harness.machine.files import is_within, plain_bytes
+from harness.store import codec
+from harness.store.exact import plain_of, value_of
+from harness.store.json import from_json
+
+T = TypeVar("T")
+VERSION = 2
+"""Of the folder; another one is refused."""
+MARK = "store.json"
+INDEX = "index.sqlite3"
+RESULTS, FRAMES, FAULTS = "results", "frames", "faults"
+SET_ASIDE = "set-aside"
+WRITABLE = "free space, or make the folder writable"
+COLUMNS = {
+    "key": "TEXT PRIMARY KEY",
+    "program": "TEXT",
+    "weights": "TEXT",
+    "old": "TEXT",
+    "new": "TEXT",
+    "examination": "TEXT",
+    "seconds": "REAL",
+    "bytes": "INTEGER",
+    "made": "TEXT",
+    "used": "TEXT",
+}
+TABLE = f"CREATE TABLE IF NOT EXISTS results ({', '.join(map(' '.join, COLUMNS.items()))}) WITHOUT ROWID"
+WAIT_S = 60.0
+# Asked of the index at once; SQLite's own limit on variables is far higher.
+AT_ONCE = 500
+
+
+class _Sealed(msgspec.Struct):
+    """A result or a frame as its file has it: its bytes, and a digest of these and of what it is kept under."""
+
+    seal: str
+    value: msgspec.Raw
+
+
+class _Head(msgspec.Struct):
+    """What says of which content a result is."""
+
+    key: str
+    content: dict[str, str]
+    frame: str
+
+
+class KeptResults:
+    """Results, the frames of the runs that made them, and faults, as they lie in a folder; nothing is written there."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder; one that is not there holds nothing.
+
+        Raises:
+            RunDirError: it is of another version.
+        """
+        self.folder = folder
+        self._frames: dict[str, RunReport | None] = {}
+        mark = folder / MARK
+        if not os.path.lexists(mark):
+            return
+        found = codec.read_json(mark, dict[str, int]).get("version", 0)
+        if found != VERSION:
+            raise RunDirError(
+                f"{folder} is of another version of the gate ({found}; this one writes {VERSION})",
+                "plan into another folder (fleet plan --into): results are made anew there",
+            )
+
+    def path(self, key: str) -> Path:
+        """Return the file of the first result under ``key``; ones with more rounds of timing lie beside it."""
+        return self.folder / RESULTS / key[:2] / f"{key}.json"
+
+    def _of(self, key: str) -> list[Path]:
+        """Return the files that may hold the result under ``key``, that with most rounds of timing first."""
+        first = self.path(key)
+        return [*sorted(first.parent.glob(f"{key}.rounds-*.json"), reverse=True), first]
+
+    def read(self, key: str) -> FleetResult | None:
+        """Return the result under ``key``; None where there is none that can be used."""
+        return next((result for path in self._of(key) if (result := self.usable(path, key)) is not None), None)
+
+    def holds(self, key: str) -> bool:
+        """Whether there is a result under ``key`` that can be used; ten times as fast as to read it."""
+        return any(self._whole(path, key) for path in self._of(key))
+
+    def usable(self, path: Path, key: str) -> FleetResult | None:
+        """Return the result in a file, if it is whole, unchanged, and of the content that ``key`` means."""
+        value = self._whole(path, key)
+        try:
+            return value_of(from_json(value, dict[str, Any]), FleetResult) if value else None
+        except ValueError:  # of a type that has changed since
+            return None
+
+    def _whole(self, path: Path, key: str) -> bytes:
+        """Return the bytes of the result in a file; none where it is not whole, or not of what ``key`` means."""
+        value = _unsealed(path, key)
+        try:
+            head = from_json(value, _Head)
+        except ValueError:
+            return b""
+        is_it = head.key == key == key_of(head.content) and self.frame(head.frame) is not None
+        return value if is_it else b""
+
+    def frame(self, digest: str) -> RunReport | None:
+        """Return the report of a run without its models; None where it is not there, or another one."""
+        if self._frames.get(digest) is None:
+            try:
+                value = _unsealed(self.folder / FRAMES / f"{digest}.json", digest)
+                self._frames[digest] = value_of(from_json(value, dict[str, Any]), RunReport)
+            except ValueError:
+                return None
+        return self._frames[digest]
+
+    def fault(self, key: str) -> Fault | None:
+        """Return why a unit has no result; None where nothing is known."""
+        try:
+            fault = codec.read_json(self.folder / FAULTS / f"{key}.json", Fault)
+        except RunDirError:
+            return None
+        return fault if fault.key == key else None
+
+    def files(self) -> Iterator[tuple[Path, str]]:
+        """Yield every file that should hold a result, with the key that its name says."""
+        for path in sorted((self.folder / RESULTS).glob("*/*.json")):
+            yield path, path.name.partition(".")[0]
+
+    def keys(self) -> set[str]:
+        """Return the keys under which files lie, whatever is in these."""
+        return {key for _, key in self.files()}
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield every fault, by key."""
+        for path in sorted((self.folder / FAULTS).glob("*.json")):
+            fault = self.fault(path.stem)
+            if fault is not None:
+                yield fault
+
+
+class FleetResults(KeptResults):
+    """The same in a folder of one's own, with an index: results are added, and what cannot be used is removed."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the folder, made if need be.
+
+        Raises:
+            RunDirError: it cannot be written, or is of another version.
+        """
+        super().__init__(folder)
+        if not os.path.lexists(folder / MARK):
+            self._write(folder / MARK, codec.pretty({"version": VERSION}))
+        self._index = self._opened()
+
+    def _write(self, path: Path, data: bytes) -> None:
+        _set_aside(path)
+        codec.write_atomically(path, data, parents=True, synced=True, hint=WRITABLE)
+
+    def _remove(self, path: Path) -> None:
+        """Remove a file, or a link, that lies in the folder itself."""
+        if is_within(path, self.folder) and not (path.is_dir() and not path.is_symlink()):
+            path.unlink(missing_ok=True)
+
+    def _opened(self) -> sqlite3.Connection:
+        path = self.folder / INDEX
+        _set_aside(path)
+        try:
+            try:
+                return _connected(path)
+            except sqlite3.OperationalError:  # locked, or no place for it: nothing is wrong with what is in it
+                raise
+            except (sqlite3.DatabaseError, UnicodeDecodeError):  # it is not the truth: it is made again
+                for name in (INDEX, f"{INDEX}-wal", f"{INDEX}-shm"):
+                    (self.folder / name).unlink(missing_ok=True)
+                return _connected(path)
+        except sqlite3.Error as error:
+            raise RunDirError(f"{path} cannot be used: {error}", f"end whoever else uses it, {WRITABLE}") from error
+
+    def close(self) -> None:
+        """Close the index."""
+        self._index.close()
+
+    def __enter__(self) -> Self:
+        """Return the open results; they are closed with the block."""
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Close the index."""
+        self.close()
+
+    def read(self, key: str) -> FleetResult | None:
+        """Return the result under ``key``; None where there is none, and a file that is none goes."""
+        for path in self._of(key):
+            result = self.usable(path, key)
+            if result is not None:
+                return result
+            self._remove(path)
+        return None
+
+    def known(self, keys: Collection[str]) -> set[str]:
+        """Return which of the keys have a result; these count as used today."""
+        wanted = sorted(set(keys))
+        listed: set[str] = set()
+        for begin in range(0, len(wanted), AT_ONCE):
+            part = wanted[begin : begin + AT_ONCE]
+            asked = f"SELECT key FROM results WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608  marks alone
+            listed.update(key for (key,) in self._index.execute(asked, part))
+        there = {key for key in wanted if self.holds(key)}
+        for key in sorted(there - listed):  # kept by a process that was ended before it could say so
+            result = self.read(key)
+            if result is None:
+                there.discard(key)
+            else:
+                self._list(result)
+        gone = listed - there
+        with self._index:
+            self._index.executemany("DELETE FROM results WHERE key = ?", [(key,) for key in sorted(gone)])
+            self._index.executemany(
+                "UPDATE results SET used = ? WHERE key = ?", [(clock.today().isoformat(), key) for key in sorted(there)]
+            )
+        return there
+
+    def save(self, result: FleetResult, frame: RunReport, *, replaces: bool = False) -> None:
+        """Keep a result and the frame that it belongs to; one that is kept already stays as it is.
+
+        Args:
+            replaces: it has more rounds of timing than what is kept, and is read instead.
+
+        Raises:
+            RunDirError: the folder cannot be written.
+        """
+        path = self.path(result.key)
+        if replaces:
+            timed = result.facts.latency
+            rounds = len(timed.samples) if timed is not None else 0
+            path = path.with_name(f"{result.key}.rounds-{rounds:06}-{codec.digest(result.row)[:8]}.json")
+        if self._whole(path, result.key):
+            return
+        if self.frame(result.frame) is None:
+            self._write(self.folder / FRAMES / f"{result.frame}.json", _sealed(frame, result.frame))
+        self._write(path, _sealed(result, result.key))
+        self._list(result)
+        self._remove(self.folder / FAULTS / f"{result.key}.json")
+
+    def _list(self, result: FleetResult) -> None:
+        said, today = result.content, clock.today().isoformat()
+        row = (
+            result.key,
+            *(said.get(name, "") for name in ("program", "weights", "old", "new")),
+            result.examination.value,
+            result.seconds,
+            sum(path.lstat().st_size for path in self._of(result.key) if path.is_file()),
+            today,
+            today,
+        )
+        with self._index:
+            self._index.execute("INSERT OR REPLACE INTO results VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+
+    def costs(self) -> Costs:
+        """Return what a unit takes by what was kept: the median of each examination, else the default."""
+        seconds, measured = dict(DEFAULT_COSTS.seconds), 0
+        for examination in Examination:
+            query = "SELECT seconds FROM results WHERE examination = ? AND typeof(seconds) = 'real' AND seconds > 0"
+            found = [value for (value,) in self._index.execute(query, (examination.value,))]
+            if found:
+                seconds[examination], measured = round(statistics.median(found), 1), measured + len(found)
+        return Costs(seconds, measured)
+
+    def add_fault(self, fault: Fault) -> Fault:
+        """Keep why a unit has no result; return it with how often that was so by now."""
+        before = self.fault(fault.key)
+        fault = replace(fault, tries=1 + (before.tries if before is not None else 0))
+        self._write(self.folder / FAULTS / f"{fault.key}.json", codec.canonical(fault))
+        return fault
+
+    def absorb(self, other: Path) -> int:
+        """Copy what another folder knows and this one does not; return how many results that were.
+
+        Raises:
+            RunDirError: it is no folder of results, or of another version.
+        """
+        if not (other / MARK).is_file():
+            raise RunDirError(
+                f"{other} holds no results of a fleet", f"name a folder in which {MARK} lies, or the one above"
+            )
+        theirs = KeptResults(other)
+        added = set()
+        for path, key in theirs.files():
+            is_mine = bool(self._whole(self.path(key).with_name(path.name), key))
+            result = theirs.usable(path, key) if not is_mine else None
+            frame = theirs.frame(result.frame) if result is not None else None
+            if result is not None and frame is not None:
+                self.save(result, frame, replaces=path != theirs.path(key))
+                added.add(key)
+        for fault in theirs.faults():
+            if not self.holds(fault.key) and self.fault(fault.key) is None:
+                self._write(self.folder / FAULTS / f"{fault.key}.json", codec.canonical(fault))
+        return len(added)
+
+    def status(self) -> StoreStatus:
+        """Return how much is kept."""
+        self.known(self._unlisted())
+        count, size, programs, oldest = self._index.execute(
+            "SELECT COUNT(*), COALESCE(SUM(bytes), 0), COUNT(DISTINCT program), COALESCE(MIN(used), '') FROM results"
+        ).fetchone()
+        pairs = self._index.execute("SELECT old, new, COUNT(*) FROM results GROUP BY old, new ORDER BY old, new")
+        return StoreStatus(
+            folder=str(self.folder),
+            results=count,
+            bytes=size,
+            programs=programs,
+            faults=len(list((self.folder / FAULTS).glob("*.json"))),
+            by_pair={f"{old} -> {new}": number for old, new, number in pairs},
+            oldest_used=oldest,
+        )
+
+    def _unlisted(self) -> Collection[str]:
+        return self.keys() - {key for (key,) in self._index.execute("SELECT key FROM results")}
+
+    def collect(self, days: int, *, keep: Collection[str], remove: bool) -> tuple[int, int]:
+        """Return how many results, and bytes, were not used for so many days; these are removed if wanted.
+
+        Args:
+            keep: keys that stay whatever their age.
+        """
+        last = clock.today().toordinal() - days
+        old = [
+            (key, size)
+            for key, size, used in self._index.execute("SELECT key, bytes, used FROM results")
+            if key not in keep and _ordinal(used) < last
+        ]
+        if remove:
+            with self._index:
+                self._index.executemany("DELETE FROM results WHERE key = ?", [(key,) for key, _ in old])
+            for key, _ in old:
+                for path in self._of(key):
+                    self._remove(path)
+            self._remove_idle_frames()
+        return len(old), sum(size for _, size in old)
+
+    def _remove_idle_frames(self) -> None:
+        kept = (self.usable(path, key) for path, key in self.files())
+        used = {result.frame for result in kept if result is not None}
+        for path in (self.folder / FRAMES).glob("*.json"):
+            if path.stem not in used:
+                self._remove(path)
+
+
+def _set_aside(path: Path) -> None:
+    """Give what is no file, in a file's place, another name: nobody knows whose it is, so it is not removed."""
+    if os.path.lexists(path) and not path.is_file():
+        with contextlib.suppress(OSError):
+            path.rename(path.with_name(f"{path.name}.{SET_ASIDE}"))
+
+
+def _sealed(value: FleetResult | RunReport, kept_under: str) -> bytes:
+    data = codec.canonical(plain_of(msgspec.to_builtins(value)))
+    return b'{"seal":"%s","value":%s}' % (seal_of(data, kept_under).encode(), data)
+
+
+def _unsealed(path: Path, kept_under: str) -> bytes:
+    """Return the bytes of a value in a file; none where it is not there, not whole, or kept under something else."""
+    try:
+        sealed = from_json(plain_bytes(path), _Sealed)
+    except (OSError, ValueError):
+        return b""
+    value = bytes(sealed.value)
+    return value if sealed.seal == seal_of(value, kept_under) else b""
+
+
+def seal_of(value: bytes, kept_under: str) -> str:
+    """Return the digest of a value's bytes and of the key, or the digest, that it is kept under."""
+    return hashlib.sha256(kept_under.encode() + b"\0" + value).hexdigest()
+
+
+def _ordinal(text: str) -> int:
+    with contextlib.suppress(ValueError, TypeError):
+        return dt.date.fromisoformat(text).toordinal()
+    return 0
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=WAIT_S)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        if connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
+            raise sqlite3.DatabaseError("damaged")
+        with connection:
+            connection.execute(TABLE)
+        found = [name for _, name, *_ in connection.execute("PRAGMA table_info(results)")]
+        if found != [*COLUMNS]:
+            raise sqlite3.DatabaseError("of another shape")
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,1 @@
+"""Every release's artifacts in every other release."""

@@ -1,0 +1,201 @@
+"""Finds and opens the files that a static check reads: regular files only, read in parts."""
+
+import glob
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.artifacts.archive.formats import recognise
+from harness.artifacts.archive.limits import LIMITS, CannotRead
+from harness.artifacts.archive.programs import is_compiled
+from harness.core.archive import ArchiveFormat
+from harness.core.errors import SelectionError
+from harness.core.models import PROGRAM_SUFFIX, ArtifactKind
+from harness.store.run_folder import LOCK, PLAN, PROBES
+
+SUFFIXES = frozenset((".gate", ".jit", ".pt", PROGRAM_SUFFIX, ".pth", ".ptl", ".torchscript", ".ts"))
+"""What is looked for in a folder; a file that is named explicitly may have any suffix."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """An open file."""
+
+    descriptor: int
+    size: int
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return up to ``length`` bytes from ``offset``.
+
+        Raises:
+            CannotRead: the disk refuses, or there is no such offset.
+        """
+        try:
+            return os.pread(self.descriptor, length, offset)
+        except (OSError, OverflowError, ValueError) as error:
+            raise CannotRead("unreadable_file", f"cannot be read: {error}") from None
+
+
+class FoundFile(NamedTuple):
+    """A file, and where it was found: below a folder's real path, or empty if it was named itself."""
+
+    path: str
+    within: str = ""
+
+    @property
+    def named(self) -> bool:
+        """Whether the user named it rather than a folder or a pattern."""
+        return not self.within
+
+
+def leads_out(path: str, within: str) -> bool:
+    """Return whether a file, by links in its path, lies outside of the folder ``within`` that was named."""
+    return bool(within) and not Path(os.path.realpath(path)).is_relative_to(within)
+
+
+def real_path(path: str, within: str) -> str:
+    """Return the real path of a file that was found in the folder ``within``, if in one.
+
+    Raises:
+        CannotRead: a link in it leads out of that folder.
+    """
+    real = os.path.realpath(path)
+    if leads_out(real, within):
+        raise CannotRead("leads_out", f"is a link that leads out of {within}")
+    return real
+
+
+@contextmanager
+def opened(path: str, within: str = "") -> Iterator[FileSource]:
+    """Open ``path`` for reading; found in the folder ``within``, if in one.
+
+    Raises:
+        CannotRead: it is no plain file (a pipe or a device might never answer), may not be read, or is a link that
+            leads out of ``within``.
+    """
+    path = real_path(path, within) if within else path
+    try:
+        plain = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116  asked before: opening a device may set it to work
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        descriptor = os.open(path, flags) if plain else None
+    except (OSError, ValueError) as error:
+        raise CannotRead("unreadable_file", f"cannot be opened: {getattr(error, 'strerror', None) or error}") from None
+    if descriptor is None:
+        raise CannotRead("unreadable_file", "is no plain file")
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise CannotRead("unreadable_file", "is no plain file")
+        yield FileSource(descriptor, status.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def find_files(names: Sequence[str]) -> tuple[FoundFile, ...]:
+    """Return the files that ``names`` mean, each once: files, patterns, and folders (searched without following links).
+
+    In a folder, that is files with one of ``SUFFIXES``. Folders whose names begin with a dot (environments, caches) and
+    folders of runs are skipped unless they are named themselves. What exists and cannot be looked at is returned too.
+
+    Raises:
+        SelectionError: a name means nothing.
+    """
+    found: dict[str, FoundFile] = {}
+    for name in names:
+        folder = os.path.isdir(name)  # noqa: PTH112  Path.is_dir raises where a name is too long
+        below = sorted(_below(name)) if folder else [name] if _is_there(name) else sorted(_matching(name))
+        if not below:
+            missing = "matches nothing" if glob.has_magic(name) else "does not exist"
+            what = "holds no artifact" if folder else missing
+            shown = name if name.isprintable() else ascii(name)
+            raise SelectionError(
+                f"{shown} {what}", f"name files, patterns, or folders with {', '.join(sorted(SUFFIXES))}"
+            )
+        within = os.path.realpath(_named_folder(name))
+        for path in below:
+            if path == name or path not in found:
+                found[path] = FoundFile(path, "" if path == name else within)
+    return tuple(found.values())
+
+
+def _named_folder(name: str) -> str:
+    """Return the folder that a name means: itself, or where a pattern begins; links below it may lead out of it."""
+    if os.path.isdir(name):  # noqa: PTH112  as above
+        return name
+    parts = Path(name).parts
+    first = next((index for index, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return str(Path(*parts[:first]))
+
+
+def _is_there(name: str) -> bool:
+    """Return whether there is such a file, a dangling link, or something that may not be read."""
+    try:
+        os.lstat(name)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    """Yield what a pattern means; ``**`` follows no links, which may lead in a circle."""
+    if not glob.has_magic(pattern):
+        return
+    try:
+        base = Path(_named_folder(pattern))
+        rest = Path(pattern).relative_to(base)
+        dotted = any(part.startswith(".") for part in rest.parts)
+        for path in base.glob(str(rest)):
+            inside = path.relative_to(base).parts[:-1]
+            hidden = not dotted and any(part.startswith(".") for part in inside)
+            made = any(_is_run(path.parents[level]) for level in range(len(inside)))
+            if not hidden and not made and not os.path.isdir(path):  # noqa: PTH112  as above
+                yield str(path)
+    except (OSError, ValueError):  # "a**" is no pattern
+        return
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether the folder is that of a run, whose artifacts nobody means; a copy of one may lack the lock."""
+    named = any(os.path.isfile(folder / name) for name in (PLAN, LOCK))  # noqa: PTH113  as above
+    return named and os.path.isdir(folder / PROBES)  # noqa: PTH112  as above
+
+
+def _below(folder: str) -> Iterator[str]:
+    refused: list[str] = []
+    for root, folders, names in os.walk(folder, onerror=lambda error: refused.append(str(error.filename))):
+        folders[:] = [name for name in folders if not name.startswith(".") and not _is_run(Path(root) / name)]
+        yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in SUFFIXES)
+    yield from refused
+
+
+def format_of(path: str) -> ArchiveFormat | None:
+    """Return what a file is, from its first bytes and the names in it; None where it is damaged or unreadable."""
+    try:
+        with opened(path) as source:
+            found, directory = recognise(source, LIMITS)
+    except CannotRead:
+        return None
+    return None if directory is not None and directory.problems else found
+
+
+def kind_of(path: str, within: str = "") -> ArtifactKind:
+    """Return what a file is, by its content; by its suffix where that cannot be read.
+
+    Args:
+        within: see ``opened``.
+    """
+    try:
+        with opened(path, within) as source:
+            found, directory = recognise(source, LIMITS)
+    except CannotRead:
+        found, directory = ArchiveFormat.UNKNOWN, None
+    if found is ArchiveFormat.EXPORTED_PROGRAM and directory is not None:
+        return ArtifactKind.PACKAGE if is_compiled(directory) else ArtifactKind.PROGRAM
+    unreadable = found in (ArchiveFormat.EMPTY, ArchiveFormat.UNKNOWN) and Path(path).suffix.lower() == PROGRAM_SUFFIX
+    return ArtifactKind.PROGRAM if unreadable else ArtifactKind.TORCHSCRIPT

@@ -1,0 +1,359 @@
+"""Finds the artifacts that ``--artifacts`` means, and the requests next to them."""
+
+import difflib
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from harness.artifacts import names
+from harness.artifacts.archive.formats import FORMATS
+from harness.artifacts.archive.limits import CannotRead
+from harness.artifacts.bundles import bundle_declaration
+from harness.artifacts.declarations import merge_catalogue
+from harness.artifacts.files import FoundFile, find_files, format_of, kind_of, leads_out, opened
+from harness.artifacts.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
+from harness.core import golden
+from harness.core.archive import ArchiveFormat
+from harness.core.errors import ConfigError, FixtureError, GoldenError, SelectionError
+from harness.core.models import GivenArtifact, ModelDeclaration
+from harness.core.text import first_few
+from harness.worker import wire
+
+REQUESTS: Final = ".inputs"
+"""What stands between the artifact's stem and the suffix in the name of its requests."""
+REQUEST_SUFFIXES: Final = (".pt", ".safetensors", ".npz", ".py")
+# What may load, or deserves a row of its own: an empty file was an artifact once.
+MAY_LOAD: Final = frozenset(
+    {
+        ArchiveFormat.TORCHSCRIPT,
+        ArchiveFormat.MOBILE,
+        ArchiveFormat.FLATBUFFER,
+        ArchiveFormat.LEGACY_TORCHSCRIPT,
+        ArchiveFormat.EXPORTED_PROGRAM,
+        ArchiveFormat.GOLDEN_BUNDLE,
+        ArchiveFormat.EMPTY,
+        ArchiveFormat.UNKNOWN,
+    }
+)
+
+
+def finished(model: ModelDeclaration) -> ModelDeclaration:
+    """Return the model with its kind, a tag, its digest and, unless it has requests, those beside its file."""
+    given = model.given
+    assert given is not None
+    given = replace(given, kind=kind_of(given.path, given.within))
+    if not (given.inputs or given.requests):
+        given = replace(given, inputs=requests_beside(given.path))
+    model = replace(model, given=given, tags=model.tags or (names.tag_of(given.path),))
+    return replace(model, source_digest=source_digest(model))
+
+
+def source_digest(model: ModelDeclaration) -> str:
+    """Return a digest of a given model's files: of their paths, sizes and times of change."""
+    assert model.given is not None
+    paths = [model.given.path, model.given.inputs]
+    if model.source.endswith(".toml"):
+        paths.append(str(Path(model.package_root) / model.source))
+    looked = [(path, *_size_and_time(path)) for path in paths if path]
+    return hashlib.sha256(json.dumps(looked).encode()).hexdigest()
+
+
+def is_unchanged(model: ModelDeclaration) -> bool:
+    """Whether the files of a given model are those that it was planned with."""
+    assert model.given is not None
+    if not model.given.bundle:
+        return source_digest(model) == model.source_digest
+    try:
+        return bundle_declaration(Path(model.given.path)).source_digest == model.source_digest
+    except ConfigError:
+        return False
+
+
+def requests_beside(path: str) -> str:
+    """Return the file with the requests of the artifact at ``path``; empty where there is none.
+
+    Raises:
+        ConfigError: there are two.
+    """
+    stem = Path(path).with_suffix("")
+    there = [name for name in (f"{stem}{REQUESTS}{suffix}" for suffix in REQUEST_SUFFIXES) if os.path.lexists(name)]
+    if len(there) > 1:
+        raise ConfigError(f"{path}: its requests are in two files, {there[0]} and {there[1]}", "keep one of them")
+    return there[0] if there else ""
+
+
+def is_request_file(path: str) -> bool:
+    """Whether a file is named like the requests of an artifact: ``NAME.inputs.pt``."""
+    name = Path(path)
+    return name.suffix in REQUEST_SUFFIXES and name.stem.endswith(REQUESTS)
+
+
+def what_else(path: str) -> str:
+    """Return what a file is if it is certainly no TorchScript and no .pt2, and what to do; empty if it may load.
+
+    Its code is not read: the static check does that after adoption.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "has a name that is no UTF-8: rename it"
+    if path.endswith(golden.SUFFIX):
+        return ""
+    found = format_of(path)
+    if found is None or found in MAY_LOAD:
+        return ""
+    return f"is no TorchScript: {'; '.join(filter(None, FORMATS[found]))}"
+
+
+def why_unreadable(path: str) -> str:
+    """Return why a file cannot be opened; empty if it can."""
+    try:
+        with opened(path):
+            return ""
+    except CannotRead as error:
+        return error.text
+
+
+def _size_and_time(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:  # gone: that is a change too
+        return -1, 0
+    return status.st_size, status.st_mtime_ns
+
+
+def shown(path: str) -> str:
+    """Return ``path`` for a message."""
+    return path if path.isprintable() else ascii(path)
+
+
+MOST_NOTES: Final = 20
+NEAR: Final = 0.5
+"""How alike two names must be (0 to 1) for one to be suggested in place of the other."""
+
+
+def orphan_notes(models: Sequence[ModelDeclaration], names: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for each file that is named like requests and belongs to no artifact.
+
+    Args:
+        models: given models; the folders of their files are searched.
+        names: what the user named; folders among these are searched with everything below them.
+    """
+    given = [model.given for model in models if model.given is not None]
+    used = {os.path.realpath(item.inputs) for item in given if item.inputs}
+    idle = [item.path for item in given if not (item.inputs or item.requests or item.bundle)]
+    orphans = [
+        path for path in _request_files([item.path for item in given], names) if os.path.realpath(path) not in used
+    ]
+    notes = [f"{shown(path)}: requests of no artifact{_meant(path, idle)}" for path in orphans[:MOST_NOTES]]
+    more = len(orphans) - MOST_NOTES
+    return (*notes, *([f"and {more} more files with requests of no artifact"] if more > 0 else []))
+
+
+def _meant(path: str, idle: Sequence[str]) -> str:
+    """Return which artifact without requests may be meant, in words; empty if none has a similar name."""
+    beside = [item for item in idle if Path(item).parent == Path(path).parent] or list(idle)
+    stems = {Path(item).stem: item for item in beside}
+    near = difflib.get_close_matches(Path(path).stem.removesuffix(REQUESTS), stems, n=1, cutoff=NEAR)
+    if not near:
+        return ""
+    file = Path(stems[near[0]])
+    where = "" if file.parent == Path(path).parent else f", beside {shown(str(file))}"
+    return f"; those of {shown(file.name)} are called {shown(f'{file.stem}{REQUESTS}{Path(path).suffix}')}{where}"
+
+
+def _request_files(paths: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+    """Yield, each once, the request files beside artifacts and below folders that no neighbour's name explains."""
+    seen: set[str] = set()
+    for folder, files in _listed(paths, names):
+        if folder in seen:
+            continue
+        seen.add(folder)
+        requests = [name for name in files if is_request_file(name)]
+        stems = {Path(name).stem for name in files if not is_request_file(name)} if requests else set()
+        for name in sorted(requests):
+            if Path(name).stem.removesuffix(REQUESTS) not in stems:
+                yield str(Path(folder) / name)
+
+
+def _listed(paths: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield folders, absolute, with the names of their files."""
+    for name in names:
+        for root, _, files in os.walk(os.path.abspath(name)):  # noqa: PTH100  nothing where it is no folder
+            yield root, files
+    for folder in dict.fromkeys(os.path.dirname(path) for path in paths):  # noqa: PTH120
+        for root, _, files in itertools.islice(os.walk(folder), 1):
+            yield root, files
+
+
+INSPECT: Final = "inspect says more"
+NOT_THERE: Final = "paths are relative to the manifest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenModels:
+    """Models that are files, and notes on what was left out."""
+
+    models: tuple[ModelDeclaration, ...]
+    notes: tuple[str, ...] = ()
+
+
+def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenModels:
+    """Return the models that ``names`` mean: files, folders, patterns, golden bundles and manifests.
+
+    A file of a folder that is damaged or cannot be read is a model too, so that its row says so. A damaged bundle there
+    becomes a note: nobody knows which model it was.
+
+    Args:
+        names: as typed; a folder with a ``models.toml`` directly in it means that manifest.
+        base: what relative names are relative to, if not the working directory.
+
+    Raises:
+        SelectionError: a name matches nothing, or no artifact.
+        FixtureError: a manifest is wrong, or what it names is not there.
+        GoldenError: a bundle that was named itself is damaged.
+        ConfigError: two files of requests are beside one artifact.
+    """
+    declared: list[ModelDeclaration] = []
+    files: dict[str, FoundFile] = {}
+    manifests: dict[str, str] = {}
+    for name in names:
+        path = name if base is None else str(base / name)
+        manifest = _manifest(path)
+        if manifest is not None:
+            if manifest != path and leads_out(manifest, os.path.realpath(path)):
+                raise FixtureError(f"{shown(manifest)} is a link that leads out of {path}", "name the manifest itself")
+            manifests[os.path.realpath(manifest)] = path
+            continue
+        for found in _files(path):
+            if found.named or found.path not in files:
+                files[found.path] = found
+    notes: list[str] = []
+    for manifest, path in manifests.items():
+        models = _read(manifest)
+        notes += _unmentioned(manifest, path, models)
+        declared += models
+    taken = {model.given.path for model in declared if model.given is not None}
+    usable = []
+    for found in files.values():
+        outside = leads_out(found.path, found.within)  # so it is not opened, and has a row that says so
+        wrong = "" if outside else what_else(found.path)
+        if wrong and found.named:
+            raise SelectionError(f"{shown(found.path)} {wrong}", INSPECT)
+        if not wrong and not found.named and found.path.endswith(golden.SUFFIX):
+            wrong = f"is a link that leads out of {found.within}" if outside else _why_no_bundle(found.path)
+        if wrong:
+            notes.append(f"{shown(found.path)} {wrong} (left out)")
+        elif found.path not in taken:
+            usable.append(found)
+    if not usable and not declared:
+        raise SelectionError(f"{', '.join(names)}: no TorchScript there: {first_few(notes, 3, '; ')}", INSPECT)
+    models = _merged(declared, usable)
+    walked = [name if base is None else str(base / name) for name in names]
+    return GivenModels(models=models, notes=(*notes, *orphan_notes(models, walked)))
+
+
+def _manifest(path: str) -> str | None:
+    inside = os.path.join(path, MANIFEST)  # noqa: PTH118  Path raises where a name is too long
+    if os.path.lexists(inside):
+        return inside
+    toml = path.endswith(".toml") and os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112
+    return path if toml else None
+
+
+def _read(path: str) -> tuple[ModelDeclaration, ...]:
+    try:
+        with opened(path) as source:
+            if source.size > MOST_BYTES:
+                raise CannotRead("too_large", f"is no manifest: {source.size:,} bytes")
+            text = source.read(0, source.size).decode()
+    except CannotRead as error:
+        raise FixtureError(f"{path} {error.text}", "name a manifest that this user may read") from None
+    except UnicodeDecodeError as error:
+        raise FixtureError(f"{path} cannot be read: {error}", "save it as UTF-8 text") from None
+    models = read_manifest(text, file=path, folder=os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120
+    for model in models:
+        _check(model, path, text)
+    return models
+
+
+def _check(model: ModelDeclaration, manifest: str, text: str) -> None:
+    """Refuse a model of a manifest whose files are not there or are no artifact."""
+    assert model.given is not None
+    path, inputs_path = (
+        where(f"{manifest}:{line_of(text, model.line, key)}" if model.line else manifest, model.name, key)
+        for key in ("path", "inputs")
+    )
+    wrong = why_unreadable(model.given.path)
+    if wrong:
+        raise FixtureError(f"{path}: {shown(model.given.path)} {wrong}", NOT_THERE)
+    wrong = what_else(model.given.path)
+    if wrong:
+        raise FixtureError(f"{path}: {shown(model.given.path)} {wrong}", INSPECT)
+    inputs = model.given.inputs
+    if inputs and Path(inputs).suffix not in REQUEST_SUFFIXES and Path(inputs).name != wire.TENSORS_INDEX:
+        raise FixtureError(f"{inputs_path}: expected a file {', '.join(REQUEST_SUFFIXES)}, got {inputs}")
+    wrong = why_unreadable(inputs) if inputs else ""
+    if wrong:
+        raise FixtureError(f"{inputs_path}: {shown(inputs)} {wrong}", NOT_THERE)
+
+
+def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -> Iterator[str]:
+    """Yield a note if a folder with a manifest holds artifacts that it does not name."""
+    if not os.path.isdir(path):  # noqa: PTH112
+        return
+    named = {os.path.realpath(model.given.path) for model in models if model.given is not None}
+    try:
+        left = [found.path for found in _files(path) if os.path.realpath(found.path) not in named]
+    except SelectionError:  # its artifacts are elsewhere
+        return
+    if left:
+        yield f"{first_few([shown(path) for path in left], 1)}: not tested, {manifest} does not name them"
+
+
+def _why_no_bundle(path: str) -> str:
+    """Return why a file named like a golden bundle cannot replace a release; empty if it can."""
+    try:
+        bundle_declaration(Path(path))
+    except GoldenError as error:
+        return error.message.removeprefix(f"{path}: ")
+    return ""
+
+
+def _files(name: str) -> Iterator[FoundFile]:
+    """Yield the artifacts that one name means; links are not resolved: a model is named after the link."""
+    for found in find_files([name]):
+        if not is_request_file(found.path):
+            yield found._replace(path=os.path.abspath(found.path))  # noqa: PTH100
+        elif found.named:
+            raise SelectionError(f"{shown(found.path)} holds requests", "name the artifact: they are found beside it")
+
+
+def _merged(declared: Sequence[ModelDeclaration], files: Sequence[FoundFile]) -> tuple[ModelDeclaration, ...]:
+    for found in files:
+        wrong = why_unreadable(found.path) if found.named else ""
+        if wrong:
+            raise SelectionError(f"{shown(found.path)} {wrong}", "name files that this user may read")
+    bundles = [bundle_declaration(Path(found.path)) for found in files if found.path.endswith(golden.SUFFIX)]
+    plain = [found for found in files if not found.path.endswith(golden.SUFFIX)]
+    called = names.names_of([found.path for found in plain], [model.name for model in (*declared, *bundles)])
+    return merge_catalogue(
+        [*map(finished, declared), *bundles, *(_model(found, called[found.path]) for found in plain)]
+    )
+
+
+def _model(found: FoundFile, name: str) -> ModelDeclaration:
+    return finished(
+        ModelDeclaration(
+            name=name,
+            package_root=str(Path(found.path).parent),
+            source=Path(found.path).name,
+            how="file",
+            given=GivenArtifact(path=found.path, within=found.within),
+        )
+    )

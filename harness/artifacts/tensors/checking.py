@@ -1,0 +1,112 @@
+"""Trees that somebody else wrote, checked before anything reads or compares them."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from harness.artifacts.tensors.decode import Buffer, DecodeError, plain_number, verify
+from harness.artifacts.tensors.trees import PLAIN_KINDS, Tree, walk_trees
+
+# How deep values may nest; real outputs have a handful of levels.
+DEEPEST = 100
+# How many runs and calls may point to the same bytes, which are stored once.
+MOST_TIMES = 512
+
+Spec = dict[str, Any]
+
+
+def checked_tree(tree: Tree, check: Callable[[Spec], None]) -> Tree:
+    """Return ``tree``, every tensor's spec looked at by ``check``: nothing that reads or compares it will raise.
+
+    Raises:
+        DecodeError: it is no tree, or deeper than any real one; also what ``check`` and comparing raise (``DAMAGE``).
+    """
+
+    def checked(spec: Spec) -> Spec:
+        check(spec)
+        return spec
+
+    tree = mapped(tree, checked)
+    walk_trees(tree, tree)  # whatever a comparison may raise is raised here
+    return tree
+
+
+def check_sample(spec: Spec, buffer: Buffer) -> None:
+    """Raise ``DecodeError`` unless ``spec`` describes a tensor as ``check_spec`` wants it, or the sample of one."""
+    full = spec.get("full")
+    if full is not None:
+        shape, step = full["shape"], full["step"]
+        if not isinstance(shape, list) or type(step) is not int or step < 1 or not isinstance(full["sha256"], str):
+            raise DecodeError("a sample has the shape, the digest and the step of its tensor")
+    check_spec({name: value for name, value in spec.items() if name != "full"}, buffer)
+
+
+def check_spec(spec: Spec, buffer: Buffer) -> None:
+    """Raise ``DecodeError`` unless ``spec`` describes a whole tensor that can be decoded and compared."""
+    if "full" in spec or "plain" in spec:
+        raise DecodeError("only whole tensors are recorded")
+    stride = spec.get("stride", [])
+    if not isinstance(stride, list) or not all(type(step) is int for step in stride):
+        raise DecodeError("a stride is a list of numbers")
+    if not all(isinstance(spec.get(name, ""), str) for name in ("device", "layout", "sha256")):
+        raise DecodeError("a tensor's device, layout and digest are texts")
+    verify(spec, buffer)
+
+
+def mapped(tree: Tree, function: Callable[[Spec], Spec], depth: int = 0) -> Tree:
+    """Return ``tree`` with ``function`` of every tensor's spec in its place.
+
+    Raises:
+        DecodeError: it is no tree, or deeper than any real one.
+    """
+    if depth > DEEPEST:
+        raise DecodeError(f"values within values, more than {DEEPEST} of them")
+    if not isinstance(tree, list) or len(tree) != 2:
+        raise DecodeError("not a tree of values")
+    kind, content = tree
+
+    def each(items: Any) -> list[Any]:
+        return [mapped(item, function, depth + 1) for item in items]
+
+    if kind == "tensor" and isinstance(content, dict):
+        return [kind, function(content)]
+    if kind in ("tuple", "list") and isinstance(content, list):
+        return [kind, each(content)]
+    if kind == "dict" and isinstance(content, list):
+        return [kind, [each((key, item)) for key, item in content]]
+    if kind == "namedtuple" and isinstance(content, list):
+        name, fields = content
+        return [kind, [str(name), [[str(field), *each((item,))] for field, item in fields]]]
+    if kind in ("float", "complex"):
+        plain_number(kind, content)
+        return tree
+    if kind in PLAIN_KINDS and (content is None or isinstance(content, bool | int | str)):
+        return tree
+    raise DecodeError(f"{kind!a:.50} is no kind of value")
+
+
+class Digests:
+    """Hashes every place of the buffer at most once: overlapping tensors could take forever."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+        with memoryview(buffer) as view:
+            self._left = view.nbytes
+        self._named_left = MOST_TIMES * self._left
+        self._known: set[tuple[int, int, str]] = set()
+
+    def check(self, spec: Spec) -> None:
+        """Raise ``DecodeError`` unless a tensor has the digest that its spec says, if it says one."""
+        self._named_left -= spec["nbytes"]
+        if self._named_left < 0:
+            raise DecodeError(f"its tensors are more than {MOST_TIMES} times what its file holds")
+        offset, nbytes, sha256 = place = (spec["offset"], spec["nbytes"], spec.get("sha256", ""))
+        if not sha256 or place in self._known:
+            return
+        self._left -= nbytes
+        if self._left < 0:
+            raise DecodeError("its tensors lie over each other")
+        with memoryview(self._buffer) as view, view[offset : offset + nbytes] as data:
+            if hashlib.sha256(data).hexdigest() != sha256:
+                raise DecodeError("a tensor is not what its digest promises")
+        self._known.add(place)

@@ -1,0 +1,1 @@
+"""Each measures one thing about a model and returns findings; none has a verdict."""

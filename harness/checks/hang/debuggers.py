@@ -1,0 +1,137 @@
+"""Runs debuggers, each with a deadline and ended with its whole process group; and c++filt."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.checks.hang.symbols import plain_demangled
+from harness.machine import processes
+
+_POLL_S: Final = 0.01
+_DEMANGLE_S: Final = 2.0
+_YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
+_FORBIDDEN: Final = ("not permitted", "permission denied", "permitted")
+
+_GDB: Final = (
+    *("-iex", "set auto-load off", "-iex", "set debuginfod enabled off", "-iex", "set print frame-arguments none"),
+    *("-iex", "set print entry-values no", "-ex", "thread apply all bt 250"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Debugger:
+    """One program; ``{pid}`` in its arguments stands for the process.
+
+    Attributes:
+        deadline_s: for one sample.
+        again: whether a second sample is worth its time.
+        install: how to get it.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    suffix: str
+    deadline_s: float
+    again: bool
+    install: str
+
+
+PYSTACK: Final = Debugger(
+    "pystack", ("remote", "--no-color", "--native-all", "{pid}"), "txt", 2.0, True, "pip install pystack"
+)
+PY_SPY: Final = Debugger(
+    "py-spy", ("dump", "--native", "--json", "-p", "{pid}"), "json", 2.0, True, "pip install py-spy"
+)
+EU_STACK: Final = Debugger("eu-stack", ("-q", "-b", "-m", "-p", "{pid}"), "txt", 2.0, True, "apt-get install elfutils")
+GDB: Final = Debugger("gdb", ("-batch", "-nx", *_GDB, "-p", "{pid}"), "txt", 40.0, False, "apt-get install gdb")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one run of a debugger gave; ``problem`` in words where it gave nothing usable.
+
+    Attributes:
+        file: name of the text in the folder.
+        forbidden: the kernel did not let it look.
+    """
+
+    text: str = ""
+    file: str = ""
+    problem: str = ""
+    forbidden: bool = False
+
+
+def find(name: str) -> str | None:
+    """Return the path of a program: beside the controller's interpreter, else on PATH, else None."""
+    beside = Path(sys.executable).parent / name
+    if os.access(beside, os.X_OK):
+        return str(beside)
+    return shutil.which(name)
+
+
+def sample(debugger: Debugger, program: str, pid: int, folder: Path, number: int) -> Sample:
+    """Return what ``debugger`` sees in ``pid`` now; its output stays in ``folder``."""
+    file = f"stacks-{number}.{debugger.name}.{debugger.suffix}"
+    command = (program, *(argument.replace("{pid}", str(pid)) for argument in debugger.arguments))
+    try:
+        status, errors = _run(command, folder / file, debugger.deadline_s)
+    except OSError as error:
+        return Sample(problem=f"{debugger.name} could not be started: {error.strerror}")
+    text = (folder / file).read_text(errors="replace")
+    if not text.strip():
+        (folder / file).unlink()
+        file = ""
+    if status is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)  # it may have been left stopped
+        return Sample(text, file, f"{debugger.name} did not end within {debugger.deadline_s:g} s and was ended")
+    complaint = errors.strip().splitlines()[-1] if errors.strip() else f"exit code {status}"
+    forbidden = any(word in errors.lower() for word in _FORBIDDEN)
+    return Sample(text, file, f"{debugger.name}: {complaint}" if status or not text else "", forbidden)
+
+
+def _run(command: Sequence[str], out: Path, deadline_s: float) -> tuple[int | None, str]:
+    """Return exit status (None: it was ended past its deadline) and what it wrote to standard error."""
+    environment = {**os.environ, "DEBUGINFOD_URLS": "", "NO_COLOR": "1"}  # no downloads of symbols
+    with out.open("wb") as sink, tempfile.TemporaryFile() as errors:
+        process = processes.start(command, stdout=sink, stderr=errors, env=environment)
+        limit = time.monotonic() + deadline_s
+        try:
+            while (status := process.poll()) is None and time.monotonic() < limit:
+                time.sleep(_POLL_S)
+        finally:
+            processes.reap(process)
+        errors.seek(0)
+        return status, errors.read(4000).decode("utf-8", "replace")
+
+
+def why_forbidden() -> str:
+    """Return why a process may not be looked into, and how to allow it."""
+    try:
+        scope = _YAMA.read_text().strip()
+    except OSError:
+        scope = "0"
+    if scope in ("2", "3"):
+        return f"ptrace is forbidden: kernel.yama.ptrace_scope is {scope}; sysctl -w kernel.yama.ptrace_scope=1"
+    return "ptrace is forbidden here; in a container: docker run --cap-add SYS_PTRACE"
+
+
+def demangled(names: Iterable[str]) -> Mapping[str, str]:
+    """Return mangled name -> readable one: by one run of ``c++filt``, else without arguments."""
+    mangled = sorted({name for name in names if name.startswith("_Z")})
+    program = find("c++filt")
+    if mangled and program is not None:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            lines = processes.run((program,), text="\n".join(mangled) + "\n", limit_s=_DEMANGLE_S).stdout.splitlines()
+            if len(lines) == len(mangled):
+                return dict(zip(mangled, lines, strict=True))
+    return {name: plain_demangled(name) for name in mangled}

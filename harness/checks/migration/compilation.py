@@ -1,0 +1,41 @@
+"""What a failed compilation says: which operator or name is not compiled, or what the machine lacked. Pure."""
+
+import re
+
+from harness.core.text import prose
+from harness.probing.lacking import lack
+
+# How torch._inductor says that it does not know an operator, and how a C++ compiler says that torch's C interface for
+# compiled code has no function for one.
+OPERATOR = (
+    re.compile(r"UnsupportedOperatorException: (?P<name>[\w.]+)"),
+    re.compile(r"(?:LoweringException|MissingOperatorWith(?:out)?Decomp)\b(?s:.)*?\btarget: (?P<name>[\w.:]+)"),
+    re.compile(r"error: \W*aoti_torch_(?:cpu|cuda)_(?P<name>\w+)"),
+)
+REWRITE = "write {} in other operators, or convert in a release that compiles it; the program itself answers well"
+# 2.15.0 writes out buffers by their names, among variables of its own: a buffer called "inputs" is one too many.
+TAKEN_NAME = re.compile(r"error: conflicting declaration \W*auto& (?P<name>\w+)")
+COMPILE_ERROR = re.compile(r"\b(?:fatal )?error: .*")
+"""A line of a C++ compiler; what comes before is its command, and in which function it was."""
+
+
+def not_compiled(said: str) -> tuple[str, str, str]:
+    """Return (stable word, reason, what to do) of a compilation that failed; each empty where nothing is known of it.
+
+    Args:
+        said: the error, its type first.
+    """
+    lacking = lack(said)
+    if lacking is not None:
+        return lacking.kind, "", lacking.cure
+    error = COMPILE_ERROR.search(said) if "CppCompileError" in said else None
+    reason = f"CppCompileError: {prose(error[0])}" if error is not None else ""
+    taken = TAKEN_NAME.search(said)
+    if taken is not None:
+        cure = f"rename the buffer or parameter {taken['name']}: the compiled code has a variable of that name"
+        return "name of a buffer", reason, cure
+    found = next((match for pattern in OPERATOR if (match := pattern.search(said)) is not None), None)
+    if found is None:
+        return "", reason, ""
+    name, first = found["name"].replace("::", "."), said.splitlines()[0]
+    return f"operator {name}", reason or prose(first if name in first else f"{first}: {name}"), REWRITE.format(name)

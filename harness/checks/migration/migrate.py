@@ -1,0 +1,176 @@
+"""Takes artifacts out of TorchScript, one step after the other, each in a probe: convert, run, package, run."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.artifacts.tensors.decode import DecodeError
+from harness.artifacts.tensors.recorded import read_inputs
+from harness.checks.migration.answers import ask, in_torchscript
+from harness.checks.migration.dimensions import best_example
+from harness.checks.migration.facts import Answers, Loader, RewrittenArchives, Tried
+from harness.checks.migration.serving import LABEL, Serving
+from harness.checks.outputs.compare import differs
+from harness.core.models import Artifact, ArtifactKind
+from harness.core.outcome import UNCLEAR, Outcome
+from harness.core.probe import ProbeResult
+from harness.machine import pool
+from harness.probing.facts import Answered, Effects, Export
+from harness.worker import wire
+
+FORWARD = "forward"
+ENDINGS = {ArtifactKind.PROGRAM: wire.PROGRAM, ArtifactKind.PACKAGE: wire.PACKAGE}
+# Modules of the worker that import for seconds what torch.export needs.
+CONVERTING, RUNNING = "successor.converting", "successor.programs"
+
+
+def try_all(
+    facts: Answered,
+    loaders: Sequence[Loader],
+    effects: Effects,
+    *,
+    package: bool,
+    in_cpp: bool = False,
+    rewritten: RewrittenArchives | None = None,
+) -> list[Tried]:
+    """Return what was tried on each model of ``facts``, in order; each release ends its processes.
+
+    Args:
+        facts: with the golden outputs, and the artifacts that people serve: answers and times are beside those.
+        loaders: where programs are run; the first one converts, and packages.
+        package: whether packages of AOTInductor are made as well.
+        in_cpp: whether these are loaded, served and timed in C++ too: the first release has its worker.
+        rewritten: what is converted in place of the artifacts, and then the only models that are tried; by default
+            they themselves are converted.
+    """
+    way = _Way(facts, loaders, effects, rewritten)
+    exports = [export for name, export in facts.exports.items() if rewritten is None or name in rewritten.archives]
+    effects.runner.preload(loaders[0].side, (CONVERTING, RUNNING))
+    tried = way.each("convert", way.convert, [_begun(export, facts, loaders[0]) for export in exports])
+    for loader in loaders:
+        if loader is not loaders[0]:
+            effects.runner.preload(loader.side, (RUNNING,))
+        tried = way.each("run", lambda one, loader=loader: way.run(one, loader), tried, loader)  # type: ignore[misc]
+        if loader is loaders[0]:
+            tried = [way.in_torchscript(one) for one in tried]
+            if package:
+                tried = way.each("package", way.package, tried, loader)
+            if package and in_cpp:
+                tried = way.each("package in C++", way.in_cpp, tried, loader)
+                tried = way.served_and_timed(tried)
+        effects.runner.release(loader.side)
+    return tried
+
+
+def _begun(export: Export, facts: Answered, loader: Loader) -> Tried:
+    """Return the first facts of a model: its requests, or why it cannot be tried."""
+    name, artifact = export.declaration.name, export.artifact
+    begun = Tried(model=name, release=loader.name, torch=loader.torch)
+    if artifact is None:
+        failure = export.failure
+        said = f"{failure.type}: {failure.first_line}" if failure is not None else export.outcome.value
+        return replace(begun, stopped=("not_exported", said))
+    if not artifact.input_sets:
+        return replace(begun, stopped=("no_requests", artifact.inputs_note or "nobody has given requests"))
+    failed = next((one for one in facts.baselines[name].results if one.outcome is not Outcome.COMPLETED), None)
+    if failed is not None:
+        said = failed.failure.first_line if failed.failure is not None else failed.outcome.value
+        return replace(begun, stopped=("busy_before" if failed.outcome in UNCLEAR else "fails_before", said))
+    try:
+        inputs = read_inputs(Path(artifact.inputs_dir))
+    except DecodeError as error:
+        return replace(begun, stopped=("no_requests", str(error)))
+    requests = {set_name: tree for set_name, method, tree in inputs.entries if method == FORWARD}
+    begun = replace(begun, input_sets=artifact.input_sets, requests=requests, reset=artifact.reset)
+    return replace(begun, example=best_example(requests)) if requests else begun
+
+
+@dataclass(frozen=True)
+class _Way:
+    facts: Answered
+    loaders: Sequence[Loader]
+    effects: Effects
+    rewritten: RewrittenArchives | None = None
+
+    def each(
+        self, verb: str, step: Callable[[Tried], Tried], tried: Sequence[Tried], loader: Loader | None = None
+    ) -> list[Tried]:
+        """Return every model after one more step, as many at a time as the settings say."""
+        self.effects.progress.stage(f"{verb} in {(loader or self.loaders[0]).name}", len(tried))
+
+        def done(one: Tried) -> Tried:
+            result = step(one)
+            self.effects.progress.step(one.model)
+            return result
+
+        return pool.each(done, tried, jobs=self.facts.plan.settings.jobs)
+
+    def archive(self, model: str) -> Artifact:
+        """Return what is converted: the artifact, or what it was rewritten to."""
+        return self.facts.artifact(model) if self.rewritten is None else self.rewritten.archives[model]
+
+    def convert(self, one: Tried) -> Tried:
+        if one.stopped[0] or not one.requests or one.reset is not None:
+            return one
+        archive = self.archive(one.model)
+        probe = self.effects.runner(self.facts.requests.convert(self.loaders[0].side, archive, one.example))
+        made = self.made(one, probe, ArtifactKind.PROGRAM)
+        return replace(one, conversion=probe, evidence=self.effects.evidence(probe.directory), program=made)
+
+    def run(self, one: Tried, loader: Loader) -> Tried:
+        if one.program is None:
+            return one
+        return replace(one, answers=(*one.answers, ask(one.program, loader, self.facts, self.effects)))
+
+    def in_torchscript(self, one: Tried) -> Tried:
+        """Ask, where the program answers otherwise, whether TorchScript itself does in that release."""
+        if not one.answers or not differs(one.answers[0].comparison):
+            return one
+        artifact = self.facts.artifact(one.model)
+        return replace(one, in_torchscript=in_torchscript(artifact, self.loaders[0], self.facts, self.effects))
+
+    def package(self, one: Tried) -> Tried:
+        if one.program is None or not one.answers or not answers_well(one.answers[0]):
+            return one
+        probe = self.effects.runner(self.facts.requests.package(self.loaders[0].side, one.program))
+        made = self.made(one, probe, ArtifactKind.PACKAGE)
+        one = replace(one, package=probe, package_evidence=self.effects.evidence(probe.directory), compiled=made)
+        if made is None:
+            return one
+        return replace(one, packaged=ask(made, self.loaders[0], self.facts, self.effects))
+
+    def in_cpp(self, one: Tried) -> Tried:
+        if one.compiled is None or one.packaged is None or not answers_well(one.packaged):
+            return one
+        return replace(one, in_cpp=ask(one.compiled, self.loaders[0], self.facts, self.effects, runtime="libtorch"))
+
+    def served_and_timed(self, tried: Sequence[Tried]) -> list[Tried]:
+        """Serve the packages that answer well in C++ beside each other, then time those that come through."""
+        packages = {
+            one.model: one.compiled
+            for one in tried
+            if one.compiled is not None and one.in_cpp is not None and answers_well(one.in_cpp)
+        }
+        label = LABEL if self.rewritten is None else f"{LABEL} cured by {self.rewritten.rewrite}"
+        serving = Serving(packages, self.facts, self.effects, self.loaders[0].side, label)
+        return serving.timed(serving.served(tried))
+
+    def made(self, one: Tried, probe: ProbeResult, kind: ArtifactKind) -> Artifact | None:
+        """Return the artifact that a probe has written, None where it has not come so far."""
+        if probe.models[0].outcome is not Outcome.COMPLETED:
+            return None
+        path = Path(probe.directory) / (one.model + ENDINGS[kind])
+        if path.is_symlink() or not path.is_file():
+            return None
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return replace(
+            self.archive(one.model), path=str(path), kind=kind, digest=digest, size_bytes=path.stat().st_size
+        )
+
+
+def answers_well(answers: Answers) -> bool:
+    """Whether it loads, and answers every request as the golden outputs have it."""
+    failed = answers.load.failed or any(call.failed for call in answers.calls.values())
+    return not failed and not differs(answers.comparison)

@@ -1,0 +1,56 @@
+"""What a fleet needs before it leaves TorchScript: what one cure takes away, and whose the artifacts are. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from harness.checks.migration.cures import LISTS
+from harness.core.fleet import NO_OWNER
+from harness.core.migration import Migrated, MigratedModel, Migration, Unlocked
+
+
+def unlocked(migration: Migration) -> tuple[Unlocked, ...]:
+    """Return what each cure takes away, the one for the most artifacts first; what has no known cure is left out.
+
+    Causes with the same cure count together: one rewrite is for all. An artifact stops at its first obstacle, so
+    what stops it next is not known, unless that first one is looked at after all others.
+    """
+    causes = {name: cause.id for cause in migration.causes for name in cause.models}
+    groups: dict[str, list[MigratedModel]] = {}
+    for model in migration.models:
+        if model.outcome is not Migrated.READY and model.cure:
+            groups.setdefault(model.cure, []).append(model)
+    order = sorted(groups, key=lambda cure: (-len(groups[cure]), cure))
+    return tuple(
+        Unlocked(
+            cure=cure,
+            causes=tuple(dict.fromkeys(causes[model.model] for model in groups[cure])),
+            models=tuple(model.model for model in groups[cure]),
+            then_ready=tuple(model.model for model in groups[cure] if model.kind == LISTS),
+            owners=owned(groups[cure]) if has_owners(migration) else {},
+        )
+        for cure in order
+    )
+
+
+def has_owners(migration: Migration) -> bool:
+    """Return whether a manifest names an owner of any artifact."""
+    return any(model.owner for model in migration.models)
+
+
+def owned(models: Iterable[MigratedModel]) -> dict[str, int]:
+    """Return owner -> how many of the artifacts, the most first."""
+    counts = Counter(model.owner or NO_OWNER for model in models)
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def by_owner(migration: Migration) -> dict[str, dict[Migrated, int]]:
+    """Return owner -> outcome -> artifacts, whoever has the most that are not ready first; empty without owners."""
+    if not has_owners(migration):
+        return {}
+    groups: dict[str, Counter[Migrated]] = {}
+    for model in migration.models:
+        groups.setdefault(model.owner or NO_OWNER, Counter())[model.outcome] += 1
+    order = sorted(groups, key=lambda owner: (groups[owner][Migrated.READY] - groups[owner].total(), owner))
+    return {
+        owner: {outcome: groups[owner][outcome] for outcome in Migrated if groups[owner][outcome]} for owner in order
+    }

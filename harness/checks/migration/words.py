@@ -1,0 +1,23 @@
+"""What a program or package fails with, or answers otherwise, in one line. Pure."""
+
+from harness.checks.migration.facts import Served
+from harness.checks.outputs.findings import output_findings
+from harness.core.comparison import OutputComparison
+from harness.core.findings import SEVERITY, Severity
+from harness.core.probe import ModelResult, ProbeResult
+from harness.core.text import error_line, prose
+
+
+def failure_words(result: ModelResult, process: ProbeResult | Served) -> str:
+    """Return what one model failed with in a process."""
+    if result.failure is None:
+        return prose(f"{result.outcome.value} in {result.phase or 'an unknown phase'} {process.exit_detail}")
+    text = error_line(result.failure) or result.failure.first_line
+    return prose(f"{result.failure.type}: {text}")
+
+
+def difference_words(comparison: OutputComparison | None) -> str:
+    """Return the first difference from the golden outputs that counts, empty where there is none."""
+    findings = output_findings(comparison) if comparison is not None else []
+    first = next((one for one in findings if SEVERITY[one.kind] is Severity.FAIL), None)
+    return f"{first.where}: {first.message}".removeprefix(": ") if first is not None else ""

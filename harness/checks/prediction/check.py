@@ -1,0 +1,115 @@
+"""The static check: reads artifacts within limits and predicts what releases will do with them; none is loaded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.artifacts import files
+from harness.artifacts.archive.code import CodeMemory
+from harness.artifacts.archive.formats import FAILURES, FORMATS
+from harness.artifacts.archive.limits import CannotRead
+from harness.artifacts.archive.reading import read_artifact
+from harness.artifacts.bundles import artifact_window
+from harness.checks.prediction.predict import never_loads, predict, runs_code, touches_files
+from harness.checks.prediction.registries import registries_of
+from harness.core.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry
+from harness.core.errors import GateError
+from harness.core.models import Artifact
+from harness.core.prediction import InspectedFile, StaticReport
+from harness.core.probe import TORCH_LOAD, ModelResult
+from harness.core.text import first_few
+from harness.machine.cores import processor
+from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, Probed, profile_of
+from harness.verdict.prediction import predicted
+
+
+def inspect_file(
+    path: str, registries: Mapping[str, OperatorRegistry], memory: CodeMemory | None = None, *, within: str = ""
+) -> InspectedFile:
+    """Return facts of one file and a verdict per side; a file that cannot be read has a failure in their place.
+
+    Of a golden bundle the artifact in it is judged.
+
+    Args:
+        within: the real path of the folder that it was found in, if it was not named itself: no link is followed out.
+    """
+    try:
+        with files.opened(path, within) as source:
+            facts = read_artifact(source, path, memory=memory)
+            if facts.format is ArchiveFormat.GOLDEN_BUNDLE:
+                inside = read_artifact(artifact_window(source), path, memory=memory)
+                facts = replace(inside, container=ArchiveFormat.GOLDEN_BUNDLE.value)
+    except CannotRead as error:
+        failure = ArchiveProblem(kind=error.kind, text=error.text)
+        return InspectedFile(path=path, failure=failure, advice=FAILURES[error.kind], verdicts={})
+    verdicts = predict(facts, registries, processor())
+    return InspectedFile(path=path, facts=facts, advice=FORMATS[facts.format][1], verdicts=verdicts)
+
+
+def predict_loading(facts: ExportedByBoth, effects: Effects) -> Inspected:
+    """Return the facts with a prediction per artifact, also for those that the new release has written.
+
+    What a release accepts is asked of it once and kept. If it cannot say, the run goes on without: a note tells.
+    """
+    effects.progress.stage("operators of both releases" if "old" in effects.environments else "operators")
+    try:
+        registries = registries_of(effects.environments, effects.environment_root)
+    except GateError as error:
+        notes = (f"nothing was predicted: {error.message}",)
+        return Inspected(**ExportedByBoth.known(facts), predictions={}, static_notes=notes)
+    return predict_with(registries, facts, effects)
+
+
+def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBoth, effects: Effects) -> Inspected:
+    """Return the facts with the predictions that follow from what the releases accept, by side."""
+    exports = [facts.exports[model.name] for model in facts.plan.models]
+    artifacts = [export.artifact for export in exports if export.artifact is not None]
+    written = [way.export.artifact for way in facts.rollback_probes.values() if way.export.artifact is not None]
+    effects.progress.stage("static check", len(artifacts) + len(written))
+    memory = CodeMemory()
+
+    def read(artifact: Artifact) -> InspectedFile:
+        found = inspect_file(artifact.path, registries, memory)
+        effects.progress.step(artifact.model)
+        return found
+
+    predictions = {artifact.model: read(artifact) for artifact in artifacts}
+    ways = {artifact.model: replace(facts.rollback_probes[artifact.model], file=read(artifact)) for artifact in written}
+    facts = replace(facts, rollback_probes={**facts.rollback_probes, **ways})
+    notes = tuple(_file_notes(predictions))
+    return Inspected(**ExportedByBoth.known(facts), predictions=predictions, static_notes=notes)
+
+
+def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
+    """Return what is to be known of the artifacts whatever release loads them."""
+    facts = {name: file.facts for name, file in predictions.items() if file.facts is not None}
+    told = {
+        "may write or read files of this user when called (aten::save, aten::from_file)": touches_files,
+        "code in the file runs when it is loaded (a .pt2 is unpickled, a package's library opened)": runs_code,
+    }
+    found = {what: [name for name, fact in facts.items() if does(fact)] for what, does in told.items()}
+    notes = [f"{first_few(names, 3)}: {what}" for what, names in found.items() if names]
+    for name, fact in facts.items():
+        notes += [f"{name}: was saved, and {finding.words}: {finding.what_to_do}" for finding in never_loads(fact)[:1]]
+    return notes
+
+
+def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport | None:
+    """Return what was predicted of a model's artifact beside what happened; None where nothing was read."""
+    file, artifact = facts.predictions.get(name), facts.exports[name].artifact
+    if file is None or artifact is None:
+        return None
+    sides = {
+        side: predicted(file, side, environment.name, _loaded_in(side, name, facts), draws=facts.draws(name))
+        for side, environment in effects.environments.items()
+    }
+    loops = file.facts.loops if file.facts is not None else {}
+    return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides, loops=loops)
+
+
+def _loaded_in(side: str, name: str, facts: Probed) -> Sequence[ModelResult]:
+    if profile_of(side, facts.plan).load == TORCH_LOAD:  # it may refuse what torch.jit.load takes
+        return ()
+    if side == "new":
+        return facts.alone[name].models[:1] if name in facts.alone else ()
+    return facts.baselines[name].results if name in facts.baselines else ()

@@ -1,0 +1,321 @@
+"""Initializes each server group the way production does, once per scenario.
+
+The old release is asked only where the new one fails or answers otherwise than alone, and for its times.
+
+The C++ worker does it where it can be built: its loads are truly concurrent. The Python worker's loads queue for the
+GIL, which ``torch.jit.load`` holds throughout; the report says which of the two it was. The rounds of an initialization
+become one result per model.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.artifacts.tensors.outputs import Outputs, same_answers
+from harness.checks.startup.larger_inputs import larger_inputs
+from harness.checks.startup.launch import Launcher
+from harness.checks.startup.readiness import slow_starts
+from harness.core.models import ArtifactKind
+from harness.core.outcome import UNCLEAR, Outcome
+from harness.core.probe import ModelResult, ProbeResult, model_of
+from harness.machine import pool
+from harness.probing.facts import (
+    Compared,
+    Effects,
+    Failing,
+    GroupRun,
+    Initialized,
+    Probed,
+    ScenarioResult,
+    Started,
+    StartupTimed,
+    WithWorker,
+    new_profile,
+)
+from harness.probing.verification import legible_outputs
+from harness.serving.scenarios import INITIALIZATIONS, Scenario
+from harness.worker import wire
+
+# With the round that seemed slow each side has three then, of which the median counts.
+FURTHER_ROUNDS = 2
+# Far from the rounds of searches, which must not be given these as their own.
+FIRST_FURTHER_ROUND = 1000
+# It has given all of its answers before.
+EXIT_CRASH = (Outcome.CRASH, wire.EXIT)
+
+
+def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
+    """Return the facts with what became of every model that works alone, beside the others of its group."""
+    plan = facts.plan
+    work = [
+        (scenario, group, members)
+        for scenario in scenarios_of(facts)
+        for group in sorted(plan.groups)
+        if (members := _members(scenario, plan.groups[group], facts))
+    ]
+    if not work:
+        return Started(**WithWorker.known(facts), group_runs=(), initialized={})
+    effects.progress.stage(f"initialization, {plan.settings.init_threads} threads, {facts.worker} worker", len(work))
+
+    def initialize(item: tuple[Scenario, str, Sequence[str]]) -> tuple[GroupRun, ...]:
+        scenario, group, members = item
+        new = bring_up(_launcher(scenario, "new", facts, effects), group, members)
+        found = {name: scenario_result(new, name) for name in members}
+        effects.progress.red(name for name, result in found.items() if result.result.failed)
+        runs = [new]
+        alone = {name: facts.served_part(name, legible_outputs(facts.alone[name].directory, name)) for name in members}
+        asks = any(probe.memory for probe in new.probes)  # whether it grows is held against the old release
+        asks = asks or any(_otherwise_than_alone(found[name], alone[name]) for name in members)
+        if asks and "old" in effects.environments:
+            runs.append(bring_up(_launcher(scenario, "old", facts, effects), group, members))
+        effects.progress.step(f"{scenario.words}: {group}")
+        return tuple(runs)
+
+    runs = [run for pair in pool.each(initialize, work, jobs=plan.settings.jobs) for run in pair]
+    return Started(**WithWorker.known(facts), group_runs=tuple(runs), initialized=paired(runs))
+
+
+def time_initialization(facts: Compared, effects: Effects) -> StartupTimed:
+    """Return the facts with how the old release brings up the groups that it was not asked about: for its times.
+
+    That nothing failed in the new one is known by then, so this answers nothing but "how long did it take before".
+    Where a group takes longer than it may, both releases bring it up again before anybody is warned.
+    """
+    timed = _measured_again(_with_old_times(facts, effects), effects)
+    return StartupTimed(**Compared.known(timed))
+
+
+def _with_old_times(facts: Compared, effects: Effects) -> Compared:
+    plan = facts.plan
+    known = {(run.scenario, run.group) for run in facts.group_runs if run.side == "old"}
+    wanted = plan.is_timed and "old" in effects.environments
+    work = [
+        run
+        for run in facts.group_runs
+        if wanted and (run.scenario, run.group) not in known and not INITIALIZATIONS[run.scenario].variant_of
+    ]
+    if not work:
+        return facts
+    effects.progress.stage(f"times of initialization in {effects.environments['old'].name}", len(work))
+
+    def initialize(run: GroupRun) -> GroupRun:
+        old = bring_up(_launcher(INITIALIZATIONS[run.scenario], "old", facts, effects), run.group, run.members)
+        effects.progress.step(f"{INITIALIZATIONS[run.scenario].words}: {run.group}")
+        return old
+
+    olds = pool.each(initialize, work, jobs=plan.settings.jobs)
+    return _with_runs(facts, (*facts.group_runs, *olds))
+
+
+def _measured_again(facts: Compared, effects: Effects) -> Compared:
+    """Return the facts with further rounds of the groups that seem slow: both releases in turn, nothing beside them.
+
+    The rounds before ran beside other probes, one side after the other: where a machine is busy for a while, that alone
+    made a ratio of 1.35 of one release against itself.
+    """
+    slow = {(scenario, finding.detail["group"]) for (_, scenario), finding in slow_starts(facts).items()}
+    if not slow:
+        return facts
+    effects.progress.stage("initialization that seems slower, again", FURTHER_ROUNDS * len(slow))
+    further: dict[tuple[str, str, str], list[tuple[ProbeResult, ...]]] = {}
+    members = {(run.scenario, run.group): run.members for run in facts.group_runs}
+    for scenario, group in sorted(slow):
+        for number in range(FIRST_FURTHER_ROUND, FIRST_FURTHER_ROUND + FURTHER_ROUNDS):
+            for side in ("old", "new"):
+                launcher = _launcher(INITIALIZATIONS[scenario], side, facts, effects)
+                done = launcher.round(members[scenario, group], number)
+                further.setdefault((scenario, group, side), []).append(done)
+            effects.progress.step(f"{INITIALIZATIONS[scenario].words}: {group}")
+    return _with_runs(
+        facts,
+        tuple(
+            replace(run, rounds=(*run.rounds, *further.get((run.scenario, run.group, run.side), ())))
+            for run in facts.group_runs
+        ),
+    )
+
+
+def _with_runs(facts: Compared, runs: tuple[GroupRun, ...]) -> Compared:
+    results = paired(runs)
+    initialized = {
+        key: replace(item, new=results[key].new, old=results[key].old) for key, item in facts.initialized.items()
+    }
+    return replace(facts, group_runs=runs, initialized=initialized)
+
+
+def _launcher(scenario: Scenario, side: str, facts: WithWorker, effects: Effects) -> Launcher:
+    profile = new_profile(facts.plan) if side == "new" else facts.plan.settings.profile
+    return Launcher(scenario=scenario, side=side, profile=profile, facts=facts, effects=effects)
+
+
+def _otherwise_than_alone(found: ScenarioResult, alone: Outputs) -> bool:
+    """Whether a model failed beside others, or answered other bits: then the old release is asked whether it does."""
+    if found.failures or found.served_otherwise is not None or found.graph is not None:
+        return True
+    return any(not same_answers(alone, legible_outputs(beside, copy)) for copy, beside in found.answers)
+
+
+def scenarios_of(facts: WithWorker) -> tuple[Scenario, ...]:
+    """Return the planned initializations that this run's worker can do, each once."""
+    planned = (INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS)
+    able = [scenario for scenario in planned if facts.can_do(native_only=scenario.native_only)]
+    return tuple(scenario for scenario in able if not _is_repetition(scenario, facts))
+
+
+def _is_repetition(scenario: Scenario, facts: WithWorker) -> bool:
+    """Whether nothing but the runtime distinguishes it from the scenario it is a variant of, and Python does both."""
+    if facts.worker != "python" or scenario.variant_of not in facts.plan.scenarios:
+        return False
+    return not scenario.write(("",), 2).keeps
+
+
+def works_alone(name: str, facts: Probed) -> bool:
+    """Whether the model answers alone in the new release, all that is asked or what the old release answers too."""
+    completed = name in facts.alone and facts.alone[name].models[0].outcome is Outcome.COMPLETED
+    return (completed and bool(facts.artifact(name).input_sets)) or facts.served(name) is not None
+
+
+def _members(scenario: Scenario, group: Sequence[str], facts: WithWorker) -> tuple[str, ...]:
+    return tuple(name for name in group if works_alone(name, facts) and takes_part(scenario, name, facts))
+
+
+def takes_part(scenario: Scenario, name: str, facts: WithWorker) -> bool:
+    """Whether the scenario can say anything about the model."""
+    artifact = facts.in_a_server(name) if facts.exports[name].artifact is not None else None
+    if artifact is None or (scenario.python_only and name not in facts.for_python):
+        return False
+    if scenario.native_only and artifact.kind is ArtifactKind.PROGRAM:
+        return False
+    if scenario.larger_inputs and larger_inputs(artifact) is None:
+        return False
+    return not (scenario.stateless and artifact.reset)
+
+
+def bring_up(launcher: Launcher, group: str, members: Sequence[str], *, first_round: int = 0) -> GroupRun:
+    """Bring ``members`` up in every round."""
+    rounds = range(first_round, first_round + launcher.facts.plan.settings.init_rounds)
+    return GroupRun(
+        scenario=launcher.scenario.name,
+        group=group,
+        side=launcher.side,
+        members=tuple(members),
+        rounds=tuple(launcher.round(members, number) for number in rounds),
+    )
+
+
+def initialize_together(
+    launcher: Launcher, names: Sequence[str], facts: Started, *, repeat: int = 0
+) -> Mapping[str, Initialized]:
+    """Return what becomes of ``names`` in one server group; ``repeat`` makes it a fresh attempt.
+
+    The old release's results are taken from the run so far.
+    """
+    run = bring_up(launcher, "", names, first_round=repeat * launcher.facts.plan.settings.init_rounds)
+    found = {}
+    for name in names:
+        known = facts.initialized.get((name, launcher.scenario.name))
+        found[name] = Initialized(new=scenario_result(run, name), old=known.old if known is not None else None)
+    return found
+
+
+ModelInProbe = tuple[ModelResult, ProbeResult]
+
+
+def paired(runs: Iterable[GroupRun]) -> dict[tuple[str, str], Initialized]:
+    """Return (model, scenario) -> its result in the new release, and in the old one."""
+    runs = tuple(runs)
+    old = {
+        (name, run.scenario): scenario_result(run, name) for run in runs if run.side == "old" for name in run.members
+    }
+    return {
+        (name, run.scenario): Initialized(new=scenario_result(run, name), old=old.get((name, run.scenario)))
+        for run in runs
+        if run.side == "new"
+        for name in run.members
+    }
+
+
+def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
+    """Return the result of ``model`` over all rounds.
+
+    Its result is its first failure that says something about the release; a model that some round never reached is not
+    called completed.
+    """
+    failures: dict[tuple[Outcome, str], Failing] = {}
+    completed: ModelInProbe | None = None
+    missed: ModelInProbe | None = None
+    answers: list[tuple[str, str]] = []
+    judged = failed_rounds = 0
+    for probes in run.rounds:
+        found = [(item, probe) for probe in probes for item in probe.models if model_of(item.model) == model]
+        failed = _one_of_each(pair for pair in found if pair[0].failed)
+        done = [pair for pair in found if pair[0].outcome is Outcome.COMPLETED]
+        answered = [pair for pair in found if pair[0].outcome is Outcome.COMPLETED or pair[0].way == EXIT_CRASH]
+        answers += [(result.model, probe.directory) for result, probe in answered]
+        says_failed = any(outcome not in UNCLEAR for outcome, _ in failed)
+        failed_rounds += says_failed
+        judged += says_failed if failed else bool(done)
+        for way, (result, probe) in failed.items():
+            known = failures.get(way) or _failing(result, probe, model)
+            failures[way] = replace(known, rounds=known.rounds + 1)
+        completed = completed or next(iter(done), None)
+        if not failed and not done:
+            missed = missed or next(iter(found), None)
+    failed_ways = sorted(failures.values(), key=lambda failing: failing.result.outcome in UNCLEAR)
+    fine = missed or completed
+    assert failed_ways or fine is not None, f"{model} is a member of {run.group} and no probe names it"
+    shown = failed_ways[0] if failed_ways else _failing(*fine, model) if fine is not None else None
+    assert shown is not None
+    return ScenarioResult(
+        result=shown.result,
+        directory=shown.directory,
+        exit_detail=shown.exit_detail,
+        evidence=shown.evidence,
+        rounds=judged,
+        failed_rounds=failed_rounds,
+        failures=tuple(failed_ways),
+        answers=tuple(answers),
+        graph=max(_marks(run, "graph", model), key=_share_off, default=None),
+        served_otherwise=next(iter(_marks(run, "served_otherwise", model)), None),
+        threads=threads_seen(run),
+    )
+
+
+def threads_seen(run: GroupRun) -> int:
+    """Return how many threads the widest process of a run had."""
+    if INITIALIZATIONS[run.scenario].forks:
+        return 1
+    return 1 + max((span.thread for probe in run.probes for span in probe.spans), default=0)
+
+
+def _failing(result: ModelResult, probe: ProbeResult, model: str) -> Failing:
+    return Failing(
+        result=replace(result, model=model),
+        directory=probe.directory,
+        exit_detail=probe.exit_detail,
+        evidence=probe.evidence,
+    )
+
+
+def _one_of_each(found: Iterable[ModelInProbe]) -> dict[tuple[Outcome, str], ModelInProbe]:
+    ways: dict[tuple[Outcome, str], ModelInProbe] = {}
+    for result, probe in found:
+        ways.setdefault(result.way, (result, probe))
+    return ways
+
+
+def _marks(run: GroupRun, name: str, model: str) -> list[Mapping[str, Any]]:
+    return [
+        data
+        for probe in run.probes
+        for mark, data in probe.data.items()
+        if mark.partition(":")[0] == name and model_of(mark.partition(":")[2]) == model
+    ]
+
+
+def _share_off(graph: Mapping[str, Any]) -> float:
+    difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])
+    if math.isnan(difference):
+        return math.inf
+    return difference / scale if scale > 0 else difference

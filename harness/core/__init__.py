@@ -1,0 +1,1 @@
+"""Frozen types, errors and tables that every room shares. No rules, no files, no clocks."""

@@ -1,0 +1,303 @@
+"""Opinions: findings, verdicts, causes, waivers, mitigations and the decision. Formed in ``harness.verdict``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+
+from harness.core.measurement import RatioEstimate
+from harness.core.outcome import Decision, Status
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standstill:
+    """Where a process hangs or crashes.
+
+    Attributes:
+        reading: name of what its stacks are known to mean (``checks.hang.readings``), and that in a few words in
+            ``title``; both empty where they resemble nothing known.
+        is_busy: whether it was proven to compute.
+        stacks: of the threads that tell most, without what is on every stack: names of functions, the innermost first.
+    """
+
+    reading: str = ""
+    title: str = ""
+    is_busy: bool = False
+    stacks: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing worth telling about one cell.
+
+    Attributes:
+        kind: from the open list in ``harness/core/findings.py``, e.g. ``"values"``, ``"hang"``.
+        message: one line in words, complete on its own.
+        where: input set, call and path, e.g. ``"example call 1 output[0]"``; or the phase.
+        rule: for numbers, the rule of the chain that decided, e.g. ``"scaled tolerance"``.
+        detail: a few facts for machines.
+        quantity: of a time or of memory which it is, as in ``core.quantities``; ``limit``: the ratio new/old that was
+            accepted when it was made, None where its maker did not say.
+        subject: what it is about where the kind does not say that: an operator, what was not measured.
+        error: what torch or the model said, its type first; empty where nothing was raised.
+        standstill: of a hang or crash where it is, as far as somebody looked.
+        settings: those that differ between the sides and may be why: name -> what they are, in words.
+        evidence: path of a file in the run directory, or empty.
+        story: (label, text) lines that explain it: threads, stacks, what they mean.
+        size: how large it is, in the measure of its kind (``MEASURES`` in ``harness/core/findings.py``): error over
+            the largest golden value, or the ratio new/old; None where the kind has no size, or it was not measured.
+    """
+
+    kind: str
+    message: str
+    where: str = ""
+    rule: str = ""
+    detail: Mapping[str, str] = field(default_factory=dict)
+    evidence: str = ""
+    story: tuple[tuple[str, str], ...] = ()
+    size: float | None = None
+    quantity: str = ""
+    limit: float | None = None
+    subject: str = ""
+    error: str = ""
+    standstill: Standstill | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waived:
+    """The waiver that let a cell be XFAIL, as the report shows it.
+
+    Attributes:
+        kinds: of findings that it covers in this cell.
+        expires: last day that it counts, ISO 8601.
+        issue: a link, or empty; ``bound``: the largest size that it covers, None where any.
+    """
+
+    kinds: tuple[str, ...]
+    owner: str
+    reason: str
+    expires: str
+    issue: str = ""
+    bound: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ruled:
+    """What the policy made of one kind of finding in one cell.
+
+    Attributes:
+        was: its severity without the policy, one of ``SEVERITIES`` in ``harness/core/plan.py``; ``now``: with it.
+        by: the key that says so and where it stands, e.g. ``severity.values of policy.toml``.
+        why: of a limit, both numbers; empty for a severity.
+    """
+
+    kind: str
+    was: str
+    now: str
+    by: str
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellVerdict:
+    """The status of one cell with everything that led to it.
+
+    ``decides`` is False for a status that is shown and does not decide the run: a steady latency that could
+    not be decided while the upper bound of its interval stays under the limit of DESIGN.md (1.25), and any latency of
+    guessed inputs.
+
+    ``judged`` is its status before the policy's severities and the waivers, where these made another one of it; None
+    where they did not; ``judged_note`` is its note before them, likewise. ``waived`` are the waivers that made it
+    XFAIL; ``ruled`` is what the policy made of findings.
+
+    ``rounds`` are the initializations of the new release that say something, ``failed_rounds`` those in which this
+    model hung, crashed or raised; both 0 where nothing was repeated.
+    """
+
+    cell: str
+    model: str
+    scenario: str
+    status: Status
+    findings: tuple[Finding, ...] = ()
+    note: str = ""
+    decides: bool = True
+    judged: Status | None = None
+    waived: tuple[Waived, ...] = ()
+    rounds: int = 0
+    failed_rounds: int = 0
+    ruled: tuple[Ruled, ...] = ()
+    judged_note: str | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of its findings, each once."""
+        return tuple(dict.fromkeys(finding.kind for finding in self.findings))
+
+    @property
+    def own_note(self) -> str:
+        """Its note before the policy and the waivers."""
+        return self.note if self.judged_note is None else self.judged_note
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mitigation:
+    """A switch that was tried on a red cell.
+
+    Attributes:
+        name: e.g. ``"profiling off"``; ``switches`` what was set.
+        cures: the symptom is gone and outputs equal the golden, on this cell.
+        price: latency new (with the switch) over old, or None where not measured.
+        breaks: other models of the server group that fail under it.
+        note: why it does not cure, in words.
+    """
+
+    cell: str
+    model: str
+    name: str
+    switches: Mapping[str, bool | int]
+    cures: bool
+    price: RatioEstimate | None = None
+    breaks: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowVerdict:
+    """One model: its cells, its worst status, and the reason in words where that is not PASS."""
+
+    model: str
+    status: Status
+    cells: tuple[CellVerdict, ...]
+    reason: str = ""
+    mitigations: tuple[Mitigation, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlantedDefectResult:
+    """Whether a planted defect was reported (or a healthy twin left alone)."""
+
+    name: str
+    expected: str
+    reported: tuple[str, ...]
+    caught: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """The whole run: the decision, why, and what stands behind it.
+
+    ``mitigation`` is what is to be set and its price: ``"profiling off, latency +1.0 % [-0.2, +2.2]"``; empty
+    unless the decision is OK_WITH_MITIGATION. ``vacuous`` is why the run cannot be green whatever its rows say, or
+    empty; ``left_out``: what it was told to leave out, which a green decision says; ``of_cell``: it repeated one cell,
+    so there are no planted defects and it says nothing about an upgrade. ``findings`` are of the run and of no single
+    cell: what the release costs all models. ``counts`` is how many models came to what, in the words of every format;
+    ``exceeded`` what is surely beyond a limit and does not block, in short, the furthest first.
+    """
+
+    decision: Decision
+    reason: str
+    exit_code: int
+    rows: tuple[RowVerdict, ...]
+    planted_defects: tuple[PlantedDefectResult, ...] = ()
+    accepted_mitigations: tuple[str, ...] = ()
+    mitigation: str = ""
+    vacuous: str = ""
+    left_out: str = ""
+    of_cell: bool = False
+    findings: tuple[Finding, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    exceeded: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> tuple[CellVerdict, ...]:
+        """The cells of all rows."""
+        return tuple(cell for row in self.rows for cell in row.cells)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiver:
+    """One entry of ``golden/waivers.toml``: findings of ``kind`` on ``model`` are known until ``expires``.
+
+    Attributes:
+        expires: the last day that it counts.
+        issue: a link to where it is followed up, or empty.
+        bound: the largest size (``Finding.size``) that it covers; None where any.
+        old, new: specifiers (PEP 440) of the torch releases that it is for, e.g. ``"~=2.6.0"``; empty where any.
+        scenario, device, profile: those that it is for; each empty where any.
+    """
+
+    model: str
+    kind: str
+    reason: str
+    owner: str
+    expires: date
+    issue: str = ""
+    bound: float | None = None
+    old: str = ""
+    new: str = ""
+    scenario: str = ""
+    device: str = ""
+    profile: str = ""
+
+
+class WaiverState(StrEnum):
+    """What a waiver did in a run."""
+
+    USED = "used"
+    EXCEEDED = "exceeded"
+    EXPIRED = "expired"
+    OTHER_PAIR = "other pair"
+    UNUSED = "unused"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WaiverUse:
+    """A waiver and what it did in a run.
+
+    Attributes:
+        cells: in which a finding of its kind was; those that it let be XFAIL, or would have.
+        size: of the largest such finding; None where nothing was found, or it has no size.
+        broad: what makes it cover more than it need, in words.
+        days_left: until its last day; negative once it is over.
+    """
+
+    waiver: Waiver
+    state: WaiverState
+    cells: tuple[str, ...] = ()
+    size: float | None = None
+    broad: tuple[str, ...] = ()
+    days_left: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cause:
+    """One thing that went wrong, or could not be decided, with every cell that it shows in.
+
+    Attributes:
+        id: stable over runs of one pair and short enough to be typed, e.g. ``"operator-aten::foo"``; what
+            ``rerun RUN --cause ID`` and a waiver name.
+        kind: from the open list ``KINDS`` in ``harness/verdict/causes.py``, e.g. ``"operator"``, ``"slowdown"``.
+        status: the worst of its cells' ones; PASS where something is over a limit that does not block.
+        title: what happened, in at most 80 characters, e.g. ``"aten::foo is unknown to torch 2.6.0"``.
+        cells: ids, the clearest first (the largest excess over its limit, the surest verdict); ``models``: of these
+            cells, each once, in the same order.
+        excess: how far the worst of them is over its limit, as a factor of the limit: 2.0 is twice as much as is
+            allowed; None where there is no limit to exceed: a hang, a missing operator.
+        evidence: (label, text) lines of the clearest cell, in reading order.
+        cure: what takes it away, with its cost, in one sentence; empty where nothing is known.
+        commands: (label, command) pairs to repeat and to search it, whole, to be copied.
+    """
+
+    id: str
+    kind: str
+    status: Status
+    title: str
+    cells: tuple[str, ...]
+    models: tuple[str, ...]
+    excess: float | None = None
+    evidence: tuple[tuple[str, str], ...] = ()
+    cure: str = ""
+    commands: tuple[tuple[str, str], ...] = ()

@@ -1,1 +1,0 @@
-"""From a red cell to its cause and its cure."""

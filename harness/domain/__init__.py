@@ -1,1 +1,0 @@
-"""Frozen types and facts that every room shares. No rules, no files, no clocks."""

@@ -1,0 +1,167 @@
+"""Small files of the kernel that may be missing, sizes and removal of folders, and locks between processes."""
+
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.core.errors import RunDirError
+from harness.machine.pool import Patience
+
+FULL = "the disk is full (df shows its space, df -i its inodes)"
+# What zipfile raises where an archive is damaged, encrypted, or compressed in a way that it does not know.
+ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file; empty where it cannot be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def plain_bytes(path: Path) -> bytes:
+    """Return the content of a plain file.
+
+    Raises:
+        OSError: it cannot be read, or is none: a pipe would never answer.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is no plain file", str(path))
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            return stream.read()
+    finally:
+        os.close(descriptor)
+
+
+def is_within(path: Path, folder: Path) -> bool:
+    """Whether a path, by the links in it, lies below a folder's real place; a link itself lies where it stands."""
+    return Path(os.path.realpath(path.parent), path.name).is_relative_to(os.path.realpath(folder))
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, or of everything below a folder; a link counts as itself, what is gone as nothing."""
+    if path.is_dir() and not path.is_symlink():
+        return sum(found.lstat().st_size for found in path.rglob("*") if not found.is_dir())
+    return path.lstat().st_size if os.path.lexists(path) else 0
+
+
+def refusal(error: OSError) -> str:
+    """Return in words why the system refused; of a tree that could not be copied, the first refusal."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list) and error.args[0]:
+        words = str(error.args[0][0][-1])
+        return FULL if os.strerror(errno.ENOSPC) in words else words
+    return FULL if error.errno == errno.ENOSPC else (error.strerror or str(error))
+
+
+def emptied(folder: Path) -> Path:
+    """Return ``folder``, made anew and empty; what was in its place is removed, of a link the link alone.
+
+    Raises:
+        RunDirError: it cannot be removed or made.
+    """
+    if os.path.lexists(folder):
+        remove(folder)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise RunDirError(f"{folder} cannot be made: {refusal(error)}", "free space, or make it writable") from error
+    return folder
+
+
+def moved(folder: Path, place: Path) -> Path:
+    """Return ``place``, where ``folder`` lies from now on; what was there before is removed.
+
+    Raises:
+        RunDirError: it cannot be moved.
+    """
+    if os.path.lexists(place):
+        remove(place)
+    try:
+        return folder.rename(place)
+    except OSError as error:
+        raise RunDirError(f"{folder} cannot be moved to {place}: {refusal(error)}", "is it still there?") from error
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with everything in it.
+
+    Raises:
+        RunDirError: it cannot be removed.
+    """
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    except OSError as error:
+        raise RunDirError(f"{path} cannot be removed: {refusal(error)}", "remove it by hand") from error
+
+
+def keep_bug_report(text: str) -> Path | None:
+    """Write the traceback of a bug of the gate to a new file, to be sent rather than shown, and return its path.
+
+    None where no file can be written.
+    """
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="harness-bug-", suffix=".txt", delete=False) as stream:
+            stream.write(text)
+    except OSError:
+        return None
+    return Path(stream.name)
+
+
+@contextmanager
+def held(path: Path, patience: Patience) -> Iterator[int]:
+    """Hold the lock at ``path``, a file or a folder that is there; gives its descriptor, for a child to inherit.
+
+    Where another process has it, that is told at once.
+
+    Raises:
+        Cancelled: while waiting for the one who has it.
+        DeadlineExceeded: likewise.
+        OSError: the file cannot be made.
+    """
+    lock = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT) | os.O_CLOEXEC, 0o644)
+    try:
+        if not _taken(lock):
+            patience.tick()
+            patience.wait_until(lambda: _taken(lock))
+        yield lock
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def new_zip(path: Path, compression: int) -> Iterator[zipfile.ZipFile]:
+    """Give a new zip file to be filled, and close it; what ends that early is raised as it is.
+
+    An interrupt may come while a member is being written: closing it then would raise ValueError in its place.
+    """
+    archive = zipfile.ZipFile(path, "x", compression, strict_timestamps=False)
+    try:
+        yield archive
+    except BaseException:
+        if archive.fp is not None:
+            archive.fp.close()
+            archive.fp = None  # so that nothing closes it once more
+        raise
+    archive.close()
+
+
+def _taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,1 +1,0 @@
-"""Models under test: fixtures, given artifacts, manifests, requests, bundles, and the artifacts made of them."""

@@ -1,0 +1,191 @@
+"""From what a search found to what a red cell says of it, and which red cells are worth a search; pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+
+from harness.core.diagnosis import BisectAnswer, Bisection, Cure, Curing, NodeFault, Rewritten, TracedNode
+from harness.core.findings import SEVERITY
+from harness.core.outcome import Status
+from harness.core.releases import Ending, FirstBad
+from harness.core.report import Explained
+from harness.core.text import first_few
+from harness.core.verdict import CellVerdict
+from harness.verdict.first_bad import reads_otherwise
+
+MOST = 3
+SINCE = "since"
+EXECUTOR = "no operator by itself: made node by node the call agrees, so it is how the release optimises the graph"
+
+
+def worth_explaining(verdicts: Mapping[str, Sequence[CellVerdict]]) -> tuple[CellVerdict, ...]:
+    """Return the red cells that a search of the model alone can explain, the gravest first; of equals by name.
+
+    One per model: what it does alone, else its latency. No answer is graver than another answer, that than a late one.
+    """
+    red = [cell for cells in verdicts.values() if (cell := _searchable(cells)) is not None]
+    return tuple(sorted(red, key=lambda cell: (_gravity(cell), cell.model)))
+
+
+def _searchable(cells: Sequence[CellVerdict]) -> CellVerdict | None:
+    failed = (cell for cell in cells if cell.status is Status.FAIL and cell.decides)
+    red = {cell.scenario: cell for cell in failed if cell.judged in (None, Status.FAIL)}  # not by the policy alone
+    return red.get("alone") or red.get("latency")
+
+
+def _gravity(cell: CellVerdict) -> int:
+    order = {kind: place for place, kind in enumerate(SEVERITY)}
+    return min((order[finding.kind] for finding in cell.findings if finding.kind in order), default=len(order))
+
+
+def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0.0) -> Explained:
+    """Return what ``found`` tells of ``cell``; ``folder`` is where its files lie, as ``Explained.paths`` has it."""
+    cured = curing(found.rewrites)
+    lines = [*_culprits(found), *_cures(found.cures), *_rewrites(cured)]
+    lines += [("refused", text) for text in found.refusals[:MOST]]
+    if not lines:
+        why = "; ".join((*found.notes, *(found.divergence.notes if found.divergence is not None else ())))
+        lines = [("culprit", f"not found{f': {why}' if why else ''}")]
+    made = [_within(folder, f"{item.folder}/reproduce.py") for item in found.reproducers if item.folder]
+    patched = [_within(folder, item.artifact) for item in cured[:1] if item.artifact]
+    reduced = found.reduction.culprits if found.reduction is not None else ()
+    extracted = [*reduced[:1], *([found.smallest] if found.smallest is not None else [])]
+    patched += [_within(folder, item.artifact) for item in extracted if not made]  # a reproducer has a copy of it
+    return Explained(
+        cell=cell,
+        model=found.model,
+        by="bisect",
+        answer=_answer(found),
+        operators=tuple(dict.fromkeys(name.partition(".")[0] for name in _operators(found))),
+        lines=tuple(dict.fromkeys(lines)),
+        paths=(*patched, *made[:MOST], _within(folder, "bisect.json")),
+        seconds=seconds,
+    )
+
+
+def by_first_bad(cell: str, found: FirstBad, *, path: str) -> Explained:
+    """Return what a search for the first bad release tells of ``cell``; ``path`` is of its file."""
+    said = "; ".join((_since(found), *_doubts(found)))
+    return Explained(
+        cell=cell,
+        model=found.model,
+        by="first-bad",
+        answer=said,
+        lines=((SINCE, said),),
+        paths=(path,),
+        seconds=found.wall_s,
+    )
+
+
+def _since(found: FirstBad) -> str:
+    ends = found.conclusion
+    good = f"torch {ends.last_good} is good"
+    match ends.ending:
+        case Ending.FOUND:
+            return f"torch {ends.first_bad}; {good}"
+        case Ending.ONE_OF:
+            return f"one of torch {', '.join(ends.one_of)}; {good}"
+        case _:
+            return f"not found by a search over releases: {ends.ending}"
+
+
+def _doubts(found: FirstBad) -> Iterator[str]:
+    """Yield what speaks against the answer: more than one switch, another error."""
+    if found.conclusion.ending is not Ending.FOUND:
+        return
+    for bad, good in found.conclusion.good_again:
+        yield f"but {bad} is bad and {good} after it good again"
+    if reads_otherwise(found):
+        yield f"but {found.releases[-1]} fails with another error: there may be two breaks"
+
+
+def by_cures(cell: str, found: Curing, *, path: str) -> Explained:
+    """Return what a search for cures tells of ``cell``; ``path`` is of its file."""
+    lines = [*_cures(found.cures), *_rewrites(curing(found.rewrites))]
+    why = next(iter(found.notes), "") if not found.cures else ""
+    return Explained(
+        cell=cell,
+        model=found.model,
+        by="mitigate",
+        answer=lines[0][1] if lines else "nothing that was tried cures it",
+        lines=tuple(lines) or (("no cure", why or "none of the settings that mitigate tried"),),
+        paths=(path,),
+    )
+
+
+def with_later(before: Sequence[Explained], later: Sequence[Explained]) -> tuple[Explained, ...]:
+    """Return all that was found, of the same command about the same cell the later one."""
+    return tuple({(item.cell, item.by): item for item in (*before, *later)}.values())
+
+
+def curing(rewrites: Iterable[Rewritten]) -> list[Rewritten]:
+    """Return the rewrites that cure, the quickest first."""
+    return sorted((item for item in rewrites if item.cures), key=lambda item: item.rank)
+
+
+def _answer(found: Bisection) -> str:
+    operators = _operators(found)
+    return f"operator {', '.join(operators)}" if operators else found.answer.value
+
+
+def _operators(found: Bisection) -> tuple[str, ...]:
+    """Return the operators that are the answer, each once."""
+    if found.answer is not BisectAnswer.OPERATOR or found.divergence is None:
+        return ()
+    return tuple(dict.fromkeys(fault.node.operator for fault in found.divergence.culprits))
+
+
+def _culprits(found: Bisection) -> list[tuple[str, str]]:
+    faults: dict[str, NodeFault] = {}
+    for fault in found.divergence.culprits if found.divergence is not None else ():
+        faults.setdefault(fault.node.operator, fault)
+    lines = []
+    for fault in list(faults.values())[:MOST]:
+        lines.append(("culprit", f"{_node(fault.node)}: {'; '.join(fault.what[:1])}"))
+        if fault.node.code:
+            lines.append(("code", fault.node.code.strip()))
+    if len(faults) > MOST:
+        lines.append(("culprit", f"and {len(faults) - MOST} more operators"))
+    if found.answer is BisectAnswer.EXECUTOR and (found.reduction is None or not found.reduction.culprits):
+        lines.append(("culprit", EXECUTOR))
+    for culprit in found.reduction.culprits[:MOST] if found.reduction is not None else ():
+        names = first_few([node.operator for node in culprit.nodes], MOST, " + ")
+        source = next((node.source for node in reversed(culprit.nodes) if node.source), "")
+        doubt = "" if culprit.minimal else "; the search ended before it was known whether each of them is needed"
+        lines.append(("reduced", f"to {names}{_at(source)}{doubt}"))
+    if found.smallest is not None:
+        names = " + ".join(node.operator for node in found.smallest.nodes[:MOST])
+        lines.append(("reduced", f"to an archive of {names} alone, which is refused as well: {found.smallest.new}"))
+    return lines
+
+
+def _node(node: TracedNode) -> str:
+    module = f" in {node.module}" if node.module else ""
+    return f"{node.operator}{module}{_at(node.source)}"
+
+
+def _at(source: str) -> str:
+    """Return a line of source for a sentence; that of a package without the folder that the package is installed in."""
+    return f", {source.rpartition('/site-packages/')[2]}" if source else ""
+
+
+def _cures(tried: Iterable[Cure]) -> list[tuple[str, str]]:
+    lines = []
+    for item in [item for item in tried if item.cures][:MOST]:
+        price = item.price("steady")
+        cost = f": steady latency {price.to_old.words}" if price is not None and price.to_old is not None else ""
+        breaks = f"; but breaks {', '.join(item.breaks)}" if item.breaks else ""
+        lines.append(("cure", f"{item.name}{cost}{breaks}"))
+    return lines
+
+
+def _rewrites(cured: Sequence[Rewritten]) -> list[tuple[str, str]]:
+    if not cured:
+        return []
+    more = f"; {len(cured) - 1} more cure as well" if len(cured) > 1 else ""
+    steady = cured[0].steady
+    cost = f" (latency {steady.words})" if steady is not None else ""
+    return [("rewrite", f"{cured[0].rule}: {cured[0].what}{cost}{more}")]
+
+
+def _within(folder: str, path: str) -> str:
+    return path if not folder or PurePath(path).is_absolute() else f"{folder}/{path}"

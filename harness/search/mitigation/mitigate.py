@@ -1,0 +1,202 @@
+"""Probes red cells again with JIT switches off: does it cure, does it break a neighbour, what does it cost?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.checks.hang.readings import reading
+from harness.checks.latency.benchmark import Time
+from harness.checks.latency.spending import total_s
+from harness.core.diagnosis import Setting
+from harness.core.measurement import LatencyMeasurement
+from harness.core.models import ArtifactKind
+from harness.core.outcome import Status
+from harness.core.verdict import CellVerdict, Mitigation
+from harness.machine import clock, pool
+from harness.probing.alone import impatiently, patient
+from harness.probing.facts import Attributed, Effects, Judged, Mitigated, new_profile
+from harness.search.mitigation.price import is_slow, timed, why_still_slow
+from harness.search.mitigation.trial import (
+    Trial,
+    profile_with,
+    seen_to_fail,
+    try_settings,
+    why_not_curable,
+    why_unverifiable,
+)
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.serving.settings.differences import NUMERIC
+from harness.serving.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT, as_before, changes
+from harness.verdict.judge import numeric_settings
+
+
+def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
+    """Return the facts with the mitigations tried on every red cell that a switch could cure."""
+    red = {
+        name: found for name, cells in facts.verdicts.items() if (found := _curable(cells)) and _has_graph(name, facts)
+    }
+    if not red or "old" not in effects.environments:
+        return Mitigated(**Attributed.known(facts), mitigations={})
+    work = [(name, cells, cure) for name, cells in red.items() for cure in _tried_on(name, cells, facts)]
+    effects.progress.stage("mitigations of red cells", len(work))
+
+    def attempt(item: tuple[str, tuple[CellVerdict, ...], str]) -> Mitigation:
+        tried = _attempt(*item, facts, effects)
+        effects.progress.step(f"{tried.model}: {tried.name}")
+        return tried
+
+    tried = pool.each(attempt, work, jobs=facts.plan.settings.jobs)
+    tried = _confirmed(tried, tuple(dict.fromkeys(item.name for item in tried)), facts, effects)
+    by_model = {name: tuple(item for item in tried if item.model == name) for name in red}
+    return Mitigated(**Attributed.known(facts), mitigations=by_model)
+
+
+def _tried_on(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
+    """Return the mitigations that are tried on red cells of one model: first those that are known to cure the like."""
+    return tuple(dict.fromkeys((*known_cures(model, red, facts), *_differing(model, red, facts), *TRIED_BY_DEFAULT)))
+
+
+def _differing(model: str, red: Sequence[CellVerdict], facts: Judged) -> Mapping[str, Setting]:
+    """Return what gives the new side each setting that it has otherwise than the old one, where numbers differ.
+
+    Only a run can tell whether that is why.
+    """
+    if not any(finding.kind in NUMERIC for cell in red if cell.scenario == "alone" for finding in cell.findings):
+        return {}
+    found = numeric_settings(facts, facts.alone[model], facts.exports[model])
+    settings = [as_before(setting.name, setting.old) for setting in found if setting.differs]
+    return {setting.name: setting for setting in settings}
+
+
+def _setting(name: str, model: str, facts: Judged) -> Setting:
+    known = MITIGATIONS.get(name)
+    return _differing(model, facts.verdicts[model], facts)[name] if known is None else known
+
+
+def known_cures(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
+    """Return the mitigations that red cells' scenarios name, or readings of hangs there, if they change anything."""
+    scenarios = [INITIALIZATIONS[cell.scenario] for cell in red if cell.scenario in INITIALIZATIONS]
+    of_scenarios = [name for scenario in scenarios for name in scenario.cures]
+    hung = [facts.initialized[model, cell.scenario].new for cell in red if (model, cell.scenario) in facts.initialized]
+    seen = [one.evidence for found in hung for one in found.failures if one.evidence is not None]
+    read = [found for evidence in seen if (found := reading(evidence.stacks, evidence.proof)) is not None]
+    names = dict.fromkeys((*of_scenarios, *(name for found in read for name in found.cures)))
+    profile = new_profile(facts.plan)
+    return tuple(name for name in names if changes(MITIGATIONS[name], profile))
+
+
+def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Effects) -> Mitigated:
+    """Return the facts with further mitigations tried on one model, as many as there is time for.
+
+    None where no switch could cure it.
+    """
+    red = _curable(facts.verdicts[model])
+    if not red or not names or not _has_graph(model, facts):
+        return facts
+    effects.progress.stage(f"further mitigations of {model}", len(names))
+    tried = []
+    for name in names:
+        if effects.end_ns is not None and clock.monotonic_ns() > effects.end_ns:
+            break
+        tried.append(_attempt(model, red, name, facts, effects))
+        effects.progress.step(name)
+    tried = _confirmed(tried, names, facts, effects)
+    known = facts.mitigations.get(model, ())
+    return replace(facts, mitigations={**facts.mitigations, model: (*known, *tried)})
+
+
+def _has_graph(model: str, facts: Judged) -> bool:
+    """Whether the switches of TorchScript's executor have anything to switch."""
+    return facts.artifact(model).kind is ArtifactKind.TORCHSCRIPT
+
+
+def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
+    """Return the red cells of a model; none if one of them is past curing."""
+    red = tuple(cell for cell in cells if cell.status is Status.FAIL and cell.decides)
+    by_policy = any(cell.judged not in (None, Status.FAIL) for cell in red)  # a switch is tried against what happened
+    return () if by_policy or why_not_curable(red) else red
+
+
+def _attempt(
+    model: str,
+    red: tuple[CellVerdict, ...],
+    name: str,
+    facts: Attributed,
+    effects: Effects,
+    *,
+    is_faster: bool = False,
+) -> Mitigation:
+    """Return what becomes of red cells under a switch.
+
+    Args:
+        is_faster: a slow cell is known to be fast enough under it; before, its server group is not brought up.
+    """
+    setting = _setting(name, model, facts)
+    tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=setting.switches, cures=False)
+    if unproven := why_unverifiable(red, facts):
+        return replace(tried, note=unproven)
+    trial = Trial(
+        cell=red[0],
+        deadline=patient(model, facts),
+        seen=seen_to_fail(model, "alone", facts),
+        initializations=tuple(cell.scenario for cell in red if cell.scenario in INITIALIZATIONS),
+        group=is_faster or not any(map(is_slow, red)),
+    )
+    found = try_settings(trial, [setting], impatiently(facts), effects)
+    return replace(tried, cures=found.cures, breaks=found.breaks, note=found.note)
+
+
+def _confirmed(
+    tried: Sequence[Mitigation], names: Sequence[str], facts: Attributed, effects: Effects
+) -> list[Mitigation]:
+    """Return the mitigations with their prices; one that makes a slow cell fast enough is tried beside the others."""
+
+    def beside(item: Mitigation) -> Mitigation:
+        red = _curable(facts.verdicts[item.model])
+        if not item.cures or not any(map(is_slow, red)):
+            return item
+        return replace(_attempt(item.model, red, item.name, facts, effects, is_faster=True), price=item.price)
+
+    return pool.each(beside, _priced(tried, names, facts, effects), jobs=facts.plan.settings.jobs)
+
+
+def _priced(tried: Sequence[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
+    """Benchmark what a switch cured, under the switch, against the old release; a slow cell is cured only by time.
+
+    All switches together may take as long as the benchmark of the models that they cured.
+    """
+    budget = facts.plan.settings.latency
+    if budget.budget == "off":
+        return list(tried)
+    priced = list(tried)
+    time = Time(left_s=total_s(budget, len({item.model for item in tried if item.cures})))
+    for name in names:
+        cured = {item.model: index for index, item in enumerate(tried) if item.name == name and item.cures}
+        if not cured:
+            continue
+        prices = timed(
+            {model: (facts.artifact(model), facts.artifact(model)) for model in cured},
+            facts,
+            effects,
+            profile=profile_with(facts, [_setting(name, next(iter(cured)), facts)]),
+            label=f"price of {name}",
+            time=time,
+            give_up=[model for model in cured if _slow_cell(model, facts) is not None],
+        )
+        for model, index in cured.items():
+            priced[index] = _with_price(tried[index], prices[model], facts)
+    return priced
+
+
+def _slow_cell(model: str, facts: Judged) -> CellVerdict | None:
+    cells = (cell for cell in facts.verdicts[model] if cell.status is Status.FAIL)  # what is waived is not gated
+    return next((cell for cell in cells if is_slow(cell)), None)
+
+
+def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Judged) -> Mitigation:
+    """Return the mitigation with its price; where the cell was slow, it cures only if nothing about it is slow now."""
+    if measured.problem:
+        return replace(item, cures=False, note=f"under load: {measured.problem}")
+    item = replace(item, price=measured.steady)
+    slow = _slow_cell(item.model, facts)
+    why = why_still_slow(slow, measured, facts) if slow is not None else ""
+    return replace(item, cures=False, note=why) if why else item

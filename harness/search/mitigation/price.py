@@ -1,0 +1,208 @@
+"""What settings cost: one benchmark of the old release, the uncured new one, and the new one under each of them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from harness.checks.latency.benchmark import Time, contest, measured_round, order_deadline_s, placed, timed_runtime
+from harness.checks.latency.statistics import between, measure
+from harness.config.policy import model_budget, model_policy, some_gate
+from harness.core.diagnosis import Price, Setting
+from harness.core.measurement import LatencyMeasurement, PairSample, RatioEstimate
+from harness.core.models import Artifact
+from harness.core.outcome import Outcome, Status
+from harness.core.plan import LatencyBudget
+from harness.core.probe import ServingProfile
+from harness.core.verdict import CellVerdict
+from harness.machine import clock
+from harness.probing.facts import Effects, Probed, Provisioned, WithWorker, new_profile
+from harness.search.mitigation.trial import profile_with
+from harness.store import codec
+from harness.verdict.latency import NOT_REGRESSED, REGRESSED, classify, judge_latency
+
+# In the order in which they are shown; the first one ranks.
+PRICED = ("steady", "request", "request_cpu", "first_calls", "load", "peak_rss", "device_memory")
+OLD, UNCURED = "old", "uncured"
+# Processes of one benchmark: more of them would cost more memory than they save imports of torch.
+MOST_ARMS = 8
+CURED = "cured"
+# With less there is no interval.
+FEWEST_ROUNDS = 2
+NOT_TIMED = "not timed: the time is over"
+# Of a benchmark of one set of settings, or of one artifact, with the old release.
+TWO_ARMS = {"old": "old", "new": "new"}
+# What is slow for sure shows in a few rounds; the rest is measured as long as it takes.
+SCREENING = LatencyBudget(looks=(3,), blocks=5, model_s=5.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bill:
+    """What one set of settings costs, or why that is not known; ``measured`` against the old release.
+
+    ``failed``: the problem is that the model does not answer under these settings.
+    """
+
+    prices: tuple[Price, ...] = ()
+    measured: LatencyMeasurement | None = None
+    problem: str = ""
+    failed: bool = False
+
+
+def answers_uncured(model: str, facts: Probed) -> bool:
+    """Whether the new release answers without a cure, so that there is something to compare times with."""
+    return model in facts.alone and facts.alone[model].models[0].outcome is Outcome.COMPLETED
+
+
+def bills(
+    model: str, sets: Sequence[Sequence[Setting]], facts: WithWorker, effects: Effects, *, budget: LatencyBudget
+) -> list[Bill]:
+    """Return what each set costs, in the order of ``sets``.
+
+    All of them are alive at once, as many as the machine can be asked to hold, so that they are compared under the same
+    conditions. Where that fails, each is measured without the others: one of them may answer alone only. What fails
+    beside the uncured release is measured without that too: it is sick, and now and then fails under load.
+
+    Where the search has an end, nothing further is begun after it; what has begun is measured as often as an interval
+    needs.
+    """
+
+    def billed(sets: Sequence[Sequence[Setting]], *, uncured: bool) -> list[Bill]:
+        if is_late(effects):
+            return [Bill(problem=NOT_TIMED)] * len(sets)
+        together = _benchmarked(model, sets, facts, effects, budget=budget, uncured=uncured)
+        if not any(bill.problem for bill in together):
+            return together
+        if len(sets) > 1:
+            return [bill for one in sets for bill in billed([one], uncured=uncured)]
+        return billed(sets, uncured=False) if uncured else together
+
+    uncured = answers_uncured(model, facts)
+    size = MOST_ARMS - 1 - uncured
+    return [bill for start in range(0, len(sets), size) for bill in billed(sets[start : start + size], uncured=uncured)]
+
+
+def _benchmarked(
+    model: str,
+    sets: Sequence[Sequence[Setting]],
+    facts: WithWorker,
+    effects: Effects,
+    *,
+    budget: LatencyBudget,
+    uncured: bool,
+) -> list[Bill]:
+    artifact = facts.artifact(model)
+    ask = partial(facts.requests.benchmark, runtime=timed_runtime(facts, effects))
+    requests = {OLD: ask("old", [artifact])}
+    if uncured:
+        requests[UNCURED] = ask("new", [artifact], new_profile(facts.plan))
+    arms = [CURED] if len(sets) == 1 else [f"{CURED}-{number}" for number in range(len(sets))]
+    for arm, settings in zip(arms, sets, strict=True):
+        requests[arm] = ask("new", [artifact], profile_with(facts, settings))
+    folder = effects.folder("prices") / codec.digest(requests)[:16]
+    placement = placed(budget, [request.profile for request in requests.values()])
+    samples: list[PairSample] = []
+    rounds = budget.looks[0]
+    for number in range(rounds):
+        if number >= FEWEST_ROUNDS and is_late(effects):
+            break
+        what = f"time under {len(sets)} set{'s' * (len(sets) > 1)} of settings"
+        effects.progress.stage(f"{what}, round {number + 1} of {rounds}", 1)
+        measured = measured_round(
+            [model],
+            requests,
+            effects,
+            folder=folder,
+            number=number,
+            budget=budget,
+            deadline_s=order_deadline_s([model], facts),
+            placement=placement,
+            extras=True,
+        )
+        if measured.problems:
+            problem = measured.problems[model]
+            return [Bill(problem=f"under load: {problem}", failed=_is_of(CURED, problem))] * len(sets)
+        samples += measured.samples
+    return [_bill(model, samples, arm) for arm in arms]
+
+
+def is_late(effects: Effects) -> bool:
+    """Whether the search has an end, and that is over."""
+    return effects.end_ns is not None and clock.monotonic_ns() > effects.end_ns
+
+
+def _is_of(arm: str, problem: str) -> bool:
+    """Whether what went wrong in a round is the doing of the process of ``arm``."""
+    return f"the {arm} process" in problem or problem.startswith(f"{arm}: ")
+
+
+def _bill(model: str, samples: Sequence[PairSample], arm: str) -> Bill:
+    to_old = measure(model, between(samples, OLD, arm))
+    to_new = measure(model, between(samples, UNCURED, arm))
+    prices = (Price(quantity=name, to_old=_ratio(to_old, name), to_new=_ratio(to_new, name)) for name in PRICED)
+    return Bill(prices=tuple(price for price in prices if price.to_old is not None), measured=to_old)
+
+
+def _ratio(measured: LatencyMeasurement, quantity: str) -> RatioEstimate | None:
+    return measured.steady if quantity == PRICED[0] else measured.ratio(quantity)
+
+
+def timed(
+    contestants: Mapping[str, tuple[Artifact, Artifact]],
+    facts: WithWorker,
+    effects: Effects,
+    *,
+    profile: ServingProfile,
+    label: str,
+    budget: LatencyBudget | None = None,
+    time: Time | None = None,
+    give_up: Collection[str] = (),
+) -> Mapping[str, LatencyMeasurement]:
+    """Return how long the calls of models take in the new release under ``profile``, against the old one.
+
+    Args:
+        contestants: name -> (artifact of the old release, artifact of the new one).
+        budget: the plan's by default.
+        time: what is left of it; by default what is left until the end of the search, if it has one.
+        give_up: models that need only be known not to be slow any more; one that a look finds slow is not timed on.
+    """
+    if time is None and effects.end_ns is not None:
+        time = Time(left_s=max(0.0, (effects.end_ns - clock.monotonic_ns()) * 1e-9))
+    return contest(
+        contestants,
+        facts,
+        effects,
+        profile=profile,
+        arms=TWO_ARMS,
+        label=label,
+        budget=budget,
+        confirm=False,
+        extras=some_gate(facts.plan),
+        runtime=timed_runtime(facts, effects),
+        time=time,
+        give_up=give_up,
+    )
+
+
+def why_ill(measured: LatencyMeasurement) -> str:
+    """Return what went wrong in the new release while it was timed; a problem of another process is none of it."""
+    return f"under load: {measured.problem}" if _is_of("new", measured.problem) else ""
+
+
+def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Provisioned) -> str:
+    """Return what about a model is slow under a setting, in words; empty where nothing is any more."""
+    if measured.problem:
+        return f"under load: {measured.problem}"
+    budget = model_budget(facts.plan, slow.model)
+    now = judge_latency(slow.cell, measured, budget, model_policy(facts.plan, slow.model).settings)
+    if now.status is Status.PASS:
+        return ""
+    speed = classify(measured.steady, budget.limit)
+    if speed == NOT_REGRESSED:  # so it is a gated quantity
+        return now.findings[0].message
+    words = measured.steady.words if measured.steady is not None else "not measured"
+    return f"{'still slow' if speed == REGRESSED else speed}: {words}"
+
+
+def is_slow(cell: CellVerdict) -> bool:
+    """Whether a cell fails for its latency, waived or not."""
+    return cell.status in (Status.FAIL, Status.XFAIL) and any(finding.kind == "latency" for finding in cell.findings)

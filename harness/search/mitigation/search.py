@@ -1,0 +1,342 @@
+"""Searches the settings under which a red cell is well again, and says what each of them costs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from harness.checks.prediction.semantics import can_show, changes_between, names_operator
+from harness.core.diagnosis import Cure, Said, Setting
+from harness.core.measurement import LatencyMeasurement
+from harness.core.outcome import Status
+from harness.core.plan import LatencyBudget
+from harness.core.verdict import CellVerdict
+from harness.machine import clock, pool
+from harness.probing.alone import patient
+from harness.probing.facts import Attributed, Effects, Probed, WithWorker, new_profile
+from harness.search.budget import Stop
+from harness.search.minimal_sets import Indices, minimal_sets
+from harness.search.mitigation.price import (
+    NOT_TIMED,
+    PRICED,
+    SCREENING,
+    Bill,
+    answers_uncured,
+    bills,
+    is_late,
+    is_slow,
+    timed,
+    why_still_slow,
+)
+from harness.search.mitigation.trial import (
+    ONCE,
+    Trial,
+    how_often,
+    profile_with,
+    try_settings,
+    why_not_curable,
+    why_unverifiable,
+)
+from harness.serving.scenarios import INITIALIZATIONS, open_orders
+from harness.serving.settings.mitigations import JIT_SWITCHES, candidates, get_along
+from harness.verdict.latency import NOT_REGRESSED, REGRESSED, classify
+
+# Where no setting cures alone: so many sets, and so long for those of two. What hangs under most of them costs seconds
+# each.
+MOST_SETS = 200
+PAIRS_S = 300.0
+# For benchmarks of single sets whose time one benchmark of all did not decide; each takes about half a minute.
+DECIDING_S = 120.0
+# For all settings of a slow cell, each of which is timed in fresh processes; and for the JIT switches alone.
+SLOW_S, SLOW_QUICK_S = 180.0, 60.0
+NOT_TRIED = "not tried: the time is over"
+QUICK = LatencyBudget(looks=(2,), blocks=5, model_s=5.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CureSearch:
+    """What the search came to.
+
+    Attributes:
+        cell: the red cell; None where there is none.
+        cures: what was tried, the curing sets first, cheapest first; of larger sets only those that cure.
+        price_note: why there is no price, or none against the uncured new release.
+        ended: why the search ended early.
+        notes: what else a reader should know.
+    """
+
+    cell: CellVerdict | None = None
+    cures: tuple[Cure, ...] = ()
+    price_note: str = ""
+    ended: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def search(
+    model: str,
+    facts: Attributed,
+    effects: Effects,
+    *,
+    everything: bool = True,
+    scenario: str = "",
+    pairs: bool = False,
+    seen: tuple[int, int] = ONCE,
+) -> CureSearch:
+    """Return what became of ``model`` under the settings that could cure it; its cells are judged already.
+
+    Args:
+        everything: every setting and pairs of them, with the server group; else the JIT switches, of the model alone.
+        scenario: of the cell that is to be cured; empty: the first red one that decides.
+        pairs: whether pairs are tried also where one setting cures.
+        seen: in how many runs of how many the model was seen to fail alone; asked again where it was but once, and
+            everything is tried.
+    """
+    red = [cell for cell in facts.verdicts[model] if cell.status in (Status.FAIL, Status.XFAIL)]
+    cell = next((cell for cell in red if (cell.scenario == scenario if scenario else cell.decides)), None)
+    if cell is None:
+        return CureSearch()
+    past, unproven = why_not_curable([cell]), why_unverifiable([cell], facts)
+    if past or unproven:
+        why = f"no setting of a server changes this: {past}" if past else unproven
+        return CureSearch(cell=cell, notes=(why,))
+    settings = JIT_SWITCHES if not everything else _candidates(model, cell, facts)
+    if is_slow(cell):
+        effects = replace(effects, end_ns=effects.end_within(SLOW_S if everything else SLOW_QUICK_S))
+    if everything and settings and cell.scenario == "alone" and seen == ONCE:
+        seen = how_often(cell, facts, effects)
+    trial = Trial(
+        cell=cell,
+        deadline=patient(model, facts),
+        seen=seen,
+        initializations=(cell.scenario,) if cell.scenario in INITIALIZATIONS else (),
+        group=everything,
+    )
+    known = known_change(cell, facts)
+    sets = _Sets(trial, settings, facts, effects, decide=everything, every_pair=pairs)
+    size = 2 if everything and (pairs or not known) else 1
+    found = minimal_sets(
+        len(settings),
+        sets.ask,
+        budget=MOST_SETS,
+        size=size,
+        all_sizes=pairs,
+        together=sets.may_cure,
+        stop=_after(PAIRS_S, effects),
+    )
+    tried = {
+        indices: replace(sets.results[indices], minimal=found.is_minimal(indices))
+        for indices, said in found.answers.items()
+        if len(indices) == 1 or said is Said.PASSES
+    }
+    larger = [said for indices, said in found.answers.items() if len(indices) > 1]
+    in_vain, untold = larger.count(Said.FAILS), larger.count(Said.UNTESTABLE)
+    counts = {"pairs of the others do not cure either": in_vain, "pairs could not be tested": untold}
+    notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
+    if everything and not any(cure.cures for cure in tried.values()):
+        notes += ((known,) if known else ()) or sets.left_out()
+    priced, note = _priced(model, tried, sets, facts, effects, everything=everything)
+    return CureSearch(cell=cell, cures=priced, price_note=note, ended=found.ended, notes=notes)
+
+
+class _Sets:
+    """The red cell under one set of settings after another; ``results`` keeps what became of it."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        settings: Sequence[Setting],
+        facts: Attributed,
+        effects: Effects,
+        *,
+        decide: bool,
+        every_pair: bool,
+    ) -> None:
+        self.results: dict[Indices, Cure] = {}
+        self._trial = trial
+        self._cell = trial.cell
+        self._settings = settings
+        self._facts = facts
+        self._effects = effects
+        self._decide = decide
+        self._every_pair = every_pair
+
+    def chosen(self, indices: Indices) -> tuple[Setting, ...]:
+        return tuple(self._settings[index] for index in indices)
+
+    def may_cure(self, indices: Indices) -> bool:
+        """Whether a set makes sense, and one of its settings alone changes something about what is wrong."""
+        return get_along(self.chosen(indices)) and (self._every_pair or not self._changes_nothing(indices))
+
+    def left_out(self) -> tuple[str, ...]:
+        """Return how many pairs were not tried because neither of their settings changes anything, in words."""
+        pairs = combinations([index for (index, *more) in self.results if not more], 2)
+        left = [pair for pair in pairs if pair not in self.results and get_along(self.chosen(pair))]
+        count = sum(map(self._changes_nothing, left))
+        why = "neither setting makes the call quicker" if is_slow(self._cell) else "neither setting changes a bit"
+        return (f"{count} pairs were not tried: {why}",) if count else ()
+
+    def _changes_nothing(self, indices: Indices) -> bool:
+        singles = [self.results.get((index,)) for index in indices]
+        return len(indices) > 1 and all(found is not None and found.unaffected for found in singles)
+
+    def ask(self, sets: Sequence[Indices]) -> list[Said]:
+        """Return what each set says; PASSES: the symptom is gone."""
+        before = sum(len(indices) == len(sets[0]) for indices in self.results)
+        what = "settings that may cure" if len(sets[0]) == 1 else f"sets of {len(sets[0])} settings, {before} asked"
+        self._effects.progress.stage(what, len(sets))
+        results = dict(zip(sets, pool.each(self._ask, sets, jobs=self._facts.plan.settings.jobs), strict=True))
+        if is_slow(self._cell):
+            results.update(self._timed([indices for indices, found in results.items() if found.cures], results))
+        self.results.update(results)
+        return [
+            Said.PASSES if results[indices].cures else Said.UNTESTABLE if results[indices].untestable else Said.FAILS
+            for indices in sets
+        ]
+
+    def _ask(self, indices: Indices) -> Cure:
+        if is_late(self._effects):
+            names = tuple(setting.name for setting in self.chosen(indices))
+            return Cure(names=names, cures=False, untestable=True, note=NOT_TRIED)
+        found = try_settings(self._trial, self.chosen(indices), self._facts, self._effects)
+        well = "answers, not timed yet" if is_slow(self._cell) else "cures"
+        self._effects.progress.step(f"{found.name}: {well if found.cures else 'does not cure'}")
+        return found
+
+    def _timed(self, sets: Sequence[Indices], results: dict[Indices, Cure]) -> dict[Indices, Cure]:
+        """Return what the sets say of a cell that is slow: all in one benchmark, then those left undecided alone.
+
+        The fastest come first: one that is known to cure is worth more than to know of each whether it does.
+        """
+        latency = self._facts.plan.settings.latency
+        budget = replace(SCREENING, pin=latency.pin, limit=latency.limit)
+        screened = bills(
+            self._cell.model, [self.chosen(indices) for indices in sets], self._facts, self._effects, budget=budget
+        )
+        timed = {}
+        end_ns = self._effects.end_within(DECIDING_S)
+        for indices, bill in sorted(zip(sets, screened, strict=True), key=lambda pair: _steady(pair[1])):
+            measured = bill.measured
+            if self._decide and _open(measured, budget.limit) and clock.monotonic_ns() < end_ns:
+                measured = self._alone_timed(results[indices].name, self.chosen(indices))
+            why = why_still_slow(self._cell, measured, self._facts) if measured is not None else bill.problem
+            undecided = bool(why) and _open(measured, budget.limit) and not bill.failed
+            before = results[indices]
+            timed[indices] = replace(
+                before,
+                cures=not why,
+                untestable=undecided or bill.problem == NOT_TIMED,
+                unaffected=bool(why) and _is_no_quicker(bill),
+                prices=bill.prices,
+                note=why or before.note,
+            )
+        return timed
+
+    def _alone_timed(self, name: str, settings: Sequence[Setting]) -> LatencyMeasurement:
+        model = self._cell.model
+        profile, label = profile_with(self._facts, settings), f"time under {name}"
+        artifact = self._facts.artifact(model)
+        return timed({model: (artifact, artifact)}, self._facts, self._effects, profile=profile, label=label)[model]
+
+
+def _after(limit_s: float, effects: Effects) -> Stop:
+    """Return what says, so many seconds after it was first asked, or after its end, that a search should end."""
+    ends: list[int] = []
+
+    def stop(_: int) -> bool:
+        ends.append(effects.end_within(limit_s))
+        return clock.monotonic_ns() > ends[0]
+
+    return stop
+
+
+def _candidates(model: str, cell: CellVerdict, facts: Probed) -> tuple[Setting, ...]:
+    scenario = INITIALIZATIONS.get(cell.scenario)
+    fingerprint = facts.fingerprints.get("new")
+    probe = facts.alone.get(model)
+    settings = facts.plan.settings
+    return candidates(
+        new_profile(facts.plan),
+        device=facts.plan.runs_on,
+        isa=(fingerprint.isa if fingerprint is not None else None) or "",
+        orders=open_orders(scenario, mode=settings.capture_mode, warm_calls=settings.capture_warm_calls)
+        if scenario is not None
+        else (),
+        pools=scenario.pools if scenario is not None else None,
+        old=facts.baselines[model].numerics,
+        new=probe.data.get("numerics", {}) if probe is not None else {},
+    )
+
+
+def _priced(
+    model: str, tried: dict[Indices, Cure], sets: _Sets, facts: WithWorker, effects: Effects, *, everything: bool
+) -> tuple[tuple[Cure, ...], str]:
+    """Return the cures with what they cost, ranked, and why there is no price, or none against the uncured release."""
+    budget = facts.plan.settings.latency
+    curing = [indices for indices, found in tried.items() if found.cures]
+    others = [found for found in tried.values() if not found.cures]
+    if not curing:
+        return tuple(others), ""
+    if everything and budget.budget == "off":
+        return (*(tried[indices] for indices in curing), *others), "no price was asked for (--latency off)"
+    if not everything:
+        budget = replace(QUICK, pin=budget.pin)
+    costs = bills(model, [sets.chosen(indices) for indices in curing], facts, effects, budget=budget)
+    priced = [_with_bill(tried[indices], bill) for indices, bill in zip(curing, costs, strict=True)]
+    note = "" if answers_uncured(model, facts) else "the uncured new release does not answer: prices are to the old one"
+    kept = [found for found in priced if found.cures]
+    others += [found for found in priced if not found.cures]
+    return (*sorted(kept, key=_cost), *others), note if kept else ""
+
+
+def _with_bill(found: Cure, bill: Bill) -> Cure:
+    """Return a cure with its price; it is none where the model does not answer under load."""
+    if bill.failed:
+        return replace(found, cures=False, paste={}, note=bill.problem)
+    if bill.problem == NOT_TIMED and found.prices:  # by the screening of a slow cell
+        return found
+    return replace(found, prices=bill.prices, note="; ".join(filter(None, [found.note, bill.problem])))
+
+
+def _cost(found: Cure) -> tuple[bool, tuple[float, ...], int]:
+    """Rank: what was measured first; then by the quantities in their order, as far as they are sure; then by size.
+
+    What the interval does not tell from no change is none: noise must not rank.
+    """
+    ratios = []
+    for name in PRICED:
+        price = found.price(name)
+        ratio = price.to_old if price is not None else None
+        ratios.append(round(ratio.ratio, 2) if ratio is not None and not ratio.low <= 1 <= ratio.high else 1.0)
+    return not found.prices, tuple(ratios), len(found.names)
+
+
+def _steady(bill: Bill) -> float:
+    measured = bill.measured
+    return measured.steady.ratio if measured is not None and measured.steady is not None else math.inf
+
+
+def _is_no_quicker(bill: Bill) -> bool:
+    """Whether the steady call was timed against the uncured new release, and is not quicker for sure."""
+    to_new = next((price.to_new for price in bill.prices if price.quantity == PRICED[0]), None)
+    return to_new is not None and to_new.high >= 1
+
+
+def known_change(cell: CellVerdict, facts: Probed) -> str:
+    """Return which known change of an operator explains the cell, in words; empty where none does."""
+    artifact = facts.exports[cell.model].artifact
+    operators = {name.partition(".")[0] for name in artifact.operators} if artifact is not None else set[str]()
+    for change, _ in changes_between(*facts.pair):
+        if change.drawn and not facts.draws(cell.model):
+            continue
+        for finding in cell.findings:
+            raised = finding.kind == "call_error"  # its text names the operator
+            if change.operator not in operators or not can_show(change, finding, *facts.pair):
+                continue
+            if not raised or names_operator(finding.error, change.operator):
+                return f"known change of {change.operator}, which no setting undoes: {change.what} ({change.source})"
+    return ""
+
+
+def _open(measured: LatencyMeasurement | None, limit: float) -> bool:
+    """Whether the steady call was measured and neither slow nor fast enough for sure."""
+    return measured is not None and classify(measured.steady, limit) not in (REGRESSED, NOT_REGRESSED)

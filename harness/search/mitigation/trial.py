@@ -1,0 +1,288 @@
+"""One red cell under settings: are they in effect, is it well again, is nobody else broken? Asked by all that cure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.artifacts.tensors.outputs import same_answers
+from harness.checks.outputs.compare import compare_alone, worst_comparison
+from harness.checks.startup.initialize import initialize_together, takes_part, works_alone
+from harness.checks.startup.launch import Launcher
+from harness.core.diagnosis import Cure, Setting
+from harness.core.outcome import Outcome, Status
+from harness.core.probe import Deadline, ModelResult, ProbeResult, ServingProfile
+from harness.core.verdict import CellVerdict
+from harness.probing.alone import patient
+from harness.probing.facts import Answered, Attributed, Effects, Judged, Probed, Provisioned, new_profile
+from harness.probing.verification import legible_outputs
+from harness.search.attribution import unverifiable
+from harness.search.repeated import chance_of_missing, repeats_needed
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.serving.settings.mitigations import NOT_CURABLE, applied
+from harness.serving.settings.paste_lines import lines_to_paste
+from harness.verdict.cells import judge_alone
+from harness.verdict.judge import judge_initialized
+
+# The failure of the model was seen once; that it is gone must not be chance.
+ONCE = (1, 1)
+# What shows only beside other models may be chance: one clean run of the group is no cure. The failure's rate asks for
+# more, and this many are the budget.
+CONCURRENT_REPEATS = 3
+CLEAN_RUNS_AT_MOST = 20
+# Where no initialization is red, a setting must still not break one.
+UNLESS_RED = "concurrent"
+# The model is asked again as it is, until it has failed so often, or so often in all: among many settings one would
+# seem to cure what shows in half of the runs.
+FAILS_THAT_TELL_A_RATE = 3
+RUNS_FOR_A_RATE = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What settings are tried on, and how much it takes to say that they cure.
+
+    Attributes:
+        cell: its symptom must be gone; whatever its scenario, the model must be well alone first.
+        deadline: of the model alone.
+        seen: (in how many runs, of how many) the model failed alone, see ``how_often``.
+        initializations: in which the model failed: its server group must come up well, as often as that asks for.
+        group: whether the group must come up once where there are none of these.
+    """
+
+    cell: CellVerdict
+    deadline: Deadline
+    seen: tuple[int, int] = ONCE
+    initializations: tuple[str, ...] = ()
+    group: bool = True
+
+
+def why_not_curable(cells: Sequence[CellVerdict]) -> str:
+    """Return what about red cells does not depend on how a loaded graph is executed; empty where a setting may cure."""
+    kinds = (finding.kind for cell in cells for finding in cell.findings if finding.kind in NOT_CURABLE)
+    return next((kind.replace("_", " ") for kind in kinds), "")
+
+
+def why_unverifiable(cells: Sequence[CellVerdict], facts: Attributed) -> str:
+    """Return why nobody could tell that the failure of an initialization is gone; empty where one could."""
+    for cell in cells:
+        found = facts.attributions.get((cell.model, cell.scenario)) if cell.scenario in INITIALIZATIONS else None
+        if found is not None and (why := unverifiable(found)):
+            return f"{why} ({INITIALIZATIONS[cell.scenario].words})"
+    return ""
+
+
+def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
+    """Return what becomes of the cell under the settings, all of them at once; the model is asked alone first."""
+    found = _alone(trial, settings, facts, effects)
+    if found.cures and (trial.group or trial.initializations):
+        found = _beside(trial, found, settings, facts, effects)
+    if not found.cures:
+        return found
+    waived = [f"{setting.name}: {setting.waives}" for setting in settings if setting.waives]
+    paste = lines_to_paste(settings, device=facts.plan.runs_on.torch)
+    return replace(found, note="; ".join(filter(None, [found.note, *waived])), paste=paste)
+
+
+def how_often(cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[int, int]:
+    """Return in how many runs of how many the model fails alone; runs are made only where it was seen but once."""
+    if (known := seen_to_fail(cell.model, cell.scenario, facts)) != ONCE:
+        return known
+    effects.progress.stage("how often it fails", FAILS_THAT_TELL_A_RATE - 1)
+    trial = Trial(cell=cell, deadline=patient(cell.model, facts))
+    fails, judged = ONCE
+    repeat = 0
+    while fails < FAILS_THAT_TELL_A_RATE and repeat < RUNS_FOR_A_RATE:
+        repeat += 1
+        verdict, _, _ = _verdict_under(trial, (), facts, effects, repeat=repeat)
+        fails += verdict.status is Status.FAIL
+        judged += verdict.status in (Status.FAIL, Status.PASS)
+        effects.progress.step(f"{fails} of {judged}")
+    return fails, judged
+
+
+def profile_with(facts: Provisioned, settings: Sequence[Setting]) -> ServingProfile:
+    """Return the new side's profile with the settings on top."""
+    return applied(new_profile(facts.plan), settings)
+
+
+def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
+    found = Cure(names=tuple(setting.name for setting in settings), cures=False)
+    repeats, rarely = clean_repeats_alone(trial.seen) if trial.cell.scenario == "alone" else (1, "")
+    partly = _fails_partly(facts.baselines[trial.cell.model].results)
+    for repeat in range(repeats):
+        verdict, probe, without_effect = _verdict_under(trial, settings, facts, effects, repeat=repeat)
+        if without_effect:
+            return replace(found, untestable=True, note=without_effect)
+        if verdict.status is not Status.PASS and not (verdict.status is Status.SAME_FAIL and partly):
+            as_uncured = _as_uncured(trial, probe, facts)
+            note = f"{_still(verdict, trial.cell)}{', every bit as without it' if as_uncured else ''}"
+            untestable = verdict.status is not Status.FAIL
+            return replace(found, untestable=untestable, unaffected=as_uncured, note=note)
+    return replace(found, cures=True, repeats=repeats, note=rarely)
+
+
+def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
+    """Bring up the server group; no cure at the first time that the model or a neighbour does not pass."""
+    notes, clean = [found.note], []
+    for scenario in trial.initializations or (UNLESS_RED,):
+        repeats, rarely = _clean_repeats(trial.cell.model, scenario, facts) if trial.initializations else (1, "")
+        launcher = Launcher(
+            scenario=INITIALIZATIONS[scenario],
+            side="new",
+            profile=new_profile(facts.plan),
+            facts=facts,
+            effects=effects,
+            settings=tuple(settings),
+        )
+        for repeat in range(repeats):
+            what = f"{found.name}, {launcher.scenario.words} {repeat + 1} of {repeats}"
+            effects.progress.tick(f"{trial.cell.model}: {what}")
+            broken, sick = _group_under(trial.cell.model, launcher, repeat, facts)
+            if sick or broken:
+                return replace(found, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
+        if trial.initializations:
+            notes.append(rarely)
+            clean.append(repeats)
+    return replace(found, repeats=min(clean, default=found.repeats), note="; ".join(filter(None, notes)))
+
+
+def _fails_partly(old: Sequence[ModelResult]) -> bool:
+    """Whether the old release fails in some requests and answers others: then to fail like it is no worse."""
+    failed = {request.input_set for result in old for request in result.failed_requests}
+    answered = {call.input_set for result in old for call in result.calls}
+    return bool(failed) and bool(answered - failed)
+
+
+def _verdict_under(
+    trial: Trial, settings: Sequence[Setting], facts: Answered, effects: Effects, *, repeat: int
+) -> tuple[CellVerdict, ProbeResult, str]:
+    """Return (verdict on the model alone under the settings, its probe, why they are not in effect or empty)."""
+    model = trial.cell.model
+    profile = profile_with(facts, settings)
+    request = facts.requests.run("new", [facts.artifact(model)], trial.deadline, profile=profile, repeat=repeat)
+    probe = effects.runner(replace(request, look=False))  # where it hangs has been told of the model without them
+    verdict = judge_alone(
+        trial.cell.cell,
+        old=facts.baselines[model].results,
+        new=probe.models[0],
+        comparison=compare_alone(model, probe, facts.baselines[model], facts),
+        old_name=effects.environments["old"].name,
+        new_name=effects.environments["new"].name,
+        exit_detail=probe.exit_detail,
+    )
+    return verdict, probe, _without_effect(probe, settings, effects)
+
+
+def _as_uncured(trial: Trial, probe: ProbeResult, facts: Probed) -> bool:
+    """Whether every answer has the same bits as without settings, in a model that fails every time."""
+    model, (fails, judged) = trial.cell.model, trial.seen
+    uncured = facts.alone.get(model)
+    if uncured is None or fails < judged or {*probe.outcomes, *uncured.outcomes} != {Outcome.COMPLETED}:
+        return False
+    return same_answers(*(legible_outputs(one.directory, model) for one in (probe, uncured)))
+
+
+def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:
+    """Return what of the settings was not applied, or does not read back as it was asked for, in words.
+
+    A switch may exist and do nothing (docs/evidence.md#switches).
+    """
+    switches: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
+    for setting in settings:
+        for name in setting.values:
+            entry = switches.get(f"env {name}" if name in setting.env else name, {})
+            if not entry.get("supported") or entry.get("read_back") != entry.get("requested"):
+                said = entry.get("reason") or (f"it reads back {entry['read_back']}" if "read_back" in entry else "")
+                nothing = f"{effects.environments['new'].name} has no such switch, or it has no effect"
+                return f"{nothing}: {said}" if said else nothing
+    return ""
+
+
+def _still(verdict: CellVerdict, cell: CellVerdict) -> str:
+    """Return what is left of the symptom of ``cell``, in words: ``still hang``; or what is wrong in place of it."""
+    before = {finding.kind for finding in cell.findings}
+    said = dict.fromkeys(
+        f"still {finding.kind.replace('_', ' ')}" if finding.kind in before else finding.message
+        for finding in verdict.findings
+    )
+    return ", ".join(said) or f"{verdict.status} alone"
+
+
+def _group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed) -> tuple[tuple[str, ...], str]:
+    """Return (neighbours that do not pass under the settings, what the model itself does wrong beside them)."""
+    scenario, effects = launcher.scenario, launcher.effects
+    group = next((members for members in facts.plan.groups.values() if model in members), (model,))
+    found = facts.attributions.get((model, scenario.name))
+    left_out = found.left_out if found is not None else ()  # they fail as they did before, and it failed without them
+    members = [
+        name
+        for name in group
+        if (name == model or works_alone(name, facts)) and takes_part(scenario, name, facts) and name not in left_out
+    ]
+    came = initialize_together(launcher, members, facts, repeat=repeat)
+    broken, sick = [], "" if model in came else "was not reached beside its server group"
+    for name, item in came.items():
+        as_alone = facts.comparisons.get((name, "alone"))
+        comparison = worst_comparison(name, scenario.name, item.new.answers, as_alone, facts)
+        before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
+        alone = replace(before, status=Status.PASS)
+        verdict = judge_initialized(
+            scenario.name,
+            alone,
+            item,
+            comparison=comparison,
+            draws=facts.draws(name),
+            facts=facts,
+            effects=effects,
+        )
+        if verdict.status is not Status.PASS and name == model:
+            sick = verdict.findings[0].message if verdict.findings else str(verdict.status)
+        elif verdict.status is not Status.PASS and _was_green(name, facts):
+            broken.append(name)
+    return tuple(broken), sick
+
+
+def _was_green(name: str, facts: Judged) -> bool:
+    return all(cell.status is Status.PASS for cell in facts.verdicts[name] if cell.scenario != "latency")
+
+
+def _clean_repeats(model: str, scenario: str, facts: Attributed) -> tuple[int, str]:
+    """Return how often the group must come up clean before its failure counts as gone, and a note where that is capped.
+
+    What shows only now and then would be gone by chance: the rarer it shows, the more clean runs it takes.
+    """
+    rounds = facts.plan.settings.init_rounds
+    seen = seen_to_fail(model, scenario, facts)
+    repeats = max(CONCURRENT_REPEATS, min(CLEAN_RUNS_AT_MOST, -(-_needed(seen) // rounds)))
+    return repeats, _by_chance(repeats * rounds, seen)
+
+
+def clean_repeats_alone(seen: tuple[int, int]) -> tuple[int, str]:
+    """Return the same for a model alone that was ``seen`` to fail in so many of so many runs."""
+    repeats = min(CLEAN_RUNS_AT_MOST, _needed(seen))
+    return repeats, _by_chance(repeats, seen)
+
+
+def _needed(seen: tuple[int, int]) -> int:
+    return repeats_needed(fails=seen[0], judged=seen[1])
+
+
+def _by_chance(runs: int, seen: tuple[int, int]) -> str:
+    fails, judged = seen
+    if runs >= _needed(seen):
+        return ""
+    chance = 100 * chance_of_missing(runs, fails=fails, judged=judged)
+    return (
+        f"only {runs} clean runs of the {_needed(seen)} that a failure in {fails} of {judged} asks for: "
+        f"with {chance:.0f} % it would have stayed away by itself"
+    )
+
+
+def seen_to_fail(model: str, scenario: str, facts: Attributed) -> tuple[int, int]:
+    """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
+    found = facts.attributions.get((model, scenario))
+    for tally in (found.whole, found.runs) if found is not None else ():
+        if tally.fails:
+            return tally.fails, tally.judged
+    item = facts.initialized.get((model, scenario))
+    fails = max(1, item.new.failed_rounds) if item is not None else 1
+    return fails, max(fails, item.new.rounds) if item is not None else 1

@@ -1,0 +1,74 @@
+"""The smallest part of an artifact that is not convertible: the converter of the new release gives up on it alike."""
+
+import re
+from dataclasses import dataclass, replace
+
+from harness.checks.migration.facts import Tried
+from harness.checks.migration.obstacles import without_owner
+from harness.core.diagnosis import Reduction, Said, SearchAnswer, Symptom
+from harness.core.measurement import RatioEstimate
+from harness.core.migration import Migrated, MigratedModel
+from harness.core.models import Artifact
+from harness.core.outcome import Outcome
+from harness.core.probe import ProbeResult
+from harness.probing.facts import Answered, Effects, WithWorker
+from harness.search.reduce.oracles import PASSES, UNTESTABLE, Sides
+from harness.search.reduce.program import reduce_program
+from harness.verdict.bisection import CallInQuestion
+from harness.verdict.migration import judge
+
+# Of a search that asks what may fail now and then; the converter is asked once.
+CONVERTIBLE = re.compile(r"did not show it in \d+ runs")
+
+
+@dataclass
+class ByConversion:
+    """The converter of the new release gives up, at what stands in the way of the whole.
+
+    Attributes:
+        kind: that obstacle, see ``MigratedModel.kind``.
+    """
+
+    sides: Sides
+    kind: str
+
+    def prepare(self, artifact: Artifact) -> str:
+        """See that the old release is well with it."""
+        return self.sides.old_refuses(artifact)
+
+    def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
+        """Return whether it is not convertible in the same way; a conversion is deterministic, and asked once."""
+        del repeat
+        probe = self.conversion(artifact)
+        if probe.models[0].outcome is Outcome.COMPLETED:
+            return PASSES
+        found = self.judged(artifact, probe)
+        if found.outcome is not Migrated.NOT_CONVERTIBLE or without_owner(found.kind) != without_owner(self.kind):
+            return UNTESTABLE
+        return SearchAnswer(said=Said.FAILS, outcome=without_owner(found.kind))
+
+    def words(self, artifact: Artifact) -> tuple[str, str, RatioEstimate | None]:
+        """Return that TorchScript answers, and what the converter says."""
+        return "TorchScript answers", self.judged(artifact, self.conversion(artifact)).reason, None
+
+    def conversion(self, artifact: Artifact) -> ProbeResult:
+        """Return the conversion of a part with the values that went into it."""
+        example = artifact.input_sets[0].name
+        return self.sides.effects.runner(self.sides.facts.requests.convert("new", artifact, example))
+
+    def judged(self, artifact: Artifact, probe: ProbeResult) -> MigratedModel:
+        """Return what a failed conversion comes to."""
+        return judge(Tried(model=artifact.model, release="new", input_sets=artifact.input_sets, conversion=probe))
+
+
+def unconvertible_part(tried: Tried, model: MigratedModel, facts: Answered, effects: Effects) -> Reduction:
+    """Return the few nodes that are not convertible by themselves, as ``model`` is not.
+
+    Args:
+        facts: with the fingerprints of the sides ``old``, which extracts, and ``new``, which converts.
+    """
+    asked = WithWorker(**Answered.known(facts), alone={}, worker="python", worker_notes=())
+    oracle = ByConversion(Sides(asked, effects), model.kind)
+    failing = CallInQuestion(input_set=tried.example, call=0)
+    found = reduce_program(model.model, Symptom.CONVERSION, failing, asked, effects, oracle=oracle)
+    return replace(found, notes=tuple(CONVERTIBLE.sub("are convertible", note) for note in found.notes))

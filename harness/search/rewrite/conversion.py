@@ -1,0 +1,157 @@
+"""Tries rewrites of artifacts that are not convertible; each is verified on the whole way, by the golden outputs.
+
+The old release makes the archive and has to answer the golden outputs with it; then it goes the way of any artifact.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.artifacts.adopted import keep_rewritten
+from harness.checks.migration.cures import REWRITES, answers_everything, is_curable, says_nothing_of_the_rewrite
+from harness.checks.migration.facts import Answers, Loader, RewrittenArchives, Tried
+from harness.checks.migration.migrate import try_all
+from harness.checks.migration.words import failure_words
+from harness.checks.outputs.compare import compare_answers
+from harness.core.migration import ConversionCure, Migrated, MigratedModel
+from harness.core.models import Artifact
+from harness.core.outcome import UNCLEAR, Outcome
+from harness.core.probe import RewriteOrder
+from harness.machine import pool
+from harness.probing.alone import deadline_of
+from harness.probing.facts import Answered, Effects
+from harness.probing.verification import legible_outputs
+from harness.search.rewrite.attempt import ask
+from harness.verdict.migration import difference, judge
+from harness.worker import wire
+
+FOLDER = "cures"
+
+
+def try_cures(
+    tried: Sequence[Tried],
+    models: Sequence[MigratedModel],
+    facts: Answered,
+    loaders: Sequence[Loader],
+    effects: Effects,
+    *,
+    package: bool,
+    in_cpp: bool = False,
+) -> list[MigratedModel]:
+    """Return the models, with the rewrites that were tried on those not convertible, in order.
+
+    Args:
+        facts: with the fingerprint of the side ``old``, that of the golden outputs.
+        loaders: releases in which programs have to load; the first one converts.
+        package: whether packages are made of what is cured as well.
+        in_cpp: whether these are loaded, served and timed in C++ too, as those of any artifact.
+    """
+    examples = {one.model: one.example for one in tried}
+    left = [model.model for one, model in zip(tried, models, strict=True) if is_curable(one, model)]
+    found: dict[str, list[ConversionCure]] = {name: [] for name in left}
+    for rewrite in REWRITES:
+        if not left:
+            break
+        effects.progress.stage(f"cure by {rewrite}", len(left))
+        made = dict(_each(left, rewrite, examples, facts, effects))
+        archives = {name: artifact for name, (_, artifact) in made.items() if artifact is not None}
+        verified = _converted(
+            RewrittenArchives(rewrite=rewrite, archives=archives),
+            facts,
+            loaders,
+            effects,
+            package=package,
+            in_cpp=in_cpp,
+        )
+        for name in left:
+            found[name].append(_judged(made[name][0], archives.get(name), verified.get(name), effects))
+        done = {name for name, (_, model) in verified.items() if says_nothing_of_the_rewrite(model)}
+        done |= {name for name, (cure, _) in made.items() if cure.outcome is Migrated.UNDECIDED}
+        left = [name for name in left if not found[name][-1].archive and name not in done]
+    effects.runner.release("old")
+    return [_with_cures(model, found.get(model.model, ())) for model in models]
+
+
+def _each(
+    names: Sequence[str], rewrite: str, examples: Mapping[str, str], facts: Answered, effects: Effects
+) -> list[tuple[str, tuple[ConversionCure, Artifact | None]]]:
+    def one(name: str) -> tuple[str, tuple[ConversionCure, Artifact | None]]:
+        made = _rewritten(name, rewrite, examples[name], facts, effects)
+        effects.progress.step(name)
+        return name, made
+
+    return pool.each(one, names, jobs=facts.plan.settings.jobs)
+
+
+def _rewritten(
+    name: str, rewrite: str, example: str, facts: Answered, effects: Effects
+) -> tuple[ConversionCure, Artifact | None]:
+    """Return the archive, where the old release answers the golden outputs with it; else why there is none.
+
+    Where a machine was too busy to tell, the outcome says so: undecided.
+    """
+    order = RewriteOrder(whole=rewrite, example=example)
+    said, artifact, why = ask(facts.artifact(name), order, facts, effects)
+    words = said.rules.get(rewrite)
+    cure = ConversionCure(
+        name=rewrite, what=words.what if words else "", needs=words.needs if words else "", fixed=said.fixed
+    )
+    if artifact is None:
+        return replace(cure, reason=why, outcome=Migrated.UNDECIDED if said.unclear else None), None
+    deadline = deadline_of(facts.exports[name].declaration, facts)
+    probe = effects.runner(facts.requests.run("old", [artifact], deadline))
+    (result,) = probe.models
+    if probe.outcomes & UNCLEAR:
+        why = f"what TorchScript answers with it could not be judged: {failure_words(result, probe)}"
+        return replace(cure, outcome=Migrated.UNDECIDED, reason=why), None
+    if result.outcome is not Outcome.COMPLETED:
+        return replace(cure, reason=f"TorchScript does not answer with it: {failure_words(result, probe)}"), None
+    comparison = compare_answers(name, legible_outputs(probe.directory, name), facts.baselines[name], facts)
+    otherwise = difference(Answers(release="old", probe=probe, load=result, calls={}, comparison=comparison))
+    if otherwise:
+        return replace(cure, reason=f"TorchScript answers otherwise with it: {otherwise}"), None
+    return cure, artifact
+
+
+def _converted(
+    rewritten: RewrittenArchives,
+    facts: Answered,
+    loaders: Sequence[Loader],
+    effects: Effects,
+    *,
+    package: bool,
+    in_cpp: bool,
+) -> dict[str, tuple[Tried, MigratedModel]]:
+    """Return what the rewritten archives come to on the way of any artifact; the golden outputs stay the same."""
+    if not rewritten.archives:
+        return {}
+    tried = try_all(facts, loaders, effects, package=package, in_cpp=in_cpp, rewritten=rewritten)
+    return {one.model: (one, judge(one)) for one in tried}
+
+
+def _judged(
+    cure: ConversionCure, archive: Artifact | None, way: tuple[Tried, MigratedModel] | None, effects: Effects
+) -> ConversionCure:
+    if archive is None or way is None:
+        return cure
+    tried, model = way
+    cure = replace(cure, outcome=model.outcome, reason=model.reason)
+    if not answers_everything(model) or tried.conversion is None:
+        return cure
+    kept = keep_rewritten(archive, effects.folder(FOLDER) / f"{model.model}-{cure.name}-{archive.digest[:8]}")
+    program = Path(tried.conversion.directory) / (model.model + wire.PROGRAM)
+    return replace(
+        cure,
+        advice=model.cure,
+        archive=effects.shown(kept),
+        program=effects.shown(program),
+        steps=model.steps,
+        costs=model.costs,
+    )
+
+
+def _with_cures(model: MigratedModel, cures: Sequence[ConversionCure]) -> MigratedModel:
+    if not cures:
+        return model
+    model, last = replace(model, cures=tuple(cures)), cures[-1]
+    return replace(model, cured_by=last.name, cured_outcome=last.outcome) if last.archive else model

@@ -1,0 +1,57 @@
+"""Says of artifacts that are not convertible which few nodes are to blame, one artifact for each cause."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.checks.migration.cures import is_curable
+from harness.checks.migration.facts import Tried
+from harness.checks.migration.migrate import CONVERTING
+from harness.core.migration import MigratedModel, SmallestPart
+from harness.probing.facts import Answered, Effects
+from harness.search.reduce.conversion import unconvertible_part
+from harness.search.reproduce.conversion import reproduce_conversion
+
+
+def with_parts(
+    tried: Sequence[Tried], models: Sequence[MigratedModel], facts: Answered, effects: Effects
+) -> list[MigratedModel]:
+    """Return the models, of each kind of obstacle the smallest artifact with its smallest part.
+
+    Args:
+        facts: with the fingerprints of the sides ``old``, which extracts, and ``new``, which converts.
+    """
+    chosen: dict[str, tuple[Tried, MigratedModel]] = {}
+    for one, model in sorted(zip(tried, models, strict=True), key=lambda pair: (_size(pair[1], facts), pair[1].model)):
+        if is_curable(one, model):
+            chosen.setdefault(model.kind, (one, model))
+    if not chosen:
+        return list(models)
+    effects.runner.preload("new", (CONVERTING,))
+    parts = {model.model: _part(one, model, facts, effects) for one, model in chosen.values()}
+    effects.runner.release("old")
+    effects.runner.release("new")
+    return [replace(model, part=parts.get(model.model)) for model in models]
+
+
+def _size(model: MigratedModel, facts: Answered) -> int:
+    artifact = facts.exports[model.model].artifact
+    return artifact.size_bytes if artifact is not None else 0
+
+
+def _part(one: Tried, model: MigratedModel, facts: Answered, effects: Effects) -> SmallestPart:
+    found = unconvertible_part(one, model, facts, effects)
+    if not found.culprits:
+        return SmallestPart(note="; ".join((*found.notes, *filter(None, [found.ended]))), tests=found.tests)
+    culprit = found.culprits[0]
+    made = reproduce_conversion(culprit, model.model, facts, effects)
+    return SmallestPart(
+        nodes=tuple(node.operator for node in culprit.nodes),
+        source=culprit.nodes[0].source,
+        reason=culprit.new,
+        archive=culprit.artifact,
+        inputs=culprit.inputs,
+        reproducer=made.folder,
+        minimal=culprit.minimal,
+        tests=found.tests,
+        note=made.note or found.ended,
+    )

@@ -1,0 +1,1 @@
+"""How a server runs: JIT switches, numerics and pools, and the scenarios in which it starts."""

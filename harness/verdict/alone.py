@@ -1,0 +1,111 @@
+"""The verdict on one artifact run alone in another environment than its golden outputs; runs and searches share it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from harness.checks.outputs.compare import answers_hold_value
+from harness.checks.outputs.findings import with_freedom
+from harness.core.comparison import OutputComparison
+from harness.core.diagnosis import FailureRates
+from harness.core.environment import Fingerprint
+from harness.core.probe import ProbeResult
+from harness.core.text import error_words
+from harness.core.verdict import CellVerdict
+from harness.probing.facts import Effects, Export, OldAnswers
+from harness.serving.settings.differences import Setting, concerning, settings, with_differences
+from harness.verdict.cells import judge_alone
+from harness.verdict.inputs import with_inputs, with_requests
+from harness.verdict.missing_libraries import with_libraries
+from harness.worker import wire
+
+
+def judge_one(
+    cell: str,
+    *,
+    export: Export,
+    baseline: OldAnswers,
+    probe: ProbeResult,
+    comparison: OutputComparison | None,
+    names: tuple[str, str],
+    fingerprints: Mapping[str, Fingerprint],
+    effects: Effects,
+    rates: FailureRates | None = None,
+) -> CellVerdict:
+    """Return the verdict on what was exported: what ``probe`` saw of it, judged by ``baseline``.
+
+    Args:
+        cell: its id.
+        names: of the release that answered the golden outputs, and of the one that is judged by them.
+        fingerprints: of these two, as ``old`` and ``new``.
+        rates: how often its failure shows in either; None where nobody asked.
+    """
+    assert export.artifact is not None
+    evidence = effects.evidence(probe.directory)
+    verdict = judge_alone(
+        cell,
+        old=baseline.results,
+        new=probe.models[0],
+        comparison=comparison,
+        old_name=names[0],
+        new_name=names[1],
+        exit_detail=probe.exit_detail,
+        evidence=evidence,
+        seen=probe.evidence,
+        rates=rates,
+    )
+    verdict = with_libraries(verdict, baseline.results, probe.models[0], effects.runner.libraries)
+    inputs = effects.shown(Path(export.artifact.inputs_dir))
+    verdict = with_inputs(verdict, export.artifact, answered=answers_hold_value(baseline), evidence=inputs)
+    if export.declaration.given is not None:
+        verdict = with_requests(verdict)
+    operators = export.artifact.operators
+    verdict = replace(verdict, findings=tuple(with_freedom(item, operators) for item in verdict.findings))
+    verdict = with_differences(verdict, settings_between(export, baseline, probe, fingerprints))
+    return with_evidence(verdict, evidence)
+
+
+def settings_between(
+    export: Export | None,
+    baseline: OldAnswers | None,
+    probe: ProbeResult | None,
+    fingerprints: Mapping[str, Fingerprint],
+) -> tuple[Setting, ...]:
+    """Return what changes numbers as the exporter, the golden runs and the probe that is judged have it."""
+    exporter = export.result.data.get("numerics", {}) if export is not None and export.result is not None else {}
+    old = baseline.numerics if baseline is not None else {}
+    found = settings(exporter, old, probe.data.get("numerics", {}) if probe is not None else {}, fingerprints)
+    artifact = export.artifact if export is not None else None
+    return found if artifact is None else concerning(found, artifact.operators)
+
+
+def with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:
+    """Return the verdict with the probe's folder on every finding that names no evidence of its own."""
+    findings = tuple(
+        finding if finding.evidence else replace(finding, evidence=evidence) for finding in verdict.findings
+    )
+    return replace(verdict, findings=findings)
+
+
+def not_made(export: Export, release: str = "") -> str:
+    """Return why there is no artifact: ``could not be exported in torch 2.1.2: ValueError: no such layer``.
+
+    Args:
+        release: name of the environment; empty where a reader knows it.
+    """
+    verb = "exported" if export.declaration.given is None else "taken over"
+    return f"could not be {verb}{f' in {release}' if release else ''}: {why_not_made(export)}"
+
+
+def why_not_made(export: Export) -> str:
+    """Return what ended an export, without the model and the release."""
+    failure = export.failure
+    if failure is None:
+        return export.outcome.value.replace("_", " ")
+    what = error_words(failure).rstrip(":")
+    return f"{export.declaration.where} raises {what}" if failure.phase == wire.CONSTRUCT else what
+
+
+def unsupported_words(export: Export) -> str:
+    """Return why a model is not for this device or release."""
+    return export.failure.message if export.failure is not None else export.outcome.value

@@ -1,0 +1,555 @@
+"""Groups what needs a reader by its cause, each reported once: a judged run -> causes, the worst first. Pure.
+
+Every red or undecided cell that decides belongs to exactly one cause, and so does everything that is surely beyond a
+limit that does not block. Which one follows from its gravest finding and
+what is known of its model, not from how others are grouped: so the id of a cause is the same in the next run.
+"""
+
+import hashlib
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from harness.checks.hang.stack_words import INTERPRETER
+from harness.checks.outputs.findings import beyond_tolerance
+from harness.checks.prediction.predict import CHANGED
+from harness.checks.prediction.semantics import SemanticChange, can_show, changes_between, names_operator
+from harness.core.errors import SelectionError
+from harness.core.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
+from harness.core.outcome import Status
+from harness.core.plan import ERROR
+from harness.core.prediction import Prediction, StaticFinding
+from harness.core.quantities import QUANTITIES, STEADY, quantity_words
+from harness.core.report import Explained, ModelReport, RunReport
+from harness.core.text import counted, joined, prose
+from harness.core.verdict import Cause, CellVerdict, Finding, Mitigation
+from harness.serving.scenarios import TIMING
+from harness.serving.settings.differences import DIFFERS
+from harness.serving.settings.mitigations import shows
+from harness.verdict.commands import bisect_command, is_red, more_command, rerun_of_cause
+from harness.verdict.counting import is_over
+from harness.verdict.latency import common_words, is_shared
+from harness.verdict.prediction import deciding
+
+KINDS = {
+    "operator": "the release lacks an operator or a class, or takes other arguments: the artifact does not load",
+    "semantics": "an operator that is known to answer otherwise",
+    "culprit": "an operator that a search has named",
+    "slowdown": "the steady call is slower",
+    "limit": "another quantity of the benchmark is beyond a limit of the policy",
+    "hang": "threads hang, or the process crashes, at one place",
+    "setting": "a setting that differs between the sides",
+    "cured": "one setting makes it go away",
+    "error": "one text of an error",
+    "alone": "one model by itself: nothing says what it shares with others",
+    "undecided": "a latency that the benchmark could not decide",
+}
+TITLE_LIMIT = 80
+EVIDENCE_LINES = 4
+SLUG_LIMIT, SLUG_KEPT = 44, 36
+FRAMES_SHARED = 4
+UNDECIDED, SLOWER = "undecided-latency", "slower"
+# Kinds of causes of which something else says more than what one cell shows.
+TOLD_BY_MORE = ("semantics", "hang", "setting", "culprit")
+WHY_NOT_WAIVED = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere")
+# What is the same in every model that shows it, whatever its text says of that one.
+ALIKE = {
+    "recompilation": "first calls at another shape recompile, and did not before",
+    "quantity_lost": "the old release does it and the new one does not",
+}
+NAMED = {
+    "initialization_time": "initialization time of a server group",
+    "memory_growth": "growth of resident memory per call",
+}
+# These say only that something before them failed.
+FOLLOWS = ("not_measured", "not_called")
+# The model answers, and otherwise than before.
+ANSWERS = ("values", "late_divergence", "error_limit", "nan_placement", "race", "graph_replay", "structure", "dtype")
+# Two models that show these need not have anything in common.
+OF_THE_MODEL = (*ANSWERS, "input_changed", "hang", "crash")
+# Their text names the operator, where it is one.
+RAISED = ("call_error", "concurrent_error")
+STATUS_RANK = {
+    status: rank for rank, status in enumerate((Status.FAIL, Status.XPASS, Status.INCONCLUSIVE, Status.PASS))
+}
+GRAVITY = {kind: place for place, kind in enumerate(SEVERITY)}
+
+# Artifacts choose what the texts of errors say and how long they are: each of these takes linear time.
+_EXCEPTION = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt): ")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
+_NUMBERS = re.compile(r"N(?:(?:, | x |x)N)+")
+_UNKNOWN_OPERATOR = re.compile(r"Unknown builtin op: (\w+::\w+)")
+_REFUSAL = re.compile(r"valid|argument|found")
+_CALLED_OPERATOR = re.compile(r"\b(\w+::\w+)\(")
+_NOT_IN_AN_ID = re.compile(r"[^\w.:+]+", re.ASCII)
+_OFFSET = re.compile(r"\+0x[0-9a-f]+|\s+x \d+| {2}\(\d+ times\)")
+
+
+class Key(NamedTuple):
+    """What cells of one cause share."""
+
+    kind: str
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Red:
+    """One red cell with its gravest finding, and what the report knows of its model.
+
+    ``status`` is what it contributes: PASS for what is beyond a limit that does not block.
+    """
+
+    cell: CellVerdict
+    status: Status
+    finding: Finding | None
+    facts: ModelReport | None
+    mitigations: tuple[Mitigation, ...]
+    explained: tuple[Explained, ...]
+    excess: float | None
+
+    @property
+    def order(self) -> tuple[int, float, int, bool, str, str]:
+        """The clearest first: what fails, by the most; of one model what it does alone."""
+        gravity = GRAVITY.get(self.finding.kind, -1) if self.finding is not None else len(GRAVITY)
+        excess = math.inf if self.excess is None else self.excess
+        rank = STATUS_RANK[self.status]
+        return rank, -excess, gravity, self.cell.scenario != "alone", self.cell.model, self.cell.cell
+
+
+def with_causes(report: RunReport) -> RunReport:
+    """Return the report with the causes of what it holds now."""
+    return replace(report, causes=causes_of(report))
+
+
+def causes_of(report: RunReport) -> tuple[Cause, ...]:
+    """Return the causes of all red and undecided cells that decide: what fails first, then by excess and models.
+
+    Those of what is over a limit that does not block stand last.
+    """
+    red = sorted(_red_cells(report), key=lambda item: item.order)
+    groups: dict[str, list[_Red]] = {}
+    keys: dict[str, Key] = {}
+    of_model: dict[tuple[str, str], Key] = {}
+    followers = []
+    for item in red:
+        if item.finding is None or item.finding.kind in FOLLOWS:
+            followers.append(item)
+            continue
+        key = _key(item, item.finding, report)
+        same = of_model.setdefault((item.cell.model, item.finding.kind), key)
+        key = key if key.kind == "hang" else same  # two places at which one model hangs are two causes
+        of_model.setdefault((item.cell.model, ""), key)
+        keys.setdefault(key.id, key)
+        groups.setdefault(key.id, []).append(item)
+    for item in followers:
+        key = of_model.get((item.cell.model, "")) or _key_of_follower(item)
+        keys.setdefault(key.id, key)
+        groups.setdefault(key.id, []).append(item)
+    causes = [_cause(keys[id_], items, report) for id_, items in groups.items()]
+    return tuple(sorted(_with_common(causes, report), key=_place_of))
+
+
+def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
+    """Yield the causes; what the release costs all timed models is said once, with those that it makes too slow.
+
+    Where it fails the run and no model by itself, it is a cause without a cell.
+    """
+    common = report.common
+    failing = next((found for found in report.judgement.findings if fails_the_run(found, report)), None)
+    if common is None or (failing is None and common.ratio.low <= 1):
+        yield from causes
+        return
+    words = prose(failing.message if failing is not None else common_words(common))
+    if failing is not None and not any(cause.id == SLOWER for cause in causes):
+        cells = (
+            cell.cell for cell in report.judgement.cells if cell.scenario == TIMING and cell.model in common.models
+        )
+        yield Cause(
+            id=SLOWER,
+            kind="slowdown",
+            status=Status.FAIL,
+            title=_cut(f"all timed models are slower{'' if is_shared(common) else ' on average'} in {report.new.name}"),
+            cells=(),
+            models=common.models,
+            evidence=(("what", words),),
+            commands=tuple(("rerun", rerun_of_cause(report, SLOWER, cell)) for cell in itertools.islice(cells, 1)),
+        )
+    for cause in causes:
+        yield replace(cause, evidence=(*cause.evidence, ("common", words))) if cause.id == SLOWER else cause
+
+
+def fails_the_run(found: Finding, report: RunReport) -> bool:
+    """Whether a finding that is of no single cell blocks the run."""
+    severity = report.policy.settings.severity
+    return found.kind == "common_slowdown" and severity.get(found.kind, Severity.FAIL) == Severity.FAIL
+
+
+def cause_named(causes: Sequence[Cause], id_: str, run: str) -> Cause:
+    """Return one cause.
+
+    Raises:
+        SelectionError: there is none of that id; lists those that exist.
+    """
+    found = next((cause for cause in causes if cause.id == id_), None)
+    if found is None:
+        known = "; ".join(f"{cause.id} ({counted(len(cause.models), 'model')})" for cause in causes)
+        raise SelectionError(f"{run} has no cause {id_}", f"its causes: {known}" if known else "nothing in it is red")
+    return found
+
+
+def cause_of(causes: Sequence[Cause], cell: str) -> Cause | None:
+    """Return the cause of a cell; None where it has none."""
+    return next((cause for cause in causes if cell in cause.cells), None)
+
+
+def _place_of(cause: Cause) -> tuple[int, float, int, str]:
+    excess = math.inf if cause.excess is None else cause.excess
+    return STATUS_RANK[cause.status], -excess, -len(cause.models), cause.id
+
+
+def _red_cells(report: RunReport) -> Iterator[_Red]:
+    facts = {model.model: model for model in report.models}
+    for row in report.judgement.rows:
+        for cell in row.cells:
+            found = [(_gravest(cell), cell.status)] if is_red(cell) else []
+            found += [(finding, Status.PASS) for finding in cell.findings if is_over(cell, finding)]
+            own = facts.get(cell.model)
+            for finding, status in found:
+                yield _Red(
+                    cell=cell,
+                    status=status,
+                    finding=finding,
+                    facts=own,
+                    mitigations=tuple(item for item in row.mitigations if item.cell == cell.cell),
+                    explained=tuple(item for item in report.explained if item.cell == cell.cell),
+                    excess=excess_of(finding, cell, own, report) if finding is not None else None,
+                )
+
+
+def _gravest(cell: CellVerdict) -> Finding | None:
+    """Return the finding that makes a cell what it is; of a waiver that is not needed, that."""
+    if cell.status is Status.XPASS:
+        return next(iter(cell.findings), None)
+    weights = tuple(Severity)
+    order = sorted(cell.findings, key=lambda item: (weights.index(weight(cell, item.kind)), GRAVITY.get(item.kind, -1)))
+    return next(iter(order), None)
+
+
+def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, report: RunReport) -> float | None:
+    """Return how far a finding is over its limit, as a factor of the limit: +6 % of +3 % is 2.0.
+
+    None where it has no limit, or none that would accept it: a NaN in another place.
+    """
+    measure = MEASURES.get(finding.kind)
+    if measure == "ratio" and finding.size is not None:
+        limit = finding.limit or report.limits.get(finding.quantity.partition(":")[0])
+        return (finding.size - 1) / (limit - 1) if limit is not None and limit > 1 else None
+    if finding.kind == "error_limit":
+        limit = report.policy.settings.limits.get(ERROR)
+        return finding.size / limit if limit and finding.size is not None else None
+    if measure != "error" or facts is None:
+        return None
+    return next((beyond_tolerance(item) for item in facts.comparisons if item.scenario == cell.scenario), None)
+
+
+def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
+    """Return the cause of one cell, by the first rule that says something."""
+    return (
+        _key_of_time(item, finding, report)
+        or _key_of_operator(item, finding, report)
+        or _key_of_place(item, finding)
+        or _key_of_setting(item, finding)
+        or _key_of_cure(item, report)
+        or _key_of_text(item, finding)
+    )
+
+
+def _key_of_time(item: _Red, finding: Finding, report: RunReport) -> Key | None:
+    if finding.kind == "latency_undecided":
+        return Key("undecided", UNDECIDED, "could not tell whether latency is within its limit")
+    if finding.kind in ALIKE:
+        return Key("limit", finding.kind.replace("_", "-"), ALIKE[finding.kind])
+    if finding.kind != "latency" and MEASURES.get(finding.kind) != "ratio" and finding.kind != "memory_growth":
+        return None
+    if finding.kind == "latency" and finding.quantity in ("", STEADY):
+        model = item.cell.model
+        if report.common is not None and model in report.common.apart:
+            return Key("alone", f"latency-{_named_model(model)}", "slower by itself, unlike the other timed models")
+        return Key("slowdown", SLOWER, f"the steady call is slower in {report.new.name}")
+    known = finding.quantity.partition(":")[0] in QUANTITIES
+    name = finding.quantity if known else finding.kind.replace("_", "-")
+    words = NAMED.get(finding.kind) or (quantity_words(name) if known else finding.kind.replace("_", " "))
+    return Key("limit", f"limit-{_slug(name)}", _cut(f"{words} is beyond its limit"))
+
+
+def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | None:
+    """Return the operator that the static check, the error, a search or the table of changes names."""
+    release = report.new.name
+    if finding.kind == "load_error":
+        return _key_of_refusal(item, finding, release)
+    changed = _changes_shown(finding, report)
+    named = _culprits(item)
+    if named and named[0] not in [change.operator for change in changed]:
+        return Key("culprit", f"culprit-{'+'.join(map(_slug, named))}", _cut(f"{', '.join(named)}: named by bisect"))
+    for change in changed:
+        predicted = any(known.subject == change.operator and known.kind == CHANGED for known in _static(item))
+        said = names_operator(f"{finding.error} {finding.subject}", change.operator)
+        if change.operator in named or said or (predicted and finding.kind not in RAISED):
+            return Key("semantics", f"semantics-{change.operator}", f"known change of {change.operator} in {release}")
+    return None
+
+
+def _key_of_refusal(item: _Red, finding: Finding, release: str) -> Key | None:
+    """Return what a release lacks that an artifact needs to load."""
+    for known in _static(item, stopping=True):
+        if "::" in known.subject:
+            does = "does not have it" if known.kind == "operator_missing" else _plain(known.text)
+            return Key("operator", f"operator-{_slug(known.subject)}", _cut(f"{known.subject}: {release} {does}"))
+        return Key("operator", known.kind.replace("_", "-"), _cut(known.text))
+    missing = _UNKNOWN_OPERATOR.search(finding.error)
+    if missing:
+        return Key("operator", f"operator-{missing[1]}", _cut(f"{missing[1]}: {release} does not have it"))
+    refusal = _REFUSAL.search(finding.error)
+    refused = _CALLED_OPERATOR.search(finding.error, refusal.end()) if refusal else None
+    if refused:
+        return Key("operator", f"operator-{refused[1]}", _cut(f"{refused[1]}: {release} refuses the arguments"))
+    return None
+
+
+def _plain(text: str) -> str:
+    """Return the text of a static finding without the release that its title names already."""
+    return re.sub(r"^torch \S+ ", "", text)
+
+
+def _static(item: _Red, *, stopping: bool = False) -> tuple[StaticFinding, ...]:
+    """Return what reading the artifact has found for the new release; ``stopping``: why it does not load there."""
+    side = item.facts.static.sides.get("new") if item.facts is not None and item.facts.static is not None else None
+    if side is None or side.verdict is None:
+        return ()
+    if stopping:
+        return deciding(side.verdict) if side.verdict.prediction is Prediction.FAILS else ()
+    return side.verdict.findings
+
+
+def _changes_shown(finding: Finding, report: RunReport) -> list[SemanticChange]:
+    """Return the operators that are known to answer otherwise in the new release, where the finding can be of them."""
+    if report.old.fingerprint is None or report.new.fingerprint is None:
+        return []
+    pair = report.old.fingerprint.torch, report.new.fingerprint.torch
+    return [change for change, _ in changes_between(*pair) if can_show(change, finding, *pair)]
+
+
+def _culprits(item: _Red) -> tuple[str, ...]:
+    """Return the operators that a bisection has named, without their overloads."""
+    return tuple(dict.fromkeys(name for one in item.explained for name in one.operators))
+
+
+def _key_of_place(item: _Red, finding: Finding) -> Key | None:
+    """Return the place at which a process hangs or crashes: what its stacks mean, else their innermost frames."""
+    place = finding.standstill
+    if finding.kind not in ("hang", "crash") or place is None:
+        return None
+    does = "hangs" if finding.kind == "hang" else "crashes"
+    if place.reading:
+        return Key("hang", f"{finding.kind}-{place.reading}", f"{does}: {place.title}")
+    stacks = [[_OFFSET.sub("", frame).strip() for frame in frames] for frames in place.stacks]
+    if place.is_busy:
+        busy = _key_of_busy(item, stacks)
+        if busy is not None:
+            return busy
+    inner = stacks[0][:FRAMES_SHARED] if stacks else []
+    if not any(inner):
+        return None
+    stack = " < ".join(inner)
+    id_ = f"{finding.kind}-{_slug(inner[0])[:28]}-{_digest(_normal(stack, item.cell.model))}"
+    return Key("hang", id_, _cut(f"{does} in {stack}"))
+
+
+def _key_of_busy(item: _Red, stacks: Sequence[Sequence[str]]) -> Key | None:
+    """Return the code that computes without end, where the interpreter runs it; None where it runs none.
+
+    What it had called just then is chance where its code loops, and so is what the called operator was at. A stack
+    without a frame of torch's runtime is cut off: kernels of MKL cannot be unwound.
+    """
+    loops = item.facts.static.loops if item.facts is not None and item.facts.static is not None else {}
+    places = [
+        next((index for index, frame in enumerate(frames) if INTERPRETER.match(frame)), None) for frames in stacks
+    ]
+    cut_off = not any(frame.startswith("jit::") for frames in stacks for frame in frames)
+    if loops and (cut_off or any(place is not None for place in places)):
+        name = ".".join(min(loops).rsplit(".", 2)[-2:])
+        more = f" or {counted(len(loops) - 1, 'more function')}" if len(loops) > 1 else ""
+        digest = _digest(" ".join(sorted(loops.values())))
+        return Key("hang", f"hang-loop-{digest}", _cut(f"hangs in a loop of {name}{more}"))
+    called = next((frames[place - 1] for frames, place in zip(stacks, places, strict=True) if place), "")
+    return Key("hang", f"hang-{_slug(called)[:28]}-{_digest(called)}", _cut(f"hangs in {called}")) if called else None
+
+
+def _key_of_setting(item: _Red, finding: Finding) -> Key | None:
+    """Return the setting that differs between the sides and takes the difference away where it does not."""
+    cures = [cure.name for cure in item.mitigations if cure.cures]
+    for name, words in finding.settings.items():
+        if shows(name, cures):
+            return Key("setting", f"setting-{_slug(name)}", _cut(words))
+    return None
+
+
+def _key_of_cure(item: _Red, report: RunReport) -> Key | None:
+    """Return the setting that cures most cells of the run, of those that cure this one."""
+    mine = [cure.name for cure in item.mitigations if cure.cures]
+    if not mine:
+        return None
+    every = [cure.name for row in report.judgement.rows for cure in row.mitigations if cure.cures]
+    name = max(mine, key=lambda name: (every.count(name), -mine.index(name)))
+    return Key("cured", f"cured-by-{_slug(name)}", _cut(f"gone with {name}"))
+
+
+def _key_of_text(item: _Red, finding: Finding) -> Key:
+    """Return what torch or the model has said, else what the finding is about, or the model where it is its own."""
+    kind = finding.kind.replace("_", "-")
+    message = prose(finding.message)
+    if finding.kind in OF_THE_MODEL:
+        return Key("alone", f"{kind}-{_named_model(item.cell.model)}", _cut(message))
+    if finding.error:
+        text = prose(finding.error)
+        prefix = "error" if SEVERITY.get(finding.kind) is Severity.FAIL else kind
+        return Key("error", f"{prefix}-{_named(_normal(text, item.cell.model))}", _cut(text))
+    return Key("error", f"{kind}-{_slug(finding.subject)}" if finding.subject else kind, _cut(message))
+
+
+def _key_of_follower(item: _Red) -> Key:
+    """Return the cause of what says only that something was not measured, and nothing else says why."""
+    if item.finding is not None:
+        return _key_of_text(item, item.finding)
+    why = prose(item.cell.note) or f"{item.cell.model}: no finding says why"
+    return Key("alone", f"unexplained-{_named_model(item.cell.model)}", _cut(why))
+
+
+def _normal(text: str, model: str) -> str:
+    """Return a text with its numbers, and the name of the model, taken out."""
+    own = re.sub(rf"(?<!\w){re.escape(model)}(?!\w)", "MODEL", prose(text))
+    return _NUMBERS.sub("N", _NUMBER.sub("N", own))
+
+
+def _named(words: str) -> str:
+    """Return a text as part of an id: how it begins, and four digits of the whole."""
+    begin = _slug(_EXCEPTION.sub("", words, count=1))[:28].rstrip("-.:")
+    return f"{begin.lower()}-{_digest(words)}"
+
+
+def _named_model(model: str) -> str:
+    """Return a model's name as part of an id."""
+    slug = _slug(model)
+    return slug if slug == model else f"{slug[:28]}-{_digest(model)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:4]
+
+
+def _slug(text: str) -> str:
+    """Return a text in the characters of an id, which no shell takes for anything else."""
+    slug = _NOT_IN_AN_ID.sub("-", text).strip("-.:")
+    return slug if len(slug) <= SLUG_LIMIT else f"{slug[:SLUG_KEPT]}-{_digest(text)}"
+
+
+def _cut(text: str) -> str:
+    text = prose(text)
+    return text if len(text) <= TITLE_LIMIT else f"{text[: TITLE_LIMIT - 3].rstrip()}..."
+
+
+def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
+    """Return one cause; ``items`` are its cells, the clearest first."""
+    first = items[0]
+    statuses = {item.status for item in items}
+    return Cause(
+        id=key.id,
+        kind=key.kind,
+        status=next(status for status in WORST_FIRST if status in statuses),
+        title=key.title,
+        cells=tuple(dict.fromkeys(item.cell.cell for item in items)),
+        models=tuple(dict.fromkeys(item.cell.model for item in items)),
+        excess=first.excess,
+        evidence=tuple(_evidence(key, first))[:EVIDENCE_LINES],
+        cure=_cure(items),
+        commands=tuple(_commands(key, items, report)),
+    )
+
+
+def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
+    """Yield the strongest evidence: what is known of the cause, then what the clearest cell shows."""
+    if item.finding is None:
+        yield "what", prose(item.cell.note) or key.title
+        return
+    yield from (("waiver", prose(found.message)) for found in item.cell.findings if found.kind in WHY_NOT_WAIVED)
+    what = ("what", prose(item.finding.message))
+    if key.kind not in TOLD_BY_MORE:
+        yield what
+    asked = {call.input_set for found in (item.facts.comparisons if item.facts else ()) for call in found.calls}
+    if len(asked) > 1 and (input_set := item.finding.detail.get("input_set", "")):
+        yield "request", f"{prose(input_set)}, of {len(asked)} that were compared"
+    known = next((known for known in _static(item) if f"-{_slug(known.subject)}" in key.id), None)
+    if known is not None:
+        at = f"at {known.place.member}:{known.place.line}" if known.place is not None else ""
+        yield "static", joined(prose(known.text), at)
+    story = item.finding.story
+    meaning, frames = _first(story, "meaning"), _first(story, "frames")
+    if key.kind == "hang" and meaning is not None:
+        yield meaning
+    if key.kind == "setting" and (line := _first(story, DIFFERS)) is not None:
+        yield line
+    for explained in item.explained:
+        yield from (line for line in explained.lines if line[0] in ("culprit", "code", "since"))
+    if key.kind == "hang" and frames is not None:
+        yield frames
+    if known is not None and known.source:
+        yield "source", known.source
+    if key.kind in TOLD_BY_MORE:
+        yield what
+
+
+def _first(story: Sequence[tuple[str, str]], label: str) -> tuple[str, str] | None:
+    return next((line for line in story if line[0] == label), None)
+
+
+def _cure(items: Sequence[_Red]) -> str:
+    """Return what takes most of the cells away, with its cost; a rewrite or an advice where no setting does.
+
+    A cure was verified against the golden outputs. Where the answers were what changed, it says that they are the old
+    ones again: somebody may prefer the new ones.
+    """
+    first = items[0].finding
+    restores = ", with the old answers" if first is not None and first.kind in ANSWERS else ""
+    cures: dict[str, list[Mitigation]] = {}
+    for item in items:
+        for mitigation in item.mitigations:
+            if mitigation.cures:
+                cures.setdefault(mitigation.name, []).append(mitigation)
+    if cures:
+        name = max(cures, key=lambda name: len(cures[name]))
+        priced = [item.price for item in cures[name] if item.price is not None]
+        cost = f"steady latency {max(priced, key=lambda price: price.ratio).words}" if priced else "cost not measured"
+        many = f" cures {len(cures[name])} of {len(items)} cells" if len(items) > 1 else ""
+        breaks = sorted({model for item in cures[name] for model in item.breaks})
+        broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
+        return f"{name}{many}{restores}; {cost}{broken}"
+    for item in items:
+        lines = [line for found in item.explained for line in found.lines]
+        for label in ("cure", "rewrite"):
+            line = _first(lines, label)
+            if line is not None:
+                return f"{line[1]}{restores}" if label == "cure" else f"rewrite {line[1]}"
+    return next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), "")
+
+
+def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tuple[str, str]]:
+    if key.kind == "undecided" and (more := more_command(report)):
+        yield "go on", more
+    yield "rerun", rerun_of_cause(report, key.id, items[0].cell.cell)
+    bisect = next((command for item in items if (command := bisect_command(report, item.cell))), "")
+    if bisect and not any(explained.by == "bisect" for item in items for explained in item.explained):
+        yield "bisect", bisect

@@ -1,0 +1,121 @@
+"""Which cells need a reader, and the commands that repeat them and look for what is to blame."""
+
+import contextlib
+import shlex
+from dataclasses import replace
+
+from harness.core.models import ArtifactKind
+from harness.core.outcome import Status
+from harness.core.report import RunReport
+from harness.core.verdict import CellVerdict
+
+RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
+FINDABLE = (
+    *("call_error", "crash", "dtype", "hang", "late_divergence", "latency", "load_error", "nan_placement", "structure"),
+    "values",
+)
+"""Findings of one model alone that operators cause: ``bisect`` can name the operator."""
+FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
+"""The same for a model that fails only while a server starts."""
+
+# Enough for a dozen models of served size to have a few looks more.
+MORE = "10min"
+
+
+def is_red(cell: CellVerdict) -> bool:
+    """Return whether a cell can keep the run from being green and so needs a reader."""
+    return cell.status in RED and cell.decides
+
+
+def rerun_command(report: RunReport, cell: str) -> str:
+    """Return the command that repeats just ``cell``; made from the run's name where the report has none."""
+    return report.rerun.get(cell) or shlex.join(_made(report, cell))
+
+
+def rerun_of_cause(report: RunReport, cause: str, cell: str) -> str:
+    """Return the command that repeats every cell of a cause, as the one of its clearest cell is written."""
+    program, run, options = _rerun_words(report, cell)
+    return shlex.join([*program, "rerun", run, "--cause", cause, *options])
+
+
+def more_command(report: RunReport) -> str:
+    """Return the command that gives the latencies of a run more time that are undecided; empty where none is.
+
+    Not for a rerun, and not for a run judged by another policy than its own, which going on would not keep.
+    """
+    open_ = (cell for cell in report.judgement.cells if any(item.kind == "latency_undecided" for item in cell.findings))
+    cell = next(open_, None)
+    regated = report.policy.regated is not None
+    if cell is None or regated or report.arguments[:1] == ("rerun",):
+        return ""
+    program, run, _ = _rerun_words(report, cell.cell)
+    return shlex.join([*program, "compat", "--resume", run, "--more", MORE])
+
+
+def bisect_command(report: RunReport, cell: CellVerdict) -> str:
+    """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
+    kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE
+    findable = any(finding.kind in kinds for finding in cell.findings)
+    has_graph = all(one.kind is ArtifactKind.TORCHSCRIPT for one in report.models if one.model == cell.model)
+    if cell.status is not Status.FAIL or report.old.golden or not findable or not has_graph:
+        return ""
+    program, run, _ = _rerun_words(report, cell.cell)  # its options are of rerun
+    return shlex.join([*program, "bisect", run, cell.cell])
+
+
+def _rerun_words(report: RunReport, cell: str) -> tuple[list[str], str, list[str]]:
+    """Return what starts the program, the run, and the options, of the command that repeats ``cell``."""
+    words = _made(report, cell)
+    with contextlib.suppress(ValueError):  # a report may hold any text
+        written = shlex.split(report.rerun.get(cell, ""))
+        words = written if written.index(cell) >= 2 else words
+    at = words.index(cell)
+    return words[: at - 2], words[at - 1], words[at + 1 :]
+
+
+def _made(report: RunReport, cell: str) -> list[str]:
+    return [*program_of(report), "rerun", report.folder or report.run, cell]
+
+
+def program_of(report: RunReport) -> list[str]:
+    """Return the words that commands about a run begin with."""
+    try:
+        return shlex.split(report.program)
+    except ValueError:  # a report may hold any text
+        return [report.program]
+
+
+def report_command(report: RunReport, directory: str, *options: str) -> str:
+    """Return the command that shows a run again; ``directory`` is where it lies, of a report that does not say so."""
+    return shlex.join([*program_of(report), "report", report.folder or directory, *options])
+
+
+def inspect_command(report: RunReport, path: str) -> str:
+    """Return the command that reads one file with the two environments of a run."""
+    sides = [("old", report.old), ("new", report.new)]
+    named = [word for side, one in sides if one.interpreter for word in ("--env", f"{side}={one.interpreter}")]
+    return shlex.join([*program_of(report), "inspect", path, *named, "--format", "json"])
+
+
+def at_home(report: RunReport, *, program: str, folder: str) -> RunReport:
+    """Return the report with its commands as they run here: where it was made, it may not lie any more.
+
+    Args:
+        program: as ``own_command`` has it; ``folder``: of the run.
+    """
+    here = replace(report, program=program or report.program, folder=folder)
+    known = {cell: _rerun_words(report, cell)[2] for cell in report.rerun}
+    rerun = {cell: shlex.join([*program_of(here), "rerun", folder, cell, *options]) for cell, options in known.items()}
+    rollback, migration = report.rollback, report.migration
+    if rollback is not None:
+        models = tuple(replace(item, command=_begun(item.command, report, here)) for item in rollback.models)
+        rollback = replace(rollback, models=models)
+    if migration is not None:
+        migration = replace(migration, command=_begun(migration.command, report, here))
+    return replace(here, rerun=rerun, rollback=rollback, migration=migration)
+
+
+def _begun(command: str, was: RunReport, now: RunReport) -> str:
+    """Return a command that begins with the program of a report with that of another."""
+    rest = command.removeprefix(f"{was.program} ")
+    return f"{now.program} {rest}" if was.program and rest != command else command

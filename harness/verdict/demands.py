@@ -1,0 +1,92 @@
+"""What a policy requires of a whole run, and whether the run meets it: a green run must have tested enough."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from harness.core.outcome import Status
+from harness.core.plan import PolicySettings
+from harness.core.policy import Demand, ModelPolicy
+from harness.core.text import first_few
+from harness.core.verdict import RowVerdict
+from harness.serving.scenarios import TIMING
+
+# The run says of these whether the upgrade changes them. What fails in both releases and what nobody could test says
+# nothing.
+JUDGED = (Status.PASS, Status.FAIL, Status.XFAIL, Status.XPASS)
+WELL = (Status.PASS, Status.XFAIL)
+# A cell of a required scenario. A latency that stays open was measured, and is reported as open.
+TESTED = (*JUDGED, Status.SAME_FAIL)
+NAMED = 3
+
+
+def demands(
+    settings: PolicySettings,
+    rows: Sequence[RowVerdict],
+    policies: Mapping[str, ModelPolicy],
+    *,
+    untimed: Collection[str] = (),
+) -> tuple[Demand, ...]:
+    """Return what the policy asks of the run, each with what there is.
+
+    Args:
+        policies: model -> what the policy says of it.
+        untimed: models that say that nobody is to time them; timing is not required of them.
+    """
+    judged = [row.model for row in rows if row.status in JUDGED]
+    found = []
+    if settings.minimum_models:
+        found.append(
+            Demand(
+                what=f"minimum_models = {settings.minimum_models}",
+                found=f"{len(judged)} judged",
+                met=len(judged) >= settings.minimum_models,
+            )
+        )
+    if settings.minimum_coverage:
+        share = len(judged) / len(rows) if rows else 0.0
+        found.append(
+            Demand(
+                what=f"minimum_coverage = {settings.minimum_coverage:g}",
+                found=f"{len(judged)} of {len(rows)} models judged{_named(_unjudged(rows))}",
+                met=share >= settings.minimum_coverage,
+            )
+        )
+    return (*found, *_scenarios(rows, policies, untimed))
+
+
+def unmet(found: Sequence[Demand]) -> str:
+    """Return in words what is missing, empty where nothing is."""
+    return "; ".join(f"{item.what}: {item.found}" for item in found if not item.met)
+
+
+def _scenarios(
+    rows: Sequence[RowVerdict], policies: Mapping[str, ModelPolicy], untimed: Collection[str]
+) -> list[Demand]:
+    """Return a demand per scenario: each model that is well, and that it is required of, was tested in it."""
+    asked: dict[str, list[RowVerdict]] = {}
+    for row in rows:
+        for name in policies[row.model].settings.required_scenarios:
+            concerned = asked.setdefault(name, [])
+            concerned += [] if name == TIMING and row.model in untimed else [row]
+    found = []
+    for name, concerned in asked.items():
+        well = [row for row in concerned if row.status in WELL]
+        missing = [row.model for row in well if not _was_tested(row, name)]
+        tested = [row for row in concerned if _was_tested(row, name)]
+        share = f"{len(tested)} of {len(concerned)} models tested in it{_named(missing)}"
+        found.append(Demand(what=f"required scenario {name}", found=share, met=bool(tested) and not missing))
+    return found
+
+
+def _was_tested(row: RowVerdict, scenario: str) -> bool:
+    cells = [cell for cell in row.cells if cell.scenario == scenario]
+    return any(
+        cell.status in TESTED or any(finding.kind == "latency_undecided" for finding in cell.findings) for cell in cells
+    )
+
+
+def _unjudged(rows: Sequence[RowVerdict]) -> list[str]:
+    return [row.model for row in rows if row.status not in JUDGED]
+
+
+def _named(models: Sequence[str]) -> str:
+    return f", not {first_few(models, NAMED)}" if models else ""

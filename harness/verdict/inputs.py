@@ -1,0 +1,164 @@
+"""What a verdict is worth without given inputs: guessed ones, none at all, or none for a method that was named."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from harness.checks.prediction.semantics import changes_between
+from harness.core.findings import status_of
+from harness.core.models import Artifact
+from harness.core.outcome import Status
+from harness.core.text import counted, first_few, joined
+from harness.core.verdict import CellVerdict, Finding, RowVerdict
+
+GUESSED: Final = "guessed from the graph: "
+"""How the note of an adoption begins that made inputs up."""
+NAMED: Final = 3
+NO_VALUE: Final = "no value was compared: it answers the guessed inputs with NaN, infinity or nothing"
+UNSHOWN: Final = "its inputs are guesses, which may not show it: give requests"
+SHOWN_ONLY: Final = "the latency of guessed inputs is shown and decides nothing"
+
+
+def guess_of(artifact: Artifact | None) -> str:
+    """Return what the inputs were guessed to be, e.g. ``forward(x=float32[2, 16])``; empty where somebody gave them."""
+    if artifact is None or not artifact.input_sets:
+        return ""
+    return artifact.inputs_note.removeprefix(GUESSED)
+
+
+def inputs_words(artifact: Artifact) -> str:
+    """Return how the inputs were found where none were given, and which named methods are not called."""
+    never = [f"not called: {why}" for why in artifact.uncalled] if artifact.input_sets else []
+    return joined(artifact.inputs_note, *never)
+
+
+def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
+    """Return the note that names the models without given inputs; none where all were given.
+
+    Args:
+        artifacts: model -> its artifact, None where it has none; all models of the run.
+    """
+    guesses = {name: guess for name, artifact in artifacts.items() if (guess := guess_of(artifact))}
+    if not guesses:
+        return ()
+    models = f"{len(guesses)} of {len(artifacts)} model{'s' if len(artifacts) > 1 else ''}"
+    named = first_few([f"{name} ({guess})" for name, guess in guesses.items()], NAMED)
+    return (f"inputs of {models} were guessed: {named}",)
+
+
+def untested_method_notes(
+    methods: Mapping[str, Sequence[str]], artifacts: Mapping[str, Artifact | None]
+) -> tuple[str, ...]:
+    """Return the note on methods that artifacts have and no request asks.
+
+    Args:
+        methods: model -> those that static reading finds, of models that are files.
+        artifacts: model -> its artifact, None where it has none.
+    """
+    left = {
+        name: unasked
+        for name, artifact in artifacts.items()
+        if artifact is not None and (unasked := _unasked(methods.get(name, ()), artifact))
+    }
+    if not left:
+        return ()
+    named = "; ".join(f"{name}: {', '.join(unasked)}" for name, unasked in list(left.items())[:NAMED])
+    more = f"; and {len(left) - NAMED} more models" if len(left) > NAMED else ""
+    return (f"methods that no request asks, so they were not tested: {named}{more}",)
+
+
+def stride_notes(cells: Iterable[CellVerdict]) -> tuple[str, ...]:
+    """Return the note on outputs that have other strides than before, which fails no cell; none where there is none."""
+    found = {cell.model: finding for cell in cells for finding in cell.findings if finding.kind == "stride"}
+    if not found:
+        return ()
+    named = first_few([f"{name} ({finding.message})" for name, finding in found.items()], NAMED)
+    return (f"outputs of {counted(len(found), 'model')} have other strides: {named}",)
+
+
+def _unasked(methods: Sequence[str], artifact: Artifact) -> list[str]:
+    asked = {*(item.method for item in artifact.input_sets), artifact.reset}
+    return [name for name in methods if name not in asked and not name.startswith("_")] if artifact.input_sets else []
+
+
+def with_requests(verdict: CellVerdict) -> CellVerdict:
+    """Return the verdict on a given artifact; a request that raises in both releases may well be the one at fault."""
+    if verdict.status is not Status.SAME_FAIL or all(item.kind != "call_error" for item in verdict.findings):
+        return verdict
+    message = "its request fails in the release that it comes from too: mend the request, or leave the model out"
+    found = Finding(kind="request_fails", message=message)
+    return replace(verdict, status=Status.INCONCLUSIVE, findings=(found, *verdict.findings))
+
+
+def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = True, evidence: str = "") -> CellVerdict:
+    """Return the verdict on a model alone with how its inputs were come by; PASS needs a call of every method named.
+
+    Args:
+        answered: whether the old release's answers hold a value to compare; asked only of guessed inputs.
+        evidence: where the inputs lie.
+    """
+    if not artifact.input_sets:
+        return _never(verdict, artifact)
+    doubts = [
+        Finding(kind="not_called", message=f"a method that was named is not called: {why}", evidence=evidence)
+        for why in artifact.uncalled
+    ]
+    notes = []
+    if guess_of(artifact):
+        notes.append(
+            Finding(kind="guessed_inputs", message=f"its inputs were {artifact.inputs_note}", evidence=evidence)
+        )
+        if not answered and verdict.status is Status.PASS:
+            doubts.append(Finding(kind="not_decidable", message=NO_VALUE, evidence=evidence))
+    if verdict.status is not Status.PASS:
+        return replace(verdict, findings=(*verdict.findings, *doubts, *notes))
+    findings = (*doubts, *verdict.findings, *notes)
+    return replace(verdict, status=status_of(doubts), findings=findings)
+
+
+def with_changed_operators(
+    verdict: CellVerdict, artifact: Artifact, pair: tuple[str, str], *, draws: bool
+) -> CellVerdict:
+    """Return the verdict with a warning for each operator that is known to answer otherwise, where inputs are guesses.
+
+    What is known to have changed may need values or shapes that nobody guesses.
+
+    Args:
+        pair: the versions of torch on both sides.
+        draws: whether a call of the model drew random numbers: some changes are about these alone.
+    """
+    if verdict.status is not Status.PASS or not guess_of(artifact):
+        return verdict
+    found = tuple(
+        Finding(
+            kind="changed_operator",
+            message=f"{change.operator}: {change.what} ({change.source}); {UNSHOWN}",
+            subject=change.operator,
+        )
+        for change, _ in changes_between(*pair)
+        if change.operator in artifact.operators and (draws or not change.drawn)
+    )
+    return replace(verdict, findings=(*found, *verdict.findings))
+
+
+def is_guessed(row: RowVerdict) -> bool:
+    """Whether a model was asked what nobody gave."""
+    return any("guessed_inputs" in cell.kinds for cell in row.cells)
+
+
+def _never(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
+    """Return the verdict on a model that is loaded and never called."""
+    if not artifact.inputs_note or any(finding.kind == "load_error" for finding in verdict.findings):
+        return verdict  # whatever the inputs, it is not called
+    message = f"it was not called: {artifact.inputs_note}"
+    if verdict.status is not Status.PASS:
+        return replace(verdict, note=joined(verdict.note, message))
+    found = Finding(kind="not_called", message=f"loads, and {message}")
+    return replace(verdict, status=Status.INCONCLUSIVE, findings=(found, *verdict.findings))
+
+
+def latency_with_inputs(verdict: CellVerdict, guess: str) -> CellVerdict:
+    """Return the verdict on a latency; that of guessed inputs decides nothing: they are not of production's size."""
+    if verdict.status is Status.PASS or not guess:
+        return verdict
+    return replace(verdict, decides=False, note=joined(verdict.note, SHOWN_ONLY))

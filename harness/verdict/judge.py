@@ -1,0 +1,318 @@
+"""Judges every cell of a run: probes and comparisons become verdicts, under the policy and the waivers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
+
+from harness.artifacts.adopted import has_changed
+from harness.artifacts.tensors.outputs import changes_between_calls
+from harness.checks.startup.rates import more_often
+from harness.checks.startup.readiness import slow_starts
+from harness.config.policy import model_policy
+from harness.core.comparison import OutputComparison
+from harness.core.diagnosis import Attribution
+from harness.core.findings import status_of
+from harness.core.models import Artifact, ModelDeclaration
+from harness.core.outcome import UNCLEAR, Outcome, Status
+from harness.core.probe import ProbeResult
+from harness.core.text import error_words, joined
+from harness.core.verdict import CellVerdict, Finding
+from harness.probing.facts import (
+    Answered,
+    Attributed,
+    Compared,
+    Effects,
+    Export,
+    Exported,
+    Failing,
+    Initialized,
+    Judged,
+    OldAnswers,
+    Provisioned,
+    ScenarioResult,
+    Started,
+    Timed,
+)
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.serving.settings.differences import Setting
+from harness.verdict.alone import judge_one, not_made, settings_between, unsupported_words
+from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled
+from harness.verdict.inputs import guess_of, with_changed_operators
+from harness.verdict.latency import may_be_taken_off
+from harness.verdict.startup import (
+    InitializationResult,
+    judge_initialization,
+    together,
+)
+
+AnyJudged = TypeVar("AnyJudged", bound=Judged)
+Attributions = Mapping[tuple[str, str], Attribution]
+"""(model, scenario) -> what its failure needs in order to show, and how often it does in either release."""
+NOTHING_ASKED: Attributions = MappingProxyType({})
+
+
+def waiver_context(facts: Provisioned, effects: Effects) -> WaiverContext:
+    """Return the waivers of a run, and what they are held against."""
+    return WaiverContext(waivers=effects.waivers, pair=facts.pair, today=effects.today)
+
+
+def enforced(cell: CellVerdict, facts: Compared, effects: Effects) -> CellVerdict:
+    """Return a cell as the policy and the waivers have it."""
+    return enforce(
+        cell,
+        model_policy(facts.plan, cell.model),
+        waiver_context(facts, effects),
+        comparison=facts.comparisons.get((cell.model, cell.scenario)),
+        guessed=guess_of(facts.exports[cell.model].artifact),
+    )
+
+
+def judge_attributed(facts: Attributed, effects: Effects) -> Attributed:
+    """Return the facts with the verdicts that follow from what was asked about each failing initialization."""
+    if not facts.attributions:
+        return facts
+    return replace(facts, verdicts=judge_cells(facts, effects, facts.attributions).verdicts)
+
+
+def judge_cells(facts: Timed, effects: Effects, attributions: Attributions = NOTHING_ASKED) -> Judged:
+    """Return the facts with the verdicts of every cell, policy and waivers applied."""
+    verdicts = {}
+    slow = slow_starts(facts)
+    for model in facts.plan.models:
+        cells = _with_slow_starts(_cells(model, facts, effects, attributions), slow)
+        verdicts[model.name] = tuple(enforced(cell, facts, effects) for cell in cells)
+    context = waiver_context(facts, effects)
+    return Judged(**Timed.known(facts), verdicts=settled(verdicts, facts.plan.settings.policy, context))
+
+
+def _with_slow_starts(cells: Sequence[CellVerdict], slow: Mapping[tuple[str, str], Finding]) -> tuple[CellVerdict, ...]:
+    return tuple(
+        replace(cell, findings=(*cell.findings, slow[cell.model, cell.scenario]))
+        if (cell.model, cell.scenario) in slow
+        else cell
+        for cell in cells
+    )
+
+
+def _cells(model: ModelDeclaration, facts: Timed, effects: Effects, attributions: Attributions) -> list[CellVerdict]:
+    plan = facts.plan
+    blocked = _not_exported(model, facts, effects)
+    if blocked is not None:
+        return [blocked]
+    alone = _alone(model, facts, effects, attributions.get((model.name, "alone")))
+    cells = [_with_what_was_not_asked(alone, facts)]
+    for scenario in plan.scenarios:
+        item = facts.initialized.get((model.name, scenario))
+        if item is not None:  # a model that fails alone already is kept out of its server group
+            comparison = facts.comparisons.get((model.name, scenario))
+            draws, found = facts.draws(model.name), attributions.get((model.name, scenario))
+            cells.append(
+                judge_initialized(
+                    scenario,
+                    alone,
+                    item,
+                    comparison=comparison,
+                    draws=draws,
+                    found=found,
+                    facts=facts,
+                    effects=effects,
+                )
+            )
+    if model.name in facts.latency:
+        cell = plan.cell(model.name, "latency").id
+        policy = model_policy(plan, model.name)
+        budget = plan.settings.latency
+        divided = may_be_taken_off(facts.common, budget, plan.settings.policy)
+        cells.append(judge_timed(cell, facts.latency[model.name], budget, policy, divided=divided))
+    return cells
+
+
+def _with_what_was_not_asked(alone: CellVerdict, facts: Started) -> CellVerdict:
+    """Return the cell of a model that fails in both releases with the scenarios that it was left out of in its note."""
+    left_out = [
+        INITIALIZATIONS[name].words
+        for name in facts.plan.scenarios
+        if name in INITIALIZATIONS and (alone.model, name) not in facts.initialized
+    ]
+    if alone.status is not Status.SAME_FAIL or not left_out:
+        return alone
+    return replace(
+        alone, note=joined(alone.note, f"says nothing of {', '.join(left_out)}: not asked of what fails alone")
+    )
+
+
+def judge_initialized(
+    scenario: str,
+    alone: CellVerdict,
+    item: Initialized,
+    *,
+    comparison: OutputComparison | None,
+    draws: bool = False,
+    found: Attribution | None = None,
+    facts: Answered,
+    effects: Effects,
+) -> CellVerdict:
+    """Return the verdict on one model in one initialization of its server group, over all rounds.
+
+    Each way to fail is judged by itself, and so is what it answered where it came through.
+
+    Args:
+        draws: whether the model draws random numbers when it is called.
+        found: what was asked about its failure; None where nothing was.
+    """
+    ways: list[Failing | None] = list(item.new.failures)
+    if item.new.answers or not ways:
+        ways.append(None)
+    judged = [
+        _judge_failing(
+            scenario, alone, item, failing, comparison, draws=draws, found=found, facts=facts, effects=effects
+        )
+        for failing in ways
+    ]
+    return replace(together(judged), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
+
+
+def _judge_failing(
+    scenario: str,
+    alone: CellVerdict,
+    item: Initialized,
+    failing: Failing | None,
+    comparison: OutputComparison | None,
+    *,
+    draws: bool,
+    found: Attribution | None,
+    facts: Answered,
+    effects: Effects,
+) -> CellVerdict:
+    new, old = _initialization_result(item.new, failing), _old_result(item.old, failing)
+    baseline = facts.baselines.get(alone.model)
+    return judge_initialization(
+        facts.plan.cell(alone.model, scenario).id,
+        scenario=scenario,
+        words=INITIALIZATIONS[scenario].words,
+        alone=alone,
+        new=new,
+        old=old,
+        comparison=comparison,
+        draws=draws and item.new.threads > 1,
+        shared=INITIALIZATIONS[scenario].stateless or _changes_between_calls(baseline),
+        larger=INITIALIZATIONS[scenario].larger_inputs,
+        more_often=old is not None and more_often(new.failed_rounds, new.rounds, old.failed_rounds, old.rounds),
+        found=found,
+        new_name=effects.environments["new"].name,
+        old_differs=item.old_differs,
+        exit_detail=failing.exit_detail if failing is not None else item.new.exit_detail,
+        evidence=effects.evidence(failing.directory if failing is not None else item.new.directory),
+        seen=failing.evidence if failing is not None else item.new.evidence,
+        old_alone=baseline.results if baseline is not None else (),
+    )
+
+
+def _changes_between_calls(baseline: OldAnswers | None) -> bool:
+    return baseline is not None and baseline.golden is not None and changes_between_calls(baseline.golden)
+
+
+def _initialization_result(found: ScenarioResult, failing: Failing | None) -> InitializationResult:
+    """Return a release's part in one way to fail; without one, its part in the rounds that it completed."""
+    result = found.result if failing is None else failing.result
+    if failing is None and found.answers:
+        result = replace(result, outcome=Outcome.COMPLETED, failure=None, phase="")
+    return InitializationResult(
+        result=result,
+        rounds=found.rounds,
+        failed_rounds=0 if failing is None else failing.rounds,
+        graph=found.graph,
+        served_otherwise=found.served_otherwise,
+    )
+
+
+def _old_result(old: ScenarioResult | None, failing: Failing | None) -> InitializationResult | None:
+    """Return how the old release did in the same respect: the same way to fail if it knows it, else its first one.
+
+    None where nothing is known of it: no old environment, or no round that says anything.
+    """
+    if old is None or old.rounds == 0:
+        return None
+    if failing is None:
+        return _initialization_result(old, None)
+    clear = [one for one in old.failures if one.result.outcome not in UNCLEAR]
+    clear.sort(key=lambda one: one.result.way != failing.result.way)
+    return _initialization_result(old, next(iter(clear), None))
+
+
+def _alone(model: ModelDeclaration, facts: Compared, effects: Effects, asked: Attribution | None) -> CellVerdict:
+    probe = facts.alone[model.name]
+    old = effects.environments.get("old")
+    verdict = judge_one(
+        facts.plan.cell(model.name, "alone").id,
+        export=facts.exports[model.name],
+        baseline=facts.baselines[model.name],
+        probe=probe,
+        comparison=facts.comparisons.get((model.name, "alone")),
+        names=(old.name if old is not None else "the golden record", effects.environments["new"].name),
+        fingerprints=facts.fingerprints,
+        effects=effects,
+        rates=asked.rates if asked is not None else None,
+    )
+    verdict = with_changed_operators(verdict, facts.artifact(model.name), facts.pair, draws=facts.draws(model.name))
+    uncovered = facts.exports[model.name].uncovered
+    if uncovered:
+        message = f"declares that it covers {', '.join(uncovered)}, and the artifact does not contain it"
+        found = Finding(kind="covers", message=message, evidence=effects.evidence(probe.directory))
+        findings = (*verdict.findings, found)
+        status = status_of(findings) if verdict.status is Status.PASS else verdict.status
+        verdict = replace(verdict, findings=findings, status=status)
+    return verdict
+
+
+def numeric_settings(facts: Answered, probe: ProbeResult | None, export: Export | None) -> tuple[Setting, ...]:
+    """Return what changes numbers as the exporter, the old release and the new one (``probe``) have it."""
+    baseline = facts.baselines.get(export.declaration.name) if export is not None else None
+    return settings_between(export, baseline, probe, facts.fingerprints)
+
+
+def without_changed_bytes(facts: AnyJudged, effects: Effects) -> AnyJudged:
+    """Return the facts with nothing judged of a model whose artifact or inputs are other ones now than were taken over.
+
+    Asked after the last probe: what was written meanwhile may have been what was probed.
+    """
+    changed = {
+        model.name: (_changed_meanwhile(model, artifact, facts, effects),)
+        for model in facts.plan.models
+        if (artifact := facts.exports[model.name].artifact) is not None and has_changed(artifact)
+    }
+    return replace(facts, verdicts={**facts.verdicts, **changed})
+
+
+def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) -> CellVerdict | None:
+    export = facts.exports[model.name]
+    if export.artifact is not None:
+        return None
+    status, kind = Status.INCONCLUSIVE, "export_error"
+    message = not_made(export, effects.environments.get("old", effects.environments["new"]).name)
+    if export.outcome is Outcome.UNSUPPORTED:
+        status, kind, message = Status.UNSUPPORTED, "not_measured", unsupported_words(export)
+    evidence = effects.evidence(export.result.directory) if export.result else ""
+    error = error_words(export.failure) if export.failure is not None else ""
+    return CellVerdict(
+        cell=facts.plan.cell(model.name, "alone").id,
+        model=model.name,
+        scenario="alone",
+        status=status,
+        findings=(Finding(kind=kind, message=message, evidence=evidence, error=error),),
+    )
+
+
+def _changed_meanwhile(
+    model: ModelDeclaration, artifact: Artifact, facts: Provisioned, effects: Effects
+) -> CellVerdict:
+    message = f"{effects.shown(Path(artifact.path))} or its inputs were written to while the run was using them"
+    return CellVerdict(
+        cell=facts.plan.cell(model.name, "alone").id,
+        model=model.name,
+        scenario="alone",
+        status=Status.INCONCLUSIVE,
+        findings=(Finding(kind="not_measured", message=message, subject="written to meanwhile"),),
+    )

@@ -1,0 +1,244 @@
+"""Judges a finished run again under another policy and other waivers: from its report alone, never greener than it.
+
+What was found is not found again: the report keeps findings, comparisons and measurements, and the status of each cell
+before policy and waivers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.config.policy import with_limits
+from harness.core.outcome import Status
+from harness.core.plan import INITIALIZATION_LIMIT, LatencyBudget, PolicySettings
+from harness.core.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
+from harness.core.quantities import INITIALIZATION, STEADY
+from harness.core.report import ModelReport, RunReport, ScenarioReport
+from harness.core.text import counted, joined
+from harness.core.verdict import CellVerdict, Judgement, Mitigation, RowVerdict
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.verdict.decide import decide, judge_row
+from harness.verdict.demands import demands, unmet
+from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
+from harness.verdict.latency import judge_common, may_be_taken_off, was_not_asked
+from harness.verdict.startup import slow_start
+from harness.verdict.waivers.uses import waiver_notes, waiver_uses
+
+
+def regate(
+    report: RunReport,
+    settings: PolicySettings,
+    policies: Mapping[str, ModelPolicy],
+    context: WaiverContext,
+    *,
+    source: str,
+    notes: Sequence[str] = (),
+) -> RunReport:
+    """Return the report with the judgement that this policy and these waivers make of what the run has found.
+
+    Args:
+        policies: model -> what the policy says of it, for every row.
+        source: where the policy is written.
+        notes: what a reader must know of the policy.
+    """
+    divided = may_be_taken_off(report.common, _budget(report), settings)
+    cells = settled(_judged_again(report, policies, context, divided=divided), settings, context)
+    rows = [
+        judge_row(row.model, cells[row.model], _still_cured(row, cells[row.model])) for row in report.judgement.rows
+    ]
+    asked = () if report.judgement.of_cell else demands(settings, rows, policies, untimed=_untimed(report))
+    rollback = report.rollback
+    if rollback is not None:
+        rollback = replace(rollback, gates=settings.rollback == "fail")
+    judgement = _decided(replace(report, rollback=rollback), rows, settings, unmet(asked))
+    policy_report = PolicyReport(
+        source=source,
+        settings=settings,
+        steady=report.policy.steady,
+        undecided=report.policy.undecided,
+        floor_s=_budget(report).floor_s,
+        common=1 + _budget(report).common_limit,
+        demands=asked,
+        notes=tuple(notes),
+        regated=_changed(report, judgement, unmet(asked)),
+    )
+    steady = settings.limits.get(STEADY, report.policy.steady)
+    every = [cell for own in cells.values() for cell in own]
+    uses = waiver_uses(every, context.waivers, context.pair, context.today)
+    said = waiver_notes(report.waivers)
+    return replace(
+        report,
+        judgement=judgement,
+        policy=policy_report,
+        waivers=uses,
+        notes=(*(note for note in report.notes if note not in said), *waiver_notes(uses)),
+        rollback=rollback,
+        limits={
+            **report.limits,
+            **settings.quantity_limits,
+            STEADY: steady,
+            INITIALIZATION: settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT),
+        },
+    )
+
+
+def _untimed(report: RunReport) -> list[str]:
+    return [model.model for model in report.models if not model.timed]
+
+
+def _judged_again(
+    report: RunReport, policies: Mapping[str, ModelPolicy], context: WaiverContext, *, divided: bool
+) -> dict[str, tuple[CellVerdict, ...]]:
+    models, timed = {model.model: model for model in report.models}, _carriers(report)
+    return {
+        row.model: tuple(
+            _cell_again(
+                cell,
+                models.get(row.model),
+                policies[row.model],
+                context,
+                report,
+                timed=timed.get(cell.cell),
+                divided=divided,
+            )
+            for cell in row.cells
+        )
+        for row in report.judgement.rows
+    }
+
+
+def _cell_again(
+    cell: CellVerdict,
+    model: ModelReport | None,
+    policy: ModelPolicy,
+    context: WaiverContext,
+    report: RunReport,
+    *,
+    timed: ScenarioReport | None,
+    divided: bool,
+) -> CellVerdict:
+    """Return one cell under the policy; a latency is judged from its measurement, under the limits of the policy.
+
+    Args:
+        timed: the initialization whose time is told with this cell, if any.
+        divided: whether what all models share was judged by itself.
+    """
+    before = was = _start_again(without_policy(cell), timed, policy)
+    if cell.scenario == "latency" and model is not None and model.latency is not None:
+        budget = _budget(report)
+        before = judge_timed(cell.cell, model.latency, budget, policy, divided=divided)
+        own = with_limits(budget, policy.settings)
+        if before.status is Status.INCONCLUSIVE:
+            open_ = was_not_asked(model.latency, own, policy.settings) or _was_reported(was, report)
+            before = replace(before, decides=before.decides or open_)
+    comparisons = model.comparisons if model is not None else ()
+    comparison = next((found for found in comparisons if found.scenario == cell.scenario), None)
+    guessed = model.guessed if model is not None else ""
+    judged = enforce(before, policy, context, comparison=comparison, guessed=guessed)
+    return replace(judged, rounds=cell.rounds, failed_rounds=cell.failed_rounds)
+
+
+def _carriers(report: RunReport) -> dict[str, ScenarioReport]:
+    """Return cell -> the initialization whose time is told with it: the cell that warned of it, else the group's first.
+
+    Where the run did not warn, nobody knows whose part grew most.
+    """
+    groups = {model.model: model.group for model in report.models}
+    timed = {(item.scenario, item.group): item for item in report.scenarios}
+    found: dict[tuple[str, str], CellVerdict] = {}
+    for cell in report.judgement.cells:
+        place = cell.scenario, groups.get(cell.model, "")
+        if place in timed and (place not in found or "initialization_time" in cell.kinds):
+            found[place] = cell
+    return {cell.cell: timed[place] for place, cell in found.items()}
+
+
+def _start_again(cell: CellVerdict, timed: ScenarioReport | None, policy: ModelPolicy) -> CellVerdict:
+    """Return the cell with what the policy says of the time in which its server group gets ready."""
+    if timed is None or timed.old is None or timed.old.init_s is None or timed.new.init_s is None:
+        return cell
+    limit = policy.settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
+    words = INITIALIZATIONS[cell.scenario].words
+    found = slow_start(timed.old.init_s, timed.new.init_s, limit, group=timed.group, words=words)
+    others = tuple(item for item in cell.findings if item.kind != "initialization_time")
+    return replace(cell, findings=(*others, found) if found is not None else others)
+
+
+def _was_reported(was: CellVerdict, report: RunReport) -> bool:
+    """Whether the benchmark ended since it could tell its own limit; otherwise it would have gone on."""
+    regated = report.policy.regated is not None
+    return was.status is not Status.INCONCLUSIVE or (regated and was.decides)
+
+
+def _still_cured(row: RowVerdict, cells: Sequence[CellVerdict]) -> tuple[Mitigation, ...]:
+    """Return the mitigations of a row; none cures where something fails now that the run did not try to cure."""
+    failed = {cell.cell for cell in row.cells if cell.status is Status.FAIL}
+    if all(cell.cell in failed for cell in cells if cell.status is Status.FAIL):
+        return row.mitigations
+    why = "not tried on what fails under this policy"
+    return tuple(replace(item, cures=False, note=why) if item.cures else item for item in row.mitigations)
+
+
+def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySettings, missing: str) -> Judgement:
+    before = report.judgement
+    common = judge_common(report.common, _budget(report), settings)
+    is_rollback = report.direction == "forward"
+    if report.rollback is None and settings.rollback == "fail" and not is_rollback:
+        missing = joined(missing, "rollback: nobody asked for it in this run")
+    applied = before.accepted_mitigations
+    refused = [name for name in applied if name not in settings.accepted_mitigations]
+    if refused:
+        why = f"the new side ran with {', '.join(refused)}, which this policy does not accept"
+        missing = joined(missing, why)
+    return decide(
+        rows,
+        before.planted_defects,
+        vacuous=before.vacuous,
+        left_out=before.left_out,
+        planted_defects_required=not report.judgement.of_cell,
+        accepted=applied,
+        rollback=report.rollback,
+        unmet=missing,
+        findings=() if common is None else (common,),
+        severity=settings.severity,
+    )
+
+
+def _budget(report: RunReport) -> LatencyBudget:
+    """Return the limits that hold where the policy says nothing: those of the run's configuration."""
+    policy = report.policy
+    return LatencyBudget(
+        limit=round(policy.steady - 1, 12),
+        undecided_limit=policy.undecided,
+        floor_s=policy.floor_s,
+        common_limit=round(policy.common - 1, 12),
+    )
+
+
+def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
+    """Return what the run had decided, and what is judged otherwise now."""
+    before = report.judgement
+    old = {cell.cell: cell for cell in before.cells}
+    changes = tuple(
+        RegatedCell(cell=cell.cell, was=old[cell.cell].status, now=cell.status, why=_why(old[cell.cell], cell))
+        for cell in now.cells
+        if cell.status is not old[cell.cell].status
+    )
+    parts = [f"{counted(len(changes), 'cell')} judged otherwise" if changes else "no cell is judged otherwise"]
+    parts += [f"the policy asks for more: {missing}"] if missing else []
+    return Regated(
+        decision=before.decision,
+        reason=before.reason,
+        exit_code=before.exit_code,
+        changes=changes,
+        why="; ".join(parts),
+    )
+
+
+def _why(old: CellVerdict, now: CellVerdict) -> str:
+    """Return why a cell has another status than before: what it says now, or what it said then and no more."""
+    if now.note:
+        return now.note
+    if now.findings and now.status is not Status.PASS:
+        return now.findings[0].message
+    then = old.note or (old.findings[0].message if old.findings else old.status.value)
+    return f"no more: {then}"

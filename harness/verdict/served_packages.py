@@ -1,0 +1,129 @@
+"""How packages came through C++, beside each other and beside TorchScript -> findings, steps and costs. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from harness.checks.migration.facts import Served, Tried
+from harness.checks.migration.words import difference_words, failure_words
+from harness.core.measurement import LatencyMeasurement, Quantity, RatioEstimate
+from harness.core.migration import Cost, Step
+from harness.core.outcome import UNCLEAR
+from harness.core.text import amount, counted
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.serving.settings.mitigations import MITIGATIONS
+from harness.verdict.latency import stands, suspected
+
+# quantity of the benchmark -> what it is called beside a package; the steady call has an estimate of its own.
+COSTS: Final[Mapping[str, str]] = {
+    "p50": "steady",
+    "load": "load",
+    "first_calls": "first_calls",
+    "request": "request",
+    "peak_rss": "peak_rss",
+}
+
+BUSY = "busy"
+"""The kind of a package of which a busy machine could not tell how it is served."""
+
+
+def way_words(served: Served) -> str:
+    """Return how packages were served, such as ``shared module, 4 runners``."""
+    words = INITIALIZATIONS[served.scenario].words
+    return words if served.runners == 1 else f"{words}, {counted(served.runners, 'runner')}"
+
+
+class ServedFailure(NamedTuple):
+    """A way of serving in which a package fails: its stable word, the reason, and what cures it."""
+
+    kind: str
+    reason: str
+    cure: str
+
+
+def failure_when_served(tried: Tried) -> ServedFailure | None:
+    """Return a way of serving in which a package fails or answers otherwise, one without a cure first; None without.
+
+    A process that fails for the order of its loads or first calls fails by chance for one model or another: all that
+    it serves are held back by it. What cures all ways is what a server needs.
+    """
+    failing = [one for one in tried.served if one.fails or one.beside]
+    if not failing:
+        return None
+    served = min(failing, key=lambda one: (bool(one.cure), not one.fails))  # its own failure before a neighbour's
+    how = way_words(served)
+    said = f"{how}: {f'{served.beside} fails beside it' if served.beside else _failed(served)}"
+    if served.cure:
+        names = list(dict.fromkeys(name for one in failing for name in one.cure))
+        cure, about = " and ".join(names), "; ".join(MITIGATIONS[name].about for name in names)
+        return ServedFailure(f"without {cure}", said, f"verified: {cure} ({about})")
+    outcome = served.result.outcome.value if served.result.failed else "answers otherwise"
+    return ServedFailure(f"{outcome} in {how}", said, "")
+
+
+def unclear_when_served(tried: Tried) -> str:
+    """Return in which way of serving nothing could be told, as of a busy machine; empty where in none."""
+    unclear = [served for served in tried.served if served.result.outcome in UNCLEAR]
+    return f"{way_words(unclear[0])}: {unclear[0].result.outcome.value}" if unclear else ""
+
+
+def _failed(served: Served) -> str:
+    """Return in what a package fails, or answers otherwise; empty where in nothing."""
+    result, noticed = served.result, served.served_otherwise
+    how_often = f" in {served.failed_rounds} of {counted(served.rounds, 'round')}" if served.failed_rounds else ""
+    if result.failed:
+        return failure_words(result, served) + how_often
+    if noticed is not None:
+        return f"{noticed['different']} of {counted(noticed['calls'], 'answer')} under load are others than before"
+    return difference_words(served.comparison)
+
+
+def slower_words(tried: Tried) -> str:
+    """Return by how much a warm call of the package is slower than one of TorchScript; empty where it is not surely.
+
+    The rules are those of releases: an interval above the limit, confirmed by fresh processes, and beyond the floor.
+    """
+    found = tried.timed
+    if found is None:
+        return ""
+    if not suspected(found, tried.slower_by) or not stands(found, tried.slower_by):
+        return ""
+    estimate, calls = found.shown, found.call_s
+    assert estimate is not None, tried.model  # else nothing was suspected
+    times = f" ({amount(calls[0], 's')} -> {amount(calls[1], 's')})" if calls is not None else ""
+    return f"a warm call takes {estimate.words} beside TorchScript{times}"
+
+
+def costs_of(timed: LatencyMeasurement | None) -> tuple[Cost, ...]:
+    """Return what a package costs beside TorchScript, quantity by quantity."""
+    if timed is None:
+        return ()
+    found = timed.shown_quantities
+    return tuple(
+        _cost(name, found[known], timed.shown if known == "p50" else found[known].ratio)
+        for known, name in COSTS.items()
+        if known in found
+    )
+
+
+def warm_call(costs: Sequence[Cost]) -> Cost | None:
+    """Return what a warm call costs; None where that was not measured."""
+    return next((cost for cost in costs if cost.quantity == "steady" and cost.ratio is not None), None)
+
+
+def _cost(name: str, found: Quantity, ratio: RatioEstimate | None) -> Cost:
+    cost = Cost(quantity=name, unit=found.unit, torchscript=found.old, package=found.new)
+    return cost if ratio is None else replace(cost, ratio=ratio.ratio, low=ratio.low, high=ratio.high)
+
+
+def serving_steps(tried: Tried) -> Iterator[Step]:
+    """Yield how each way of serving went."""
+    for served in tried.served:
+        if not served.is_no_choice:
+            yield Step(
+                name=f"serve: {way_words(served)}",
+                release=tried.release,
+                outcome=served.result.outcome,
+                reason=_failed(served),
+                evidence=served.evidence,
+            )

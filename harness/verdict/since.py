@@ -1,0 +1,333 @@
+"""Compares a run with an earlier one: what is new, fixed, the same, or not comparable. It never decides. Pure."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from harness.core.findings import MEASURES, SEVERITY, Severity
+from harness.core.measurement import RatioEstimate
+from harness.core.outcome import Status
+from harness.core.report import BaselineReport, CellChange, CellTrend, ModelReport, RunReport, SideReport
+from harness.core.text import counted, joined, times_of
+from harness.core.verdict import CellVerdict
+
+# Sizes of one kind that lie within this factor count as the same failure.
+GROWN = 2.0
+ROUNDS_MOST = 200
+SAME_ASKED = "the same was asked in the same environments, and the answer is another one: it comes and goes"
+
+
+class Stand(Enum):
+    """What a run says of a cell before waivers and severities: policy may change between two runs, facts do not."""
+
+    RED = "red"
+    OPEN = "open"
+    QUIET = "quiet"  # open, and it does not matter
+    GOOD = "good"
+    UNASKED = "unasked"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """One cell as one run has it; ``steady`` is its model's latency where that was measured."""
+
+    cell: CellVerdict
+    steady: RatioEstimate | None = None
+
+    @property
+    def stand(self) -> Stand:
+        """What the run says of it."""
+        status = self.cell.judged or self.cell.status
+        if status in (Status.FAIL, Status.XFAIL):
+            return Stand.RED
+        if status in (Status.PASS, Status.XPASS):
+            return Stand.GOOD
+        if status is Status.UNSUPPORTED:
+            return Stand.UNASKED
+        return Stand.OPEN if self.cell.decides else Stand.QUIET
+
+    @property
+    def failed(self) -> tuple[int, int]:
+        """How many of how many rounds failed; of what is not counted, as of a race, the least that it can be."""
+        least = 1 if self.stand is Stand.RED else 0
+        return max(self.cell.failed_rounds, least), max(self.cell.rounds, 1)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of its failing findings; of all of them where policy has made a failure of something else."""
+        failing = {one.kind for one in self.cell.findings if SEVERITY.get(one.kind, Severity.FAIL) is Severity.FAIL}
+        return frozenset(failing or {one.kind for one in self.cell.findings})
+
+
+TrendAndReason = tuple[CellTrend, str]
+# Failures and rounds, those of another run: whether the first clearly fails more often.
+MoreOften = Callable[[int, int, int, int], bool]
+
+
+def change_of(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
+    """Return how a cell that both runs have changed, and why.
+
+    Args:
+        same_asked: whether artifact, inputs, settings and environments are surely the same in both runs.
+        more_often: the test of rates, of ``harness/checks/startup/rates.py``.
+    """
+    stands = (before.stand, now.stand)
+    if Stand.UNASKED in stands:
+        both = stands == (Stand.UNASKED, Stand.UNASKED)
+        return (CellTrend.UNCHANGED, "") if both else (CellTrend.NOT_COMPARABLE, "one of the runs could not ask it")
+    if stands == (Stand.RED, Stand.RED):
+        return _both_red(before, now, same_asked=same_asked, more_often=more_often)
+    if Stand.RED in stands and Stand.GOOD in stands:
+        return _turned(before, now, same_asked=same_asked, more_often=more_often)
+    if Stand.RED in stands or (Stand.OPEN in stands and Stand.GOOD in stands):
+        first = stands[0] in (Stand.OPEN, Stand.QUIET)
+        return CellTrend.UNDECIDED, f"{'the other run' if first else 'this run'} does not say whether it fails"
+    return CellTrend.UNCHANGED, _other_policy(before, now)
+
+
+def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
+    others = sorted(now.kinds - before.kinds)
+    if others:
+        how = f"fails otherwise: {', '.join(others)}; before: {', '.join(sorted(before.kinds)) or 'unknown'}"
+        return (CellTrend.FLAKY, f"{how}; {SAME_ASKED}") if same_asked else (CellTrend.NEW, how)
+    reasons = [_rates(before, now, more_often), *_sizes(before, now), _other_policy(before, now)]
+    return CellTrend.UNCHANGED, joined(*reasons)
+
+
+def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
+    """Return what a cell is that was red and is good, or the other way around."""
+    change = CellTrend.NEW if now.stand is Stand.RED else CellTrend.FIXED
+    red = now if change is CellTrend.NEW else before
+    if "latency" in red.kinds and before.steady is not None and now.steady is not None:
+        return _timed(change, before.steady, now.steady)
+    if before.cell.rounds or now.cell.rounds:
+        return _in_rounds(change, before, now, same_asked=same_asked, more_often=more_often)
+    return (CellTrend.FLAKY, SAME_ASKED) if same_asked else (change, "")
+
+
+def _timed(change: CellTrend, before: RatioEstimate, now: RatioEstimate) -> TrendAndReason:
+    """Return whether a latency has really moved: the intervals of two runs that saw the same overlap."""
+    words = f"{now.words}, was {before.words}"
+    if before.low <= now.high and now.low <= before.high:
+        return CellTrend.FLAKY, f"{words}: the intervals of the two runs overlap"
+    return change, words
+
+
+def _in_rounds(
+    change: CellTrend, before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften
+) -> TrendAndReason:
+    """Return whether rounds of initialization tell the two runs apart."""
+    red, good = (now, before) if change is CellTrend.NEW else (before, now)
+    failed, rounds = red.failed
+    words = f"fails {_counted(now)}, before {_counted(before)}"
+    if more_often(failed, rounds, *good.failed):
+        return change, words
+    if failed < rounds or same_asked:
+        return CellTrend.FLAKY, f"{words}: so few rounds do not tell these apart"
+    if change is CellTrend.NEW:
+        return change, words
+    return CellTrend.UNDECIDED, f"{words}: too few to say that it is gone{_enough(failed, rounds, more_often)}"
+
+
+def _enough(failed: int, rounds: int, more_often: MoreOften) -> str:
+    """Return how many rounds without a failure would say so."""
+    needed = next((many for many in range(1, ROUNDS_MOST) if more_often(failed, rounds, 0, many)), None)
+    return f", --init-rounds {needed} would be enough" if needed is not None else ""
+
+
+def _rates(before: Seen, now: Seen, more_often: MoreOften) -> str:
+    """Return that a failure has clearly become more or less frequent; empty where the rounds do not say so."""
+    if not (before.cell.rounds and now.cell.rounds):
+        return ""
+    more, less = more_often(*now.failed, *before.failed), more_often(*before.failed, *now.failed)
+    how = "more often" if more else "less often" if less else ""
+    return f"clearly {how}: {_counted(now)}, before {_counted(before)}" if how else ""
+
+
+def _sizes(before: Seen, now: Seen) -> list[str]:
+    """Return the sizes of findings that have clearly grown or shrunk."""
+    sizes = {one.kind: one.size for one in before.cell.findings if one.size is not None}
+    words = []
+    for one in now.cell.findings:
+        was = sizes.get(one.kind)
+        if one.size is None or was is None or one.kind not in now.kinds:
+            continue
+        base = 1.0 if MEASURES.get(one.kind) == "ratio" else 0.0
+        new, old = abs(one.size - base), abs(was - base)
+        if max(new, old) > GROWN * min(new, old):
+            words.append(f"{one.kind} {'grew' if new > old else 'shrank'}: {one.size:.3g}, was {was:.3g}")
+    return words
+
+
+def _other_policy(before: Seen, now: Seen) -> str:
+    """Return that only waivers or severities have changed; empty where the status is the same."""
+    if before.cell.status is now.cell.status:
+        return ""
+    if before.stand is now.stand and Stand.QUIET not in (before.stand, now.stand):
+        return "the same was found; a waiver or the policy makes another status of it"
+    return ""
+
+
+def _counted(seen: Seen) -> str:
+    return f"in {times_of(*seen.failed)}"
+
+
+# What a fingerprint has beside torch: a change of these can change a verdict, and is not the models' doing.
+MACHINE = ("gpu", "driver", "cpu", "isa", "cuda", "cudnn", "glibc", "python", "intra_op_threads", "inter_op_threads")
+ORDER = tuple(CellTrend)
+
+
+def since(before: RunReport, now: RunReport, more_often: MoreOften) -> BaselineReport:
+    """Return what ``now`` has that ``before`` had not, cell by cell; cells are paired by their ids.
+
+    Findings are compared as they were before severities and waivers, which may change between two runs.
+
+    Args:
+        more_often: whether so many failures in so many rounds are clearly more frequent than others.
+    """
+    changes = [*_changes(before, now, more_often)]
+    listed = [one for one in changes if one.change is not CellTrend.UNCHANGED or one.why]
+    return BaselineReport(
+        run=before.run,
+        started_at=before.started_at,
+        decision=before.judgement.decision,
+        differences=tuple(_differences(before, now)),
+        other_artifacts=tuple(_other_artifacts(before, now)),
+        changes=tuple(sorted(listed, key=lambda one: ORDER.index(one.change))),
+        counts={change.value: count for change, count in sorted(Counter(one.change for one in changes).items())},
+    )
+
+
+def _changes(before: RunReport, now: RunReport, more_often: MoreOften) -> Iterator[CellChange]:
+    """Yield one change per cell: those of this run in its order, then those that only the other one had."""
+    had, has = _cells(before), _cells(now)
+    elsewhere = {_place(seen.cell): id_ for id_, seen in had.items() if id_ not in has}
+    same = _same_asked(before, now)
+    matched = set()
+    for id_, seen in has.items():
+        was = had.get(id_)
+        other = elsewhere.get(_place(seen.cell)) if was is None else None
+        if was is not None:
+            asked = _is_same(seen.cell, same, now)
+            change, why = change_of(was, seen, same_asked=asked, more_often=more_often)
+        elif other is not None:
+            matched.add(other)
+            was, change = had[other], CellTrend.NOT_COMPARABLE
+            why = f"the other run had it as {other}"
+        else:
+            change, why = _only_here(seen, before)
+        yield _cell_change(seen.cell, change, why, was=was, now=seen)
+    for id_, seen in had.items():
+        if id_ not in has and id_ not in matched:
+            yield _cell_change(seen.cell, CellTrend.GONE, _why_gone(seen, now), was=seen)
+
+
+def _cell_change(
+    cell: CellVerdict, change: CellTrend, why: str, *, was: Seen | None, now: Seen | None = None
+) -> CellChange:
+    return CellChange(
+        cell=cell.cell,
+        model=cell.model,
+        scenario=cell.scenario,
+        change=change,
+        was=was.cell.status if was is not None else None,
+        now=now.cell.status if now is not None else None,
+        why=why,
+    )
+
+
+def _cells(report: RunReport) -> dict[str, Seen]:
+    facts = {model.model: model for model in report.models}
+    return {cell.cell: Seen(cell=cell, steady=_steady(facts.get(cell.model))) for cell in report.judgement.cells}
+
+
+def _steady(model: ModelReport | None) -> RatioEstimate | None:
+    return model.latency.shown if model is not None and model.latency is not None else None
+
+
+def _place(cell: CellVerdict) -> tuple[str, str]:
+    """Return what two ids share where direction, device or profile is another one."""
+    return cell.model, cell.scenario
+
+
+def _only_here(seen: Seen, before: RunReport) -> tuple[CellTrend, str]:
+    known = any(row.model == seen.cell.model for row in before.judgement.rows)
+    why = "the other run did not ask this of the model" if known else "the other run did not have the model"
+    return (CellTrend.NEW if seen.stand is Stand.RED else CellTrend.ADDED), why
+
+
+def _why_gone(seen: Seen, now: RunReport) -> str:
+    row = next((row for row in now.judgement.rows if row.model == seen.cell.model), None)
+    why = "this run does not have the model" if row is None else "this run did not ask this of the model"
+    return f"{why}; it failed, and gone is not fixed" if seen.stand is Stand.RED else why
+
+
+def _same_asked(before: RunReport, now: RunReport) -> frozenset[str]:
+    """Return the models of which the same was asked, in the same environments on the same machine."""
+    if (before.old.fingerprint, before.new.fingerprint) != (now.old.fingerprint, now.new.fingerprint):
+        return frozenset()
+    asked = {model.model: model.asked for model in before.models}
+    return frozenset(model.model for model in now.models if model.asked and asked.get(model.model) == model.asked)
+
+
+def _is_same(cell: CellVerdict, same: frozenset[str], now: RunReport) -> bool:
+    """Whether the same was asked of a model, and of those that were in its process."""
+    if not cell.rounds:
+        return cell.model in same
+    group = next((model.group for model in now.models if model.model == cell.model), "")
+    return all(model.model in same for model in now.models if model.group == group)
+
+
+def _other_artifacts(before: RunReport, now: RunReport) -> Iterator[str]:
+    digests = {model.model: model.artifact_digest for model in before.models}
+    for model in now.models:
+        was = digests.get(model.model, "")
+        if was and model.artifact_digest and was != model.artifact_digest:
+            yield model.model
+
+
+def _differences(before: RunReport, now: RunReport) -> Iterator[str]:
+    """Yield what a reader must know before believing a change, a sentence each."""
+    pairs = {
+        "old release": (_torch(before.old), _torch(now.old)),
+        "new release": (_torch(before.new), _torch(now.new)),
+        "device": (before.device, now.device),
+        "direction": (before.direction, now.direction),
+        "profile": (before.profile, now.profile),
+        "harness": (before.harness_version, now.harness_version),
+        **{name: (_said(before, name), _said(now, name)) for name in MACHINE},
+        **{f"limit of {name}": pair for name, pair in _limits(before.limits, now.limits).items()},
+    }
+    yield from (f"{name}: {was} before, {is_} now" for name, (was, is_) in pairs.items() if was != is_)
+    if before.policy.settings != now.policy.settings:
+        yield "the policy is another one"
+    if before.run == now.run:
+        yield "it is the same run"
+    if before.judgement.of_cell:
+        yield "the other run repeated one cell only"
+    missed = sum(not planted_defect.caught for planted_defect in before.judgement.planted_defects)
+    if missed:
+        yield f"the other run missed {counted(missed, 'planted defect', 'planted defects')}: it was blind"
+    if before.judgement.vacuous:
+        yield f"the other run could not be green: {before.judgement.vacuous}"
+
+
+def _torch(side: SideReport) -> str:
+    name = side.fingerprint.torch if side.fingerprint is not None else side.name
+    return f"golden outputs of {name}" if side.golden else name
+
+
+def _said(report: RunReport, name: str) -> str:
+    """Return what the environments of a run say of the machine; both, where they do not say the same."""
+    values = [str(getattr(side.fingerprint, name)) for side in (report.old, report.new) if side.fingerprint is not None]
+    return " and ".join(dict.fromkeys(values)) or "unknown"
+
+
+def _limits(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, tuple[str, str]]:
+    names = [*before, *(name for name in now if name not in before)]
+    return {name: (_limit(before.get(name)), _limit(now.get(name))) for name in names}
+
+
+def _limit(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"

@@ -1,1 +1,0 @@
-"""Models that fail only after more calls than a warm-up makes, for ``python -m tests.evidence bringing-up``."""

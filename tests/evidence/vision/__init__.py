@@ -1,1 +1,0 @@
-"""Models of torchvision with drawn weights, for ``python -m tests.evidence tolerance``."""

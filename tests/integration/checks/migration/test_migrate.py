@@ -1,0 +1,225 @@
+"""Each planted obstacle on the way out of TorchScript is named, and its twin is ready; nothing known is run again."""
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.core.outcome import Decision
+from tests.integration.gate import PROJECT, compat, finished, harness
+from tests.programs import cli
+
+pytestmark = pytest.mark.integration
+UNTIMED = ("--until", "correctness")
+PLANTED = "tests/integration/checks/migration/migrated"
+ZOO_DEADLINE_S = 3600
+
+
+def found(folder: Path) -> dict[str, Any]:
+    migration = json.loads((folder / "migration.json").read_text())
+    return {"models": {model["model"]: model for model in migration.pop("models")}, **migration}
+
+
+def test_obstacles_are_named_as_torch_alone_has_them_their_twins_are_ready_and_a_second_run_starts_nothing(
+    tmp_path: Path, new_python: str
+) -> None:
+    sides = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path))
+    first = harness(*sides, "-k", "branch_on_data or choice_of_values or size")
+    assert first.returncode == 1, first.stderr
+    migration, before = found(tmp_path), cli.stored_results(tmp_path)
+    outcomes = {name: model["outcome"] for name, model in migration["models"].items()}
+    assert outcomes == {
+        "branch_on_data": "not convertible",
+        "choice_of_values": "ready",
+        "size_as_number": "dimensions fixed",
+        "size_never_varied": "ready",
+    }
+    assert plain_outcomes(tmp_path, new_python) == outcomes
+    branch = migration["models"]["branch_on_data"]
+    assert branch["kind"] == "prim::If"
+    assert f"{PLANTED}/models.py:" in branch["source"]
+    assert "torch.where" in branch["cure"]
+    assert migration["models"]["size_as_number"]["dimensions"] == [
+        {"argument": "input[1]", "axis": None, "taken": "4", "asked": ["2"]}
+    ]
+    assert "FAIL  branch_on_data: not convertible: prim::If" in first.stdout
+    assert len(first.stdout.splitlines()) <= 60
+    again = harness(*sides, "-k", "branch_on_data or choice_of_values or size")
+    assert (again.returncode, cli.stored_results(tmp_path)) == (1, before)
+    assert f"{migration['asked']} of {migration['asked']} results were known already" in again.stdout
+
+
+@pytest.mark.usefixtures("new_python")
+def test_a_branch_on_a_constant_is_cured_and_one_on_data_by_no_rewrite(tmp_path: Path) -> None:
+    command = ("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--cure")
+    first = harness(*command, "-k", "branch_on_constant or branch_on_data")
+    assert first.returncode == 1, first.stderr
+    migration = found(tmp_path)
+    constant, data = (migration["models"][name] for name in ("branch_on_constant", "branch_on_data"))
+    assert (constant["outcome"], constant["cured_by"], constant["cured_outcome"]) == (
+        "not convertible",
+        "freeze",
+        "ready",
+    )
+    assert (tmp_path / constant["cures"][0]["archive"]).is_file()
+    assert (tmp_path / constant["cures"][0]["program"]).is_file()
+    assert (data["cured_by"], data["cured_outcome"]) == ("", None)
+    refused = {cure["name"]: cure for cure in data["cures"]}
+    assert refused["as-requested"]["outcome"] == "not convertible"  # the requests take both sides: neither is left out
+    assert refused["as-requested"]["fixed"] == []
+    # Traced again with one request, it would answer for that side alone; the other request does not.
+    assert "the true side of the branch" in refused["retrace"]["fixed"][0]
+    assert "TorchScript answers otherwise with it: other" in refused["retrace"]["reason"]
+    assert "torch.jit.freeze before conversion" in first.stdout
+
+
+@pytest.mark.slow
+def test_each_planted_obstacle_is_cured_by_its_rewrite_and_what_callers_would_see_is_refused(tmp_path: Path) -> None:
+    done = harness(
+        *("migrate", "--old", "2.6.0", "--new", "2.15.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--cure"),
+        *("-k", "curable or loop or shape"),
+    )
+    assert done.returncode == 1, done.stderr
+    models = found(tmp_path)["models"]
+    cured = {name: model["cured_by"] for name, model in models.items() if model["outcome"] == "not convertible"}
+    assert cured == {
+        "branch_on_constant": "freeze",
+        "loop_over_list": "as-requested",
+        "loop_over_any_list": "",
+        "shape_in_place": "clone-arguments",
+        "shape_of_argument": "",
+    }
+    for name in ("no_branch", "list_without_loop", "shape_apart"):
+        assert models[name]["outcome"] == "ready", name
+        assert models[name]["cures"] == [], name
+    (loop,) = [cure for cure in models["loop_over_list"]["cures"] if cure["name"] == "as-requested"]
+    assert "2 turns of the loop" in loop["fixed"][0]
+    (clone,) = [cure for cure in models["shape_of_argument"]["cures"] if cure["name"] == "clone-arguments"]
+    assert "changed in place before, and is left alone now" in clone["reason"]
+
+
+@pytest.mark.usefixtures("new_python")
+def test_smallest_part_that_is_not_convertible_is_an_archive_with_a_reproducer(tmp_path: Path) -> None:
+    done = harness(
+        *("migrate", "--old", "2.6.0", "--new", "2.6.0", "--fixtures", PLANTED, "--out", str(tmp_path), "--explain"),
+        *("-k", "loop_over_list"),
+    )
+    assert done.returncode == 1, done.stderr
+    part = found(tmp_path)["models"]["loop_over_list"]["part"]
+    assert part["nodes"] == ["prim::Loop"]
+    assert part["minimal"]
+    assert (tmp_path / part["archive"]).is_file()
+    folder = tmp_path / part["reproducer"]
+    program = (folder / "reproduce.py").read_text()
+    assert "gate_worker" not in program
+    assert "harness" not in program
+    issue = (folder / "issue.md").read_text()
+    assert issue.startswith("# [export] TS2EPConverter: a TorchScript program of prim::Loop is not converted")
+    assert "Not ready to be posted" not in issue
+    assert f"{part['reproducer']}/reproduce.py" in done.stdout
+
+
+@pytest.mark.slow
+def test_beside_an_upgrade_outcomes_are_those_of_migrate_and_decide_nothing_and_a_resumed_run_starts_nothing(
+    tmp_path: Path,
+) -> None:
+    models = ("--fixtures", PLANTED, "-k", "branch_on_data or choice_of_values")
+    run = compat(tmp_path / "runs", "--migrate", *models, "--scenario", "alone", *UNTIMED, all_planted=False)
+    assert (run.code, run.report.judgement.decision) == (0, Decision.UPGRADE_OK), run.out
+    migration = run.report.migration
+    assert migration is not None
+    outcomes = {model.model: model.outcome.value for model in migration.models}
+    assert outcomes == {"branch_on_data": "not convertible", "choice_of_values": "ready"}
+    assert "1 ready, 1 not convertible" in run.out
+    branch, choice = migration.models
+    assert "torch.where" in branch.cure
+    assert (run.folder / branch.evidence).exists()
+    assert (run.folder / choice.program).is_file()
+    assert set(run.report.durations_s) == {cell.cell for row in run.report.judgement.rows for cell in row.cells}
+    before = cli.stored_results(run.folder)
+    again = harness("compat", "--resume", str(run.folder), *UNTIMED, all_planted=False)
+    resumed = finished(again, tmp_path / "runs")
+    assert (resumed.report.migration, cli.stored_results(run.folder)) == (migration, before), again.stderr
+    said = shlex.split(migration.command)[3:]
+    done = harness(*said, "--out", str(tmp_path / "matrix"))
+    assert done.returncode == 1, done.stderr
+    assert {name: model["outcome"] for name, model in found(tmp_path / "matrix")["models"].items()} == outcomes
+
+
+@pytest.mark.slow
+def test_beside_an_upgrade_to_a_release_without_a_converter_one_line_says_so(tmp_path: Path) -> None:
+    run = compat(
+        tmp_path,
+        *("--old", "2.6.0", "--new", "2.1.2", "--migrate", "--fixtures", PLANTED, "-k", "choice_of_values"),
+        *("--scenario", "alone", *UNTIMED),
+        all_planted=False,
+    )
+    migration = run.report.migration
+    assert migration is not None
+    assert (migration.models, migration.command) == ((), "")
+    said = " ".join(run.out.split())
+    assert said.count("torch 2.1.2 has no converter: convert in a release that has one: --new 2.6.0 or later") == 1
+
+
+@pytest.mark.slow
+def test_a_release_without_a_converter_says_so(tmp_path: Path) -> None:
+    done = harness(
+        *("migrate", "--old", "2.1.2", "--new", "2.1.2", "--fixtures", PLANTED, "-k", "choice_of_values"),
+        *("--out", str(tmp_path)),
+    )
+    assert done.returncode == 1, done.stderr
+    assert found(tmp_path)["models"]["choice_of_values"]["kind"] == "no converter"
+    assert "--new 2.6.0 or later" in done.stdout
+
+
+@pytest.mark.slow
+def test_newest_release_keeps_sizes_open_and_the_older_one_does_not_load_what_it_writes(tmp_path: Path) -> None:
+    done = harness(
+        *("migrate", "--old", "2.6.0", "--new", "2.15.0", "--releases", "2.6.0", "--fixtures", PLANTED),
+        *("--out", str(tmp_path)),
+    )
+    assert done.returncode == 1, done.stderr
+    models = found(tmp_path)["models"]
+    assert models["number_beyond_int32"]["outcome"] == "answers otherwise"
+    assert (models["two_methods"]["outcome"], models["two_methods"]["kind"]) == ("not convertible", "several methods")
+    assert models["batch_of_one_first"]["example"] != "single"
+    for name in ("choice_of_values", "size_never_varied", "number_within_int32", "batch_of_one_first"):
+        assert (models[name]["outcome"], models[name]["kind"]) == ("not loadable", "in 2.6.0"), name
+    program = next(tmp_path.glob("probes/*/choice_of_values.pt2"))
+    read = harness("inspect", str(program), "--old", "2.6.0", "--new", "2.15.0")
+    assert read.returncode == 1, read.stdout
+    assert "container_unknown" in read.stdout and "1 will load" in read.stdout
+
+
+@pytest.mark.slow
+def test_plain_script_of_torch_alone_comes_to_the_same_outcome_for_every_model_of_the_zoo(tmp_path: Path) -> None:
+    sides = ("--old", "2.6.0", "--new", "2.15.0", "--out", str(tmp_path))
+    harness("migrate", *sides, "--package", timeout_s=ZOO_DEADLINE_S)
+    migration = found(tmp_path)
+    assert len(migration["models"]) >= 65
+    python = harness("env", "2.15.0").stdout.split()[-1]
+    told = plain_outcomes(tmp_path, python, "--package")
+    for name, model in migration["models"].items():
+        if model["kind"] == "tuple becomes list":
+            right = {"only lists"}
+        elif model["outcome"] in ("fails when served", "slower"):  # the script serves nothing
+            right = {"ready", "only lists"}
+        else:
+            right = {model["outcome"]}
+        assert told[name] in right, (name, model["reason"])
+
+
+def plain_outcomes(folder: Path, python: str, *arguments: str) -> dict[str, str]:
+    """Return what the oracle, run with a release's interpreter, says of every artifact in a folder of results."""
+    oracle = PROJECT / "tests" / "integration" / "successor" / "migrated" / "oracle.py"
+    done = subprocess.run(
+        [python, str(oracle), str(folder / "probes"), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=ZOO_DEADLINE_S,
+    )
+    return dict(json.loads(line) for line in done.stdout.splitlines())

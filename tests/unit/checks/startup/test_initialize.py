@@ -1,0 +1,585 @@
+"""Server groups brought up in both releases: who takes part, in what, and what becomes of everyone."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.core.hang import Evidence
+from harness.core.outcome import Outcome
+from harness.core.plan import LatencyBudget, PolicySettings, Settings
+from harness.core.probe import ProbeRequest, ProbeResult, Span, model_of
+from harness.probing.facts import Decided, Export, Initialized, ScenarioResult, Started
+from harness.serving.scenarios import INITIALIZATIONS, KEPT_ANSWERS
+from harness.checks.startup import initialize
+from harness.checks.startup.initialize import (
+    bring_up,
+    initialize_groups,
+    initialize_together,
+    paired,
+    scenario_result,
+    scenarios_of,
+    takes_part,
+    threads_seen,
+    time_initialization,
+    works_alone,
+)
+from harness.checks.startup.readiness import slow_starts
+from harness.artifacts.tensors.outputs import Outputs
+from tests.unit.builders.stages import (
+    NAMES,
+    Runner,
+    answering,
+    artifact,
+    in_scenario,
+    continued,
+    effects,
+    facts_of,
+    group_run,
+    initialized,
+    known,
+    launcher,
+    planned,
+    probed,
+    result,
+)
+
+
+def brought_up(runner: Runner, facts: Decided, sides: tuple[str, ...] = ("old", "new")) -> dict[str, Initialized]:
+    """Return what became of every model in the only scenario."""
+    return {
+        name: item for (name, _), item in initialize_groups(facts, effects(runner, sides=sides)).initialized.items()
+    }
+
+
+def outcomes(found: Mapping[str, Initialized]) -> dict[str, Outcome]:
+    return {name: item.new.result.outcome for name, item in found.items()}
+
+
+def launched(runner: Runner, side: str = "new") -> list[str]:
+    """Return who was launched together, each process as the letters of its models, copies told once."""
+    return ["".join(sorted(set(map(model_of, names)))) for names in runner.models(side)]
+
+
+# what becomes of everyone
+
+
+def test_healthy_group_is_one_process_and_the_old_release_is_not_asked() -> None:
+    runner = answering({})
+    found = brought_up(runner, facts_of("a", "b"))
+    assert set(outcomes(found).values()) == {Outcome.COMPLETED}
+    assert (launched(runner), launched(runner, "old")) == (["ab"], [])
+
+
+@pytest.mark.parametrize("mark", ["served_otherwise", "graph"])
+def test_old_release_is_asked_where_the_new_one_serves_or_replays_otherwise(mark: str) -> None:
+    data = {f"{mark}:a": {"calls": 9, "first": 2, "max_abs_difference": 1.0, "scale": 1.0}}
+    runner = Runner(lambda request: probed(*(result(run.artifact.model) for run in request.runs), data=data))
+    brought_up(runner, facts_of("a", "b"))
+    assert launched(runner, "old") == ["ab"]
+
+
+def test_old_release_is_asked_where_memory_is_measured() -> None:
+    runner = Runner(lambda request: probed(*(result(run.artifact.model) for run in request.runs), memory=(("0", 1),)))
+    brought_up(runner, facts_of("a", "b"))
+    assert launched(runner, "old") == ["ab"]
+
+
+@pytest.mark.parametrize(("beside", "asked_too"), [(1.0, []), (2.0, ["a"])])
+def test_old_release_is_asked_where_other_bits_are_answered_than_alone(
+    beside: float, asked_too: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = {"/run/probes/k": 1.0, "/run/new-0": beside}
+
+    def outputs(directory: str, _name: str) -> Outputs:
+        return Outputs(calls={("example", 0): {"value": answers.get(directory, 1.0)}}, buffer=b"")
+
+    monkeypatch.setattr(initialize, "legible_outputs", outputs)
+    runner = answering({})
+    brought_up(runner, facts_of("a"))
+    assert launched(runner, "old") == asked_too
+
+
+@pytest.mark.parametrize(("budget", "sides", "times"), [("quick", NAMES, 1), ("off", NAMES, 0), ("quick", ("new",), 0)])
+def test_old_release_brings_up_what_is_healthy_only_for_its_times(
+    budget: str, sides: Sequence[str], times: int
+) -> None:
+    runner = answering({})
+    facts = facts_of("a", "b", settings={"latency": LatencyBudget(budget=budget)})
+    started = continued(facts, initialize_groups(facts, effects(runner, sides=tuple(sides))))
+    found = time_initialization(started, effects(runner, sides=tuple(sides)))
+    assert launched(runner, "old") == ["ab"] * times
+    assert [item.old is not None for item in found.initialized.values()] == [bool(times)] * 2
+    assert [run.side for run in found.group_runs] == ["new", *["old"] * times]
+
+
+def test_what_the_old_release_was_asked_about_already_is_not_asked_for_its_times() -> None:
+    runner = answering({"new": {"b": Outcome.HANG}})
+    facts = facts_of("a", "b")
+    started = continued(facts, initialize_groups(facts, effects(runner)))
+    before = len(runner.asked)
+    found = time_initialization(started, effects(runner))
+    assert (len(runner.asked), found.initialized) == (before, started.initialized)
+
+
+def starting(**seconds: Sequence[float]) -> Runner:
+    """Return a runner whose processes of a side take so long, one after the other, to get their only model ready."""
+    left = {side: iter(values) for side, values in seconds.items()}
+
+    def answer(request: ProbeRequest) -> ProbeResult:
+        spent = round(next(left[request.side]) * 1e9)
+        span = Span(phase="load", begin_ns=0, end_ns=spent, model=request.runs[0].artifact.model)
+        return probed(result(request.runs[0].artifact.model), spans=(span,), side=request.side)
+
+    return Runner(answer)
+
+
+def timed(runner: Runner) -> Started:
+    """Return a model's group brought up alone by both releases, one process at a time."""
+    facts = facts_of("a")
+    return time_initialization(continued(facts, initialize_groups(facts, effects(runner))), effects(runner))
+
+
+def test_a_start_that_seems_slower_is_measured_again_in_turn_and_warned_of_where_it_stays_slower() -> None:
+    runner = starting(new=(9.0, 6.0, 6.2), old=(3.0, 3.1, 2.9))
+    found = timed(runner)
+    assert [request.side for request in runner.asked] == ["new", "old", "old", "new", "old", "new"]
+    assert len({(request.side, request.repeat) for request in runner.asked}) == 6
+    (finding,) = slow_starts(found).values()
+    assert finding.size == pytest.approx(6.2 / 3.0)
+
+
+def test_a_start_that_was_slower_once_is_none() -> None:
+    assert slow_starts(timed(starting(new=(9.0, 3.0, 3.1), old=(3.0, 3.1, 2.9)))) == {}
+
+
+def test_a_start_within_its_limit_costs_no_further_process() -> None:
+    runner = starting(new=(3.1,), old=(3.0,))
+    assert slow_starts(timed(runner)) == {}
+    assert len(runner.asked) == 2
+
+
+def test_a_model_that_fails_only_while_its_start_is_measured_again_has_failed() -> None:
+    slow = starting(new=(9.0, 9.0, 9.0), old=(3.0, 3.0, 3.0))
+
+    def answer(request: ProbeRequest) -> ProbeResult:
+        done = slow(request)
+        fails = request.side == "new" and len(slow.models("new")) == 3
+        return replace(done, models=(result("a", Outcome.RUNTIME_ERROR),)) if fails else done
+
+    found = timed(Runner(answer)).initialized["a", "concurrent"].new
+    assert (found.result.outcome, found.failed_rounds, found.rounds) == (Outcome.RUNTIME_ERROR, 1, 3)
+
+
+def test_guilty_model_is_named_and_everyone_else_is_tried_again_without_it() -> None:
+    runner = answering({"new": {"b": Outcome.HANG}})
+    found = brought_up(runner, facts_of("a", "b", "c", settings={"init_threads": 3}))
+    assert outcomes(found) == {"a": Outcome.COMPLETED, "b": Outcome.HANG, "c": Outcome.COMPLETED}
+    assert (launched(runner), launched(runner, "old")) == (["abc", "ac"], ["abc"])
+    assert (found["b"].new.directory, found["c"].new.directory) == ("/run/new-0", "/run/new-1")
+    assert found["b"].new.exit_detail == "x"
+    assert {name: found[name].new.answers for name in "abc"} == {
+        "a": (("a", "/run/new-0"), ("a", "/run/new-1"), ("a#1", "/run/new-1")),
+        "b": (),
+        "c": (("c", "/run/new-1"),),
+    }
+
+
+def test_old_release_is_asked_where_the_new_one_fails_under_its_own_profile() -> None:
+    runner = answering({"old": {"b": Outcome.HANG}, "new": {"c": Outcome.LOAD_ERROR}})
+    policy = PolicySettings(accepted_mitigations=("profiling off",))
+    found = brought_up(runner, facts_of("a", "b", "c", settings={"policy": policy}))
+    assert launched(runner, "old") == ["abc", "ac"]
+    old = {name: item.old for name, item in found.items()}
+    assert {name: item.result.outcome for name, item in old.items() if item is not None} == {
+        "a": Outcome.COMPLETED,
+        "b": Outcome.HANG,
+        "c": Outcome.COMPLETED,
+    }
+    switches = {
+        side: {tuple(item.profile.switches.items()) for item in runner.asked if item.side == side} for side in NAMES
+    }
+    assert switches == {"old": {()}, "new": {(("profiling", False),)}}
+
+
+def test_golden_records_leave_no_old_release_to_ask() -> None:
+    runner = answering({"new": {"b": Outcome.CRASH}})
+    found = brought_up(runner, facts_of("a", "b"), sides=("new",))
+    assert runner.models("old") == []
+    assert [item.old for item in found.values()] == [None, None]
+
+
+def test_each_round_is_a_process_of_its_own_and_counts() -> None:
+    runner = answering({"new": {"a": Outcome.HANG}}, only_first=2)  # its first round: all, and again without ``a``
+    found = brought_up(runner, facts_of("a", "b", settings={"init_rounds": 3, "init_threads": 2}))
+    assert launched(runner) == ["ab", "b", "ab", "ab"]
+    new = found["a"].new
+    assert (new.result.outcome, new.rounds, new.failed_rounds) == (Outcome.HANG, 3, 1)
+    assert len(new.answers) == 2
+    old = found["a"].old
+    assert old is not None
+    assert (old.result.outcome, old.rounds, old.failed_rounds) == (Outcome.COMPLETED, 3, 0)
+
+
+def test_one_process_that_fails_is_a_failure_of_the_model_and_of_that_round() -> None:
+    runner = answering({"new": {"b": Outcome.CRASH}}, only_first=1)
+    facts = facts_of("a", "b", scenarios=("processes",), settings={"init_threads": 2, "init_rounds": 2, "jobs": 1})
+    run = bring_up(launcher(runner, facts, "processes"), "g", ["a", "b"])
+    found = scenario_result(run, "b")
+    assert (found.result.outcome, found.rounds, found.failed_rounds, len(found.answers)) == (Outcome.CRASH, 2, 1, 3)
+    assert len(runner.asked) == 4  # nobody is tried again: another process of that round had everyone
+
+
+# a fresh attempt, for a cure
+
+
+def test_fresh_attempt_asks_the_new_release_only_and_remembers_the_old_one() -> None:
+    runner = answering({})
+    facts = facts_of("a", "b", initialized={("a", "concurrent"): initialized(Outcome.HANG, Outcome.CRASH, "a")})
+    found = initialize_together(launcher(runner, facts), ["a", "b"], facts, repeat=1)
+    assert runner.models("old") == []
+    assert (found["a"].old, found["b"].old) == (in_scenario("a", Outcome.CRASH), None)
+    assert found["a"].new.result.outcome is Outcome.COMPLETED
+
+
+# who takes part
+
+
+def facts_of_groups(**changes: Outcome) -> Decided:
+    names = ("a", "b", "c")
+    alone = {name: probed(result(name, changes.get(name, Outcome.COMPLETED))) for name in names}
+    plan = planned(*names, groups={"g": ("a", "b"), "h": ("c",)}, scenarios=("alone", "concurrent"))
+    return known(plan, alone=alone)
+
+
+def test_model_that_fails_alone_is_kept_out_of_its_group() -> None:
+    runner = answering({})
+    facts = initialize_groups(facts_of_groups(a=Outcome.LOAD_ERROR), effects(runner))
+    assert sorted(launched(runner)) == ["b", "c"]
+    assert {name for name, _ in facts.initialized} == {"b", "c"}
+
+
+def test_group_without_a_working_member_is_not_started() -> None:
+    runner = answering({})
+    facts = initialize_groups(facts_of_groups(c=Outcome.CRASH), effects(runner))
+    assert launched(runner) == ["ab"]
+    assert {name for name, _ in facts.initialized} == {"a", "b"}
+    assert [(run.group, run.side) for run in facts.group_runs] == [("g", "new")]
+
+
+def test_scenario_that_was_not_asked_for_probes_nothing() -> None:
+    runner = answering({})
+    facts = facts_of("a", scenarios=("alone", "latency"))
+    assert continued(facts, initialize_groups(facts, effects(runner))) == facts
+    assert runner.asked == []
+
+
+def test_model_that_was_never_probed_does_not_work_alone() -> None:
+    facts = facts_of_groups(a=Outcome.HANG)
+    assert [works_alone(name, facts) for name in ("a", "b", "unknown")] == [False, True, False]
+
+
+def test_module_that_keeps_state_is_shared_with_nobody() -> None:
+    facts = facts_of("a", "b", scenarios=("shared", "same_file"))
+    stateful = Export(
+        declaration=facts.exports["a"].declaration, outcome=Outcome.COMPLETED, artifact=artifact("a", reset="clear")
+    )
+    facts = known(facts.plan, exports={**facts.exports, "a": stateful})
+    found = initialize_groups(facts, effects(answering({}))).initialized
+    assert set(found) == {("b", "shared"), ("a", "same_file"), ("b", "same_file")}
+    assert [takes_part(INITIALIZATIONS[name], "a", facts) for name in ("shared", "same_file")] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("worker", "done"),
+    [("python", ["concurrent", "while_serving"]), ("libtorch", ["concurrent", "while_serving", "inter_op"])],
+)
+def test_what_the_python_worker_cannot_do_is_left_out(worker: str, done: list[str]) -> None:
+    facts = facts_of("a", scenarios=("alone", "concurrent", "while_serving", "inter_op", "latency"), worker=worker)
+    assert [scenario.name for scenario in scenarios_of(facts)] == done
+
+
+IN_PYTHON = ("alone", "while_serving", "python_server", "python_keeping")
+
+
+def test_python_servers_are_brought_up_by_the_python_worker_with_the_models_that_they_are_about() -> None:
+    runner = answering({})
+    facts = facts_of("a", "b", scenarios=IN_PYTHON, worker="libtorch", for_python=frozenset("b"))
+    started = initialize_groups(facts, effects(runner))
+    assert {(name, scenario) for name, scenario in started.initialized if "python" in scenario} == {
+        ("b", "python_server"),
+        ("b", "python_keeping"),
+    }
+    # In any order: they are asked side by side.
+    assert sorted((item.runtime, item.script.keeps) for item in runner.asked if item.script is not None) == [
+        ("libtorch", 0),
+        ("python", 0),
+        ("python", KEPT_ANSWERS),
+    ]
+
+
+def test_python_worker_does_not_load_while_serving_twice() -> None:
+    facts = facts_of("a", scenarios=IN_PYTHON, worker="python")
+    assert [scenario.name for scenario in scenarios_of(facts)] == ["while_serving", "python_keeping"]
+    facts = facts_of("a", scenarios=("alone", "python_server"), worker="python")
+    assert [scenario.name for scenario in scenarios_of(facts)] == ["python_server"]
+
+
+def test_old_release_is_not_asked_for_times_of_python_servers() -> None:
+    facts = facts_of("a", scenarios=IN_PYTHON, worker="libtorch", for_python=frozenset("a"))
+    facts = replace(facts, plan=replace(facts.plan, settings=Settings(old="2.1.2", new="2.6.0")))
+    runner = answering({})
+    started = continued(facts, initialize_groups(facts, effects(runner)))
+    found = time_initialization(started, effects(runner))
+    assert [run.scenario for run in found.group_runs if run.side == "old"] == ["while_serving"]
+
+
+def test_every_scenario_of_the_plan_has_facts_of_its_own() -> None:
+    runner = answering({})
+    facts = initialize_groups(
+        facts_of("a", scenarios=("alone", "concurrent", "while_serving", "latency")), effects(runner)
+    )
+    assert set(facts.initialized) == {("a", "concurrent"), ("a", "while_serving")}
+    assert len(facts.initialized["a", "while_serving"].new.answers) > 1
+
+
+UNCLEAR = (Outcome.STARVED, Outcome.PROTOCOL_ERROR)
+
+each_unclear = pytest.mark.parametrize("unclear", UNCLEAR)
+
+
+def probe_of(directory: str, outcomes: Mapping[str, Outcome], **more: Any) -> ProbeResult:
+    return probed(*(result(name, outcome) for name, outcome in outcomes.items()), directory=directory, **more)
+
+
+def failed(outcome: Outcome, phase: str = "", directory: str = "/f", **more: Any) -> list[ProbeResult]:
+    """Return a round in which ``a`` failed."""
+    return [probed(result("a", outcome, phase=phase), directory=directory, outcome=outcome, **more)]
+
+
+def fine(directory: str = "/c", **more: Any) -> list[ProbeResult]:
+    return [probed(result("a"), directory=directory, **more)]
+
+
+def ways(found: ScenarioResult) -> list[tuple[Outcome, str, int]]:
+    return [(item.result.outcome, item.result.phase, item.rounds) for item in found.failures]
+
+
+def counts(found: ScenarioResult) -> tuple[int, int]:
+    return found.rounds, found.failed_rounds
+
+
+# what is shown
+
+
+def test_worst_copy_speaks_for_the_model_and_every_copy_that_answered_is_kept() -> None:
+    copies = {"a": Outcome.COMPLETED, "a#1": Outcome.RUNTIME_ERROR, "a#2": Outcome.COMPLETED}
+    found = scenario_result(group_run([probe_of("/1", copies)]), "a")
+    assert (found.result.model, found.result.outcome) == ("a", Outcome.RUNTIME_ERROR)
+    assert found.answers == (("a", "/1"), ("a#2", "/1"))
+
+
+def test_first_failure_is_shown_with_what_belongs_to_it() -> None:
+    seen = Evidence(tool="gdb")
+    run = group_run(
+        fine("/1"),
+        failed(Outcome.HANG, directory="/2", evidence=seen, exit_detail="killed"),
+        failed(Outcome.CRASH, directory="/3"),
+    )
+    found = scenario_result(run, "a")
+    shown = (found.result.outcome, found.directory, found.evidence, found.exit_detail)
+    assert shown == (Outcome.HANG, "/2", seen, "killed")
+    assert counts(found) == (3, 2)
+
+
+def test_model_that_completed_shows_its_first_round() -> None:
+    found = scenario_result(group_run(fine("/1"), fine("/2")), "a")
+    assert (found.result.outcome, found.directory, found.failures) == (Outcome.COMPLETED, "/1", ())
+    assert counts(found) == (2, 0)
+
+
+def test_model_that_one_round_never_reached_is_not_called_completed_and_that_round_says_nothing() -> None:
+    run = group_run(fine("/1"), [probe_of("/2", {"a": Outcome.NOT_RUN})])
+    found = scenario_result(run, "a")
+    assert (found.result.outcome, found.directory, found.failures) == (Outcome.NOT_RUN, "/2", ())
+    assert counts(found) == (1, 0)
+
+
+def test_failure_is_shown_before_a_round_that_never_reached_the_model() -> None:
+    run = group_run([probe_of("/1", {"a": Outcome.NOT_RUN})], failed(Outcome.HANG))
+    assert scenario_result(run, "a").result.outcome is Outcome.HANG
+
+
+def test_model_that_was_reached_in_a_later_attempt_of_the_round_is_well() -> None:
+    attempts = [probe_of("/1", {"a": Outcome.NOT_RUN, "b": Outcome.HANG}), probe_of("/2", {"a": Outcome.COMPLETED})]
+    found = scenario_result(group_run(attempts, members=("a", "b")), "a")
+    assert (found.result.outcome, found.directory) == (Outcome.COMPLETED, "/2")
+    assert counts(found) == (1, 0)
+
+
+def test_name_that_begins_alike_is_another_model() -> None:
+    run = group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#1": Outcome.COMPLETED, "a1": Outcome.HANG})])
+    assert scenario_result(run, "a").result.outcome is Outcome.COMPLETED
+
+
+def test_model_that_no_probe_names_is_an_error_of_ours() -> None:
+    with pytest.raises(AssertionError, match="b is a member of g"):
+        scenario_result(group_run(fine(), members=("a", "b")), "b")
+
+
+# ways to fail
+
+
+def test_each_outcome_and_phase_is_a_way_to_fail_with_its_rounds_and_its_first_evidence() -> None:
+    first, second = Evidence(tool="gdb"), Evidence(tool="eu-stack")
+    run = group_run(
+        failed(Outcome.HANG, "call 0 of example", "/1", evidence=first, exit_detail="killed"),
+        failed(Outcome.HANG, "call 3 of other values", "/2", evidence=second),
+        failed(Outcome.HANG, "load", "/3"),
+        failed(Outcome.CRASH, "load", "/4", exit_detail="signal SIGSEGV"),
+        fine(),
+        failed(Outcome.HANG, "call 1 of example", "/6"),
+    )
+    found = scenario_result(run, "a")
+    assert ways(found) == [
+        (Outcome.HANG, "call 0 of example", 3),
+        (Outcome.HANG, "load", 1),
+        (Outcome.CRASH, "load", 1),
+    ]
+    assert [(item.directory, item.evidence, item.exit_detail) for item in found.failures] == [
+        ("/1", first, "killed"),
+        ("/3", None, ""),
+        ("/4", None, "signal SIGSEGV"),
+    ]
+    assert counts(found) == (6, 5)
+    assert found.result == found.failures[0].result
+
+
+def test_copies_that_fail_alike_in_a_round_are_one_way_and_one_round() -> None:
+    together = [result("a", Outcome.HANG, phase="load"), result("a#1", Outcome.HANG, phase="load")]
+    found = scenario_result(group_run([probed(*together), probed(*together)]), "a")
+    assert ways(found) == [(Outcome.HANG, "load", 1)]
+    assert counts(found) == (1, 1)
+
+
+def test_copies_that_fail_differently_in_one_round_are_two_ways_in_one_failed_round() -> None:
+    both = probed(result("a", Outcome.LOAD_ERROR, phase="load"), result("a#1", Outcome.RUNTIME_ERROR, phase="call"))
+    found = scenario_result(group_run([both]), "a")
+    assert ways(found) == [(Outcome.LOAD_ERROR, "load", 1), (Outcome.RUNTIME_ERROR, "call", 1)]
+    assert counts(found) == (1, 1)
+
+
+def test_failure_of_a_copy_goes_by_the_name_of_the_model() -> None:
+    found = scenario_result(group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#3": Outcome.CRASH})]), "a")
+    assert [item.result.model for item in found.failures] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "word"), [("call 3 of other values", "call"), ("load", "load"), ("", ""), ("capture 0 of x", "capture")]
+)
+def test_phase_is_its_first_word(phase: str, word: str) -> None:
+    assert result("a", Outcome.HANG, phase=phase).way == (Outcome.HANG, word)
+
+
+# rounds that say nothing
+
+
+@each_unclear
+def test_round_that_says_nothing_is_not_judged(unclear: Outcome) -> None:
+    found = scenario_result(group_run(failed(unclear, "load"), fine(), failed(Outcome.HANG)), "a")
+    assert counts(found) == (2, 1)
+
+
+@each_unclear
+def test_failure_that_says_something_comes_first(unclear: Outcome) -> None:
+    found = scenario_result(
+        group_run(failed(unclear, "load", "/1"), failed(Outcome.HANG, "load", "/2"), failed(Outcome.CRASH, "load")), "a"
+    )
+    assert [item.result.outcome for item in found.failures] == [Outcome.HANG, Outcome.CRASH, unclear]
+    assert (found.result.outcome, found.directory) == (Outcome.HANG, "/2")
+
+
+@each_unclear
+def test_model_of_which_nothing_was_learnt_says_so(unclear: Outcome) -> None:
+    found = scenario_result(group_run(failed(unclear), failed(unclear)), "a")
+    assert (found.result.outcome, found.answers) == (unclear, ())
+    assert counts(found) == (0, 0)
+    assert ways(found) == [(unclear, "", 2)]
+
+
+@each_unclear
+def test_round_in_which_a_copy_says_nothing_and_another_fails_is_judged(unclear: Outcome) -> None:
+    found = scenario_result(group_run([probe_of("/1", {"a": unclear, "a#1": Outcome.CRASH})]), "a")
+    assert counts(found) == (1, 1)
+
+
+@each_unclear
+def test_round_in_which_only_a_copy_says_nothing_keeps_the_answers_of_the_others_and_is_not_judged(
+    unclear: Outcome,
+) -> None:
+    found = scenario_result(group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#1": unclear})]), "a")
+    assert (found.result.outcome, found.answers) == (unclear, (("a", "/1"),))
+    assert counts(found) == (0, 0)
+
+
+# what the worker noted
+
+
+def graph(difference: float, scale: float = 2.0) -> dict[str, Any]:
+    return {"max_abs_difference": difference, "scale": scale}
+
+
+@pytest.mark.parametrize("mark", ["graph:a", "graph:a#2"])
+@pytest.mark.parametrize(
+    "worst", [graph(0.5), graph(0.4, 1.0), graph(math.nan), graph(math.inf), graph(0.3, 0.0)], ids=str
+)
+def test_numbers_of_the_worst_graph_of_any_copy_and_round_come_with_the_model(mark: str, worst: dict[str, Any]) -> None:
+    marks = [{"graph:a#1": graph(0.0)}, {mark: worst, "graph:b": graph(99.0)}, {"graph:a": graph(0.5, 20.0)}]
+    assert scenario_result(group_run(*(fine(data=data) for data in marks)), "a").graph is worst
+
+
+def test_model_without_a_graph_has_no_numbers() -> None:
+    assert scenario_result(group_run(fine(data={"graph:b": graph(1.0), "graphs:a": graph(1.0)})), "a").graph is None
+
+
+@pytest.mark.parametrize("mark", ["served_otherwise:a", "served_otherwise:a#5"])
+def test_answers_while_serving_that_differ_come_with_the_model(mark: str) -> None:
+    first, later = {"calls": 3, "first": 7}, {"calls": 1, "first": 1}
+    rounds = [fine(), fine(data={mark: first, "served_otherwise:b": {}}), fine(data={"served_otherwise:a": later})]
+    assert scenario_result(group_run(*rounds), "a").served_otherwise == first
+
+
+def test_who_served_as_before_has_no_mark() -> None:
+    data = {"served_otherwise:b": {"calls": 1, "first": 1}, "served_otherwise:ab": {}, "served:a": {}}
+    assert scenario_result(group_run(fine(data=data)), "a").served_otherwise is None
+
+
+@pytest.mark.parametrize(("threads", "seen"), [((), 1), ((0,), 1), ((0, 3, 1), 4)])
+def test_threads_are_those_that_did_something(threads: tuple[int, ...], seen: int) -> None:
+    spans = tuple(Span(phase="load", begin_ns=0, end_ns=1, thread=thread) for thread in threads)
+    run = group_run(fine(), fine(spans=spans))
+    assert (threads_seen(run), scenario_result(run, "a").threads) == (seen, seen)
+
+
+# both releases
+
+
+def test_releases_are_paired_by_model_and_scenario() -> None:
+    hung = probe_of("/old", {"a": Outcome.HANG, "b": Outcome.COMPLETED})
+    well = probe_of("/new", {"a": Outcome.COMPLETED, "b": Outcome.COMPLETED})
+    runs = [
+        group_run([well], members=("a", "b")),
+        group_run([hung], side="old", members=("a", "b")),
+        group_run([well], scenario="reinit", members=("a", "b")),
+    ]
+    found = paired(iter(runs))
+    assert set(found) == {(name, scenario) for name in "ab" for scenario in ("concurrent", "reinit")}
+    assert {key: None if item.old is None else item.old.result.outcome for key, item in found.items()} == {
+        ("a", "concurrent"): Outcome.HANG,
+        ("b", "concurrent"): Outcome.COMPLETED,
+        ("a", "reinit"): None,
+        ("b", "reinit"): None,
+    }
+    assert {item.new.directory for item in found.values()} == {"/new"}

@@ -1,0 +1,279 @@
+"""Two runs beside each other: a planted change is told as what it is, and where nothing changed nothing is told."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from harness.verdict import since as decision_since
+from harness.core.measurement import LatencyMeasurement, RatioEstimate
+from harness.core.outcome import Status
+from harness.core.plan import PolicySettings
+from harness.core.policy import PolicyReport
+from harness.core.report import BaselineReport, CellTrend, RunReport
+from harness.core.verdict import CellVerdict, Finding, RowVerdict
+from harness.checks.startup.rates import more_often
+from tests.unit.builders.reports import PLANTED_DEFECTS, blocked, build, cell_id, healthy, ratio, upgrade_ok, verdict
+
+HANG = Finding(kind="hang", message="hangs in call 1")
+VALUES = Finding(kind="values", message="max |d| 0.2", size=0.01)
+SLOW = Finding(kind="latency", message="steady latency +9 %", size=1.09)
+OPEN = Finding(kind="latency_undecided", message="steady latency +4 % is not decided", size=1.04)
+
+
+def since(before: RunReport, now: RunReport) -> BaselineReport:
+    return decision_since.since(before, now, more_often)
+
+
+def run(*cells: CellVerdict, asked: str = "", name: str = "then", **facts: object) -> RunReport:
+    """Return a report with just these cells; ``facts`` are of every model, as in ``ModelReport``."""
+    models = dict.fromkeys(cell.model for cell in cells)
+    rows = tuple(
+        RowVerdict(model=model, status=Status.PASS, cells=tuple(cell for cell in cells if cell.model == model))
+        for model in models
+    )
+    reports = tuple(replace(healthy(model), asked=asked, **facts) for model in models)  # type: ignore[arg-type]
+    report = build(replace(upgrade_ok().judgement, rows=rows, planted_defects=PLANTED_DEFECTS), reports)
+    return replace(report, run=name)
+
+
+def alone(status: Status, *findings: Finding, model: str = "din", **more: object) -> CellVerdict:
+    return replace(verdict(model, "alone", status, *findings), **more)  # type: ignore[arg-type]
+
+
+def brought_up(failed: int, rounds: int, *findings: Finding) -> CellVerdict:
+    status = Status.FAIL if failed else Status.PASS
+    told = (findings or (HANG,)) if failed else ()
+    return replace(verdict("din", "concurrent", status, *told), rounds=rounds, failed_rounds=failed)
+
+
+def only(found: BaselineReport) -> CellTrend:
+    """Return what the one cell of a run came to."""
+    (change,) = [CellTrend(name) for name, count in found.counts.items() for _ in range(count)]
+    return change
+
+
+def why(found: BaselineReport) -> str:
+    (one,) = found.changes
+    return one.why
+
+
+@pytest.mark.parametrize("report", [blocked, upgrade_ok])
+def test_of_two_equal_runs_nothing_is_new(report: Callable[[], RunReport]) -> None:
+    found = since(replace(report(), run="then"), report())
+    assert (found.changes, found.differences, found.other_artifacts) == ((), (), ())
+    cells = sum(len(row.cells) for row in report().judgement.rows)
+    assert found.counts == {"unchanged": cells}
+
+
+def test_a_planted_failure_is_the_only_thing_that_is_new() -> None:
+    before = blocked()
+    rows = tuple(
+        replace(
+            row, cells=tuple(_broken(cell) if cell.cell == cell_id("detector", "alone") else cell for cell in row.cells)
+        )
+        for row in before.judgement.rows
+    )
+    found = since(before, replace(before, run="now", judgement=replace(before.judgement, rows=rows)))
+    assert [(one.cell, one.change, one.was, one.now) for one in found.changes] == [
+        (cell_id("detector", "alone"), CellTrend.NEW, Status.PASS, Status.FAIL)
+    ]
+
+
+def _broken(cell: CellVerdict) -> CellVerdict:
+    return replace(cell, status=Status.FAIL, findings=(VALUES,))
+
+
+def test_what_failed_alone_and_passes_is_fixed() -> None:
+    found = since(run(alone(Status.FAIL, VALUES)), run(alone(Status.PASS), name="now"))
+    assert (only(found), why(found)) == (CellTrend.FIXED, "")
+
+
+def test_the_same_question_with_another_answer_is_flaky_in_both_directions() -> None:
+    red, good = run(alone(Status.FAIL, VALUES), asked="a1"), run(alone(Status.PASS), asked="a1")
+    assert only(since(red, good)) is only(since(good, red)) is CellTrend.FLAKY
+    assert "comes and goes" in why(since(red, good))
+
+
+def test_another_artifact_or_another_machine_is_another_question() -> None:
+    red, good = run(alone(Status.FAIL, VALUES), asked="a1"), run(alone(Status.PASS), asked="a1")
+    assert only(since(run(alone(Status.FAIL, VALUES), asked="b2"), good)) is CellTrend.FIXED
+    assert good.new.fingerprint is not None
+    moved = replace(good, new=replace(good.new, fingerprint=replace(good.new.fingerprint, cpu="Another CPU")))
+    found = since(red, moved)
+    assert only(found) is CellTrend.FIXED
+    assert any("Another CPU now" in text for text in found.differences)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "change"),
+    [
+        ((3, 10), (0, 10), CellTrend.FLAKY),
+        ((0, 10), (3, 10), CellTrend.FLAKY),
+        ((3, 10), (0, 40), CellTrend.FIXED),
+        ((0, 40), (3, 10), CellTrend.NEW),
+        ((10, 10), (0, 10), CellTrend.FIXED),
+        ((0, 1), (1, 1), CellTrend.NEW),
+        ((1, 1), (0, 1), CellTrend.UNDECIDED),
+        ((3, 10), (2, 10), CellTrend.UNCHANGED),
+        ((0, 10), (0, 10), CellTrend.UNCHANGED),
+    ],
+)
+def test_rare_failures_are_distinguished_by_their_rounds(
+    before: tuple[int, int], now: tuple[int, int], change: CellTrend
+) -> None:
+    assert only(since(run(brought_up(*before)), run(brought_up(*now), name="now"))) is change
+
+
+def test_a_race_whose_rounds_nobody_counts_failed_in_one_at_least() -> None:
+    race = Finding(kind="race", message="answers otherwise than alone", size=0.01)
+    raced = replace(verdict("din", "concurrent", Status.FAIL, race), rounds=10)
+    assert only(since(run(raced), run(brought_up(0, 10)))) is CellTrend.FLAKY
+    assert only(since(run(raced), run(brought_up(0, 200)))) is CellTrend.FIXED
+
+
+def test_too_few_rounds_say_how_many_would_do() -> None:
+    assert "--init-rounds 20 would be enough" in why(since(run(brought_up(1, 1)), run(brought_up(0, 1))))
+
+
+def test_a_failure_that_became_clearly_more_frequent_is_unchanged_and_reported() -> None:
+    found = since(run(brought_up(1, 10)), run(brought_up(9, 10)))
+    assert only(found) is CellTrend.UNCHANGED
+    assert why(found) == "clearly more often: in 9 of 10 rounds, before in 1 of 10 rounds"
+
+
+def test_another_failure_of_a_red_cell_is_new() -> None:
+    crash = Finding(kind="crash", message="crashes in call 1")
+    found = since(run(alone(Status.FAIL, HANG)), run(alone(Status.FAIL, crash)))
+    assert (only(found), why(found)) == (CellTrend.NEW, "fails otherwise: crash; before: hang")
+
+
+def test_a_failure_that_has_grown_says_so() -> None:
+    grown = replace(VALUES, size=0.4)
+    assert why(since(run(alone(Status.FAIL, VALUES)), run(alone(Status.FAIL, grown)))) == "values grew: 0.4, was 0.01"
+    assert why(since(run(alone(Status.FAIL, grown)), run(alone(Status.FAIL, VALUES)))) == "values shrank: 0.01, was 0.4"
+    assert since(run(alone(Status.FAIL, VALUES)), run(alone(Status.FAIL, replace(VALUES, size=0.011)))).changes == ()
+
+
+def timed(status: Status, estimate: RatioEstimate, *findings: Finding, decides: bool = True) -> RunReport:
+    cell = replace(verdict("din", "latency", status, *findings), decides=decides)
+    return run(cell, latency=LatencyMeasurement(model="din", samples=(), steady=estimate))
+
+
+def test_a_latency_is_fixed_only_where_the_intervals_lie_apart() -> None:
+    slow = timed(Status.FAIL, ratio(1.09, 0.02), SLOW)
+    assert only(since(slow, timed(Status.PASS, ratio(1.0, 0.02)))) is CellTrend.FIXED
+    assert only(since(timed(Status.PASS, ratio(1.0, 0.02)), slow)) is CellTrend.NEW
+    near = since(timed(Status.FAIL, ratio(1.05, 0.015), SLOW), timed(Status.PASS, ratio(1.02, 0.03)))
+    assert only(near) is CellTrend.FLAKY
+    assert "overlap" in why(near)
+
+
+@pytest.mark.parametrize("decides", [True, False])
+def test_a_latency_that_was_undecided_once_is_not_fixed(*, decides: bool) -> None:
+    undecided = timed(Status.INCONCLUSIVE, ratio(1.04, 0.05), OPEN, decides=decides)
+    found = since(timed(Status.FAIL, ratio(1.09, 0.02), SLOW), undecided)
+    assert (only(found), why(found)) == (CellTrend.UNDECIDED, "this run does not say whether it fails")
+    assert only(since(undecided, timed(Status.FAIL, ratio(1.09, 0.02), SLOW))) is CellTrend.UNDECIDED
+
+
+def test_an_open_latency_that_decides_nothing_is_no_change_from_pass() -> None:
+    undecided = timed(Status.INCONCLUSIVE, ratio(1.01, 0.05), OPEN, decides=False)
+    assert since(timed(Status.PASS, ratio(1.0, 0.02)), undecided).changes == ()
+
+
+def test_a_severity_changes_a_status_and_no_fact() -> None:
+    """The policy of today makes a warning of what failed yesterday."""
+    found = since(run(alone(Status.FAIL, VALUES)), run(alone(Status.PASS, VALUES, judged=Status.FAIL)))
+    assert (only(found), found.changes[0].now) == (CellTrend.UNCHANGED, Status.PASS)
+    assert "a waiver or the policy" in why(found)
+
+
+def test_a_waiver_changes_a_status_and_no_fact() -> None:
+    waived = alone(Status.XFAIL, VALUES, judged=Status.FAIL)
+    found = since(run(waived), run(alone(Status.FAIL, VALUES)))
+    assert only(found) is CellTrend.UNCHANGED
+    assert "a waiver or the policy" in why(found)
+    assert only(since(run(waived), run(alone(Status.PASS)))) is CellTrend.FIXED
+
+
+def test_a_model_that_is_not_there_any_more_is_gone_and_not_fixed() -> None:
+    found = since(
+        run(alone(Status.FAIL, VALUES), alone(Status.PASS, model="bert")), run(alone(Status.PASS, model="bert"))
+    )
+    (one,) = found.changes
+    assert (one.change, one.model, one.now) == (CellTrend.GONE, "din", None)
+    assert one.why == "this run does not have the model; it failed, and gone is not fixed"
+
+
+def test_a_cell_that_is_not_asked_any_more_is_gone() -> None:
+    found = since(run(alone(Status.PASS), brought_up(0, 3)), run(alone(Status.FAIL, VALUES)))
+    assert {one.change for one in found.changes} == {CellTrend.NEW, CellTrend.GONE}
+    assert found.changes[1].why == "this run did not ask this of the model"
+
+
+def test_a_model_that_was_not_there_is_new_only_where_it_fails() -> None:
+    bert = alone(Status.PASS, model="bert")
+    added = since(run(bert), run(bert, alone(Status.PASS)))
+    assert [one.change for one in added.changes] == [CellTrend.ADDED]
+    failing = since(run(bert), run(bert, alone(Status.FAIL, VALUES)))
+    assert [(one.change, one.was) for one in failing.changes] == [(CellTrend.NEW, None)]
+
+
+def test_another_artifact_is_said() -> None:
+    before, now = run(alone(Status.PASS), artifact_digest="aa"), run(alone(Status.FAIL, VALUES), artifact_digest="bb")
+    found = since(before, now)
+    assert (found.other_artifacts, only(found)) == (("din",), CellTrend.NEW)
+    assert since(before, run(alone(Status.PASS), artifact_digest="aa")).other_artifacts == ()
+
+
+def test_cells_of_another_device_cannot_be_compared() -> None:
+    there = replace(alone(Status.PASS), cell=cell_id("din", "alone").replace("/cpu/", "/cuda/"))
+    found = since(replace(run(there), device="cuda"), run(alone(Status.FAIL, VALUES)))
+    assert only(found) is CellTrend.NOT_COMPARABLE
+    assert "/cuda/" in why(found)
+    assert "device: cuda before, cpu now" in found.differences
+
+
+def test_another_pair_other_limits_and_a_blind_baseline_are_said() -> None:
+    now = replace(upgrade_ok(), limits={"steady": 1.1})
+    assert now.new.fingerprint is not None
+    other = replace(now.new, fingerprint=replace(now.new.fingerprint, torch="2.7.1+cu126"))
+    missed = (replace(PLANTED_DEFECTS[0], caught=False), *PLANTED_DEFECTS[1:])
+    judgement = replace(now.judgement, planted_defects=missed, of_cell=True, vacuous="the same torch on both sides")
+    before = replace(now, run="then", new=other, limits={"steady": 1.03}, judgement=judgement)
+    assert since(before, now).differences == (
+        "new release: 2.7.1+cu126 before, 2.6.0+cu124 now",
+        "limit of steady: 1.03 before, 1.1 now",
+        "the other run repeated one cell only",
+        "the other run missed 1 planted defect: it was blind",
+        "the other run could not be green: the same torch on both sides",
+    )
+
+
+def test_another_policy_and_the_same_run_are_said() -> None:
+    report = PolicyReport(source="policy.toml", settings=PolicySettings(), steady=1.03, undecided=1.25)
+    strict = replace(report, settings=PolicySettings(gates=("load",)))
+    before, now = replace(upgrade_ok(), policy=report), replace(upgrade_ok(), policy=strict)
+    assert since(before, now).differences == ("the policy is another one", "it is the same run")
+    assert since(before, before).differences == ("it is the same run",)
+
+
+def test_the_group_counts_where_models_share_a_process() -> None:
+    """A partner that has changed can be why a model no longer fails beside it."""
+    before = run(brought_up(1, 1), alone(Status.PASS, model="bert"), asked="a1")
+    models = [replace(model, asked="a1" if model.model == "din" else "b2") for model in before.models]
+    now = replace(run(brought_up(0, 1), alone(Status.PASS, model="bert")), models=tuple(models))
+    assert [one.change for one in since(before, now).changes] == [CellTrend.UNDECIDED]
+    same = run(brought_up(0, 1), alone(Status.PASS, model="bert"), asked="a1")
+    assert [one.change for one in since(before, same).changes] == [CellTrend.FLAKY]
+
+
+def test_what_could_not_be_asked_is_not_comparable() -> None:
+    assert only(since(run(alone(Status.UNSUPPORTED)), run(alone(Status.PASS)))) is CellTrend.NOT_COMPARABLE
+    assert only(since(run(alone(Status.UNSUPPORTED)), run(alone(Status.UNSUPPORTED)))) is CellTrend.UNCHANGED
+
+
+def test_it_takes_nothing_from_the_decision() -> None:
+    now = blocked()
+    assert replace(now, baseline=since(upgrade_ok(), now)).judgement == now.judgement
