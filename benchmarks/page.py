@@ -17,11 +17,10 @@ from pathlib import Path
 from playwright.sync_api import Browser, CDPSession, sync_playwright
 
 from harness.core.report import RunReport
-from harness.report.page.fleet import render_fleet_html
-from harness.report.page.html import render_html
 from tests.integration.conftest import CHROMIUM
 from tests.unit.builders.fleets import of_teams
 from tests.unit.builders.pages import crowded, fleet
+from tests.unit.builders.rendered import render_fleet_html, render_html
 
 MODELS, ROUNDS = 500, 5
 MOST_BYTES, BUILT_S, READY_S = 5_000_000, 3.0, 1.0

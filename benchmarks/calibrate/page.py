@@ -24,7 +24,7 @@ from benchmarks.calibrate.tallies import (
 )
 
 PAGE = PROJECT / "docs" / "calibration.md"
-SUMMARY = PROJECT / "harness" / "report" / "page" / "templates" / "calibration.json"
+SUMMARY = PROJECT / "harness" / "report" / "backends" / "templates" / "calibration.json"
 
 INTRODUCTION = """# Calibration
 

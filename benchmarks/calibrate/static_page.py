@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.report.markdown.text import code
+from harness.report.backends.markdown import code
 
 INTRODUCTION = """# The static check against what happened
 

@@ -17,8 +17,9 @@ from harness.core.report import RunReport
 from harness.core.text import prose, visible
 from harness.core.verdict import CellVerdict, RowVerdict
 from harness.project import shown_path
+from harness.report.backends.terminal import part_lines
 from harness.report.ci.checks import waived_words
-from harness.report.text.console import red_cell_text
+from harness.report.documents.models import red_cell_part
 from harness.report.words.phrases import scenario_words
 from harness.report.words.predictions import closed_words, rollback_lines
 from harness.report.words.red_cells import cell_words, red_cells
@@ -131,7 +132,8 @@ def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, director
     alone = replace(report, models=models, judgement=replace(report.judgement, rows=rows))
     (red,) = red_cells(alone, directory=directory)
     what = next(text for label, text in red.lines if label in ("what", "why"))
-    return f"{prose(what)}\n{red_cell_text(red, width=WIDTH)}"
+    part = replace(red_cell_part(report, cell, red), title=f"{red.model}: {red.stage}")
+    return f"{prose(what)}\n{part_lines(part, width=WIDTH)}"
 
 
 def _rollback(found: RollbackReport, item: ModelRollback, doubt: str) -> ItemResult:

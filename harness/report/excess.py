@@ -14,9 +14,8 @@ from harness.core.report import RunReport, ScenarioReport
 from harness.core.text import prose
 from harness.core.verdict import CellVerdict
 from harness.report.text.table import TableRow, table_rows
-from harness.report.words.phrases import STATUS_ORDER, percent, scenario_words, seconds_pair
+from harness.report.words.phrases import STATUS_ORDER, percent, phrase, scenario_words, seconds_pair
 from harness.report.words.quantities import limits_of, quantity_rows
-from harness.report.words.red_cells import finding_words
 from harness.verdict.causes import excess_of
 from harness.verdict.commands import is_red
 from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, is_over
@@ -117,7 +116,7 @@ def _standing(cell: CellVerdict, quantity: str) -> str:
 def _of_cell(cell: CellVerdict, row: TableRow, report: RunReport) -> OverLimit:
     """Return what fails a cell, by its first finding."""
     finding = next(iter(cell.findings), None)
-    words = prose(finding_words(finding)) if finding is not None else cell.status.value
+    words = prose(phrase(finding)) if finding is not None else cell.status.value
     factor = excess_of(finding, cell, row.facts, report) if finding is not None else None
     by_tolerance = finding is not None and finding.kind in COMPARED and factor is not None
     return OverLimit(
@@ -128,13 +127,6 @@ def _of_cell(cell: CellVerdict, row: TableRow, report: RunReport) -> OverLimit:
         fails=True,
         standing=cell_word(cell),
     )
-
-
-def factor_words(factor: float | None) -> str:
-    """Return how far something is over its limit: ``6.3x``, ``511x``; a dash where there is no limit to exceed."""
-    if factor is None:
-        return "no limit"
-    return f"{factor:.1f}x" if factor < 100 else f"{factor:.3g}x" if factor < 1e6 else ">1e6x"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

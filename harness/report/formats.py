@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from harness.core.releases import FirstBad, Matrix
     from harness.core.report import RunOutline, RunReport
     from harness.core.timeline import RunTrace
+    from harness.report.document import Document
 
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Shown:
     """How a result is shown.
 
@@ -118,19 +119,58 @@ def _judged(matrix: "Matrix") -> Any:
     return import_module("harness.verdict.matrix").judge_matrix(matrix)
 
 
+def _documented(
+    document: Callable[[Any, Shown], "Document"], *, most_lines: int = 0, console: str = "console"
+) -> dict[str, Callable[[Any, Shown], str]]:
+    """Return the backends that lay out any document, by the names of their formats."""
+
+    def on_terminal(result: Any, shown: Shown) -> str:
+        return str(
+            _of("backends.terminal").render_terminal(
+                document(result, shown),
+                width=shown.width,
+                colour=shown.colour,
+                verbose=shown.every_row,
+                most_lines=most_lines,
+            )
+        )
+
+    return {
+        console: on_terminal,
+        "markdown": lambda result, shown: _of("backends.markdown").render_markdown(document(result, shown)),
+        "html": lambda result, shown: _of("backends.html").render_page(document(result, shown)),
+    }
+
+
+MOST_LINES = 60
+"""On a terminal, of a result that may have a thousand things to say."""
+
+
+def _run_document(run: ShownRun, shown: Shown, *, page: bool = False, brief: bool = False) -> "Document":
+    importance = _of("document")
+    document: Document = _of("documents.run").run_document(
+        run.report,
+        directory=shown.directory,
+        matrix=run.matrix,
+        earlier=run.earlier() if page else (),
+        calibration=_of("backends.html").own("calibration.json") if page else "",
+        level=importance.ALL if page else importance.MORE if brief else importance.DETAIL,
+    )
+    return document
+
+
+_RUN = _documented(lambda run, shown: _run_document(run, shown, brief=not shown.every_row), most_lines=MOST_LINES)
 RUN: Formats[ShownRun] = Formats(
     # The first file is the one that all others can be made of again.
     Format("json", lambda run, _: _of("json.report").dump_report(run.report).decode(), "report.json"),
     Format(
         "markdown",
-        lambda run, shown: _of("markdown.report").render_markdown(run.report, directory=shown.directory),
+        lambda run, shown: _of("backends.markdown").render_markdown(_run_document(run, shown)),
         "report.md",
     ),
     Format(
         "html",
-        lambda run, shown: _of("page.html").render_html(
-            run.report, directory=shown.directory, matrix=run.matrix, earlier=run.earlier()
-        ),
+        lambda run, shown: _of("backends.html").render_page(_run_document(run, shown, page=True)),
         "report.html",
     ),
     Format(
@@ -146,16 +186,7 @@ RUN: Formats[ShownRun] = Formats(
     Format("comment", lambda run, shown: _of("ci.comment").render_comment(run.report, directory=shown.directory)),
     Format("csv", lambda run, _: _of("ci.spreadsheet").render_csv(run.report)),
     Format("sarif", lambda run, _: _of("ci.sarif").render_run_sarif(run.report, places=run.places())),
-    Format(
-        "console",
-        lambda run, shown: _of("text.console").render_console(
-            run.report,
-            width=shown.width,
-            colour=shown.colour,
-            directory=shown.directory,
-            verbose=shown.every_row,
-        ),
-    ),
+    Format("console", _RUN["console"]),
     Format(
         "github",
         lambda run, shown: _of("ci.annotations").render_annotations(
@@ -163,81 +194,89 @@ RUN: Formats[ShownRun] = Formats(
         ),
     ),
 )
+
+_MATRIX = _documented(lambda matrix, shown: _of("documents.matrix").matrix_document(matrix, directory=shown.directory))
 MATRIX: Formats["Matrix"] = Formats(
     Format("json", lambda matrix, _: _of("json.results").dump_matrix(matrix, _judged(matrix)), "matrix.json"),
-    Format(
-        "markdown",
-        lambda matrix, shown: _of("markdown.matrix").render_matrix_markdown(
-            matrix, _judged(matrix), directory=shown.directory
-        ),
-        "matrix.md",
-    ),
-    Format(
-        "console",
-        lambda matrix, shown: _of("text.matrix").render_heat_map(
-            matrix, _judged(matrix), width=shown.width, colour=shown.colour
-        ),
-    ),
+    Format("markdown", _MATRIX["markdown"], "matrix.md"),
+    Format("console", _MATRIX["console"]),
+)
+_MIGRATION = _documented(
+    lambda found, shown: _of("documents.migration").migration_document(found, directory=shown.directory),
+    most_lines=MOST_LINES,
 )
 MIGRATION: Formats["Migration"] = Formats(
     Format("json", lambda found, _: _of("json.results").dump_migration(found), "migration.json"),
-    Format("markdown", lambda found, _: _of("markdown.migration").render_migration_markdown(found), "migration.md"),
-    Format("html", lambda found, _: _of("page.migration").render_migration_html(found), "migration.html"),
-    Format(
-        "console",
-        lambda found, shown: _of("text.migration").render_migration(
-            found, width=shown.width, colour=shown.colour, directory=shown.directory, verbose=shown.every_row
-        ),
-    ),
+    Format("markdown", _MIGRATION["markdown"], "migration.md"),
+    Format("html", _MIGRATION["html"], "migration.html"),
+    Format("console", _MIGRATION["console"]),
+)
+_PLAN = _documented(
+    lambda one, _: _of("documents.fleet").plan_document(one.plan, one.times, command=one.command),
+    most_lines=MOST_LINES,
+    console="text",
 )
 FLEET_PLAN: Formats[ShownFleetPlan] = Formats(
     Format("json", lambda one, _: _of("json.results").dump_fleet(one.plan)),
-    Format(
-        "text",
-        lambda one, shown: _of("text.fleet").render_plan(one.plan, one.times, command=one.command, width=shown.width),
+    Format("text", _PLAN["text"]),
+)
+_FLEET = _documented(
+    lambda report, shown: _of("documents.fleet").fleet_document(
+        report, more=f"{shown.directory} --format markdown" if shown.directory else ""
     ),
+    most_lines=MOST_LINES,
+    console="text",
 )
 FLEET: Formats["FleetReport"] = Formats(
     Format("json", lambda report, _: _of("json.results").dump_fleet(report), "fleet.json"),
-    Format("markdown", lambda report, _: _of("markdown.fleet").render_fleet_markdown(report), "fleet.md"),
-    Format("html", lambda report, _: _of("page.fleet").render_fleet_html(report), "fleet.html"),
+    Format("markdown", _FLEET["markdown"], "fleet.md"),
+    Format("html", _FLEET["html"], "fleet.html"),
     Format("csv", lambda report, _: _of("ci.spreadsheet").render_owners_csv(report), "owners.csv"),
-    Format(
-        "text",
-        lambda report, shown: _of("text.fleet").render_answer(
-            report, more=f"{shown.directory} --format markdown", width=shown.width
-        ),
-    ),
+    Format("text", _FLEET["text"]),
 )
+_INSPECTION = _documented(lambda found, _: _of("documents.inspection").inspection_document(found), console="text")
 INSPECTION: Formats["Inspection"] = Formats(
     Format("json", lambda found, _: _of("json.results").dump_inspection(found)),
     Format("sarif", lambda found, _: _of("ci.sarif").render_sarif(found)),
-    Format("text", lambda found, shown: _of("text.inspection").render_static(found, width=shown.width)),
+    Format("text", _INSPECTION["text"]),
 )
+_CHECKUP = _documented(lambda checkup, _: _of("documents.doctor").checkup_document(checkup))
 CHECKUP: Formats["Checkup"] = Formats(
-    Format("console", lambda checkup, shown: _of("text.doctor").render_checkup(checkup, colour=shown.colour)),
+    Format("console", _CHECKUP["console"]),
     Format("json", lambda checkup, _: _of("json.results").dump_checkup(checkup)),
 )
+_REVIEW = _documented(lambda review, _: _of("documents.golden").review_document(review))
 REVIEW: Formats["Review"] = Formats(
-    Format("console", lambda review, shown: _of("text.golden").render_review(review, every_row=shown.every_row)),
-    Format("html", lambda review, _: _of("page.golden").render_review_html(review)),
+    Format("console", _REVIEW["console"]),
+    Format("html", _REVIEW["html"]),
     Format("json", lambda review, _: _of("json.results").dump_review(review)),
-    Format("markdown", lambda review, _: _of("markdown.golden").render_review_markdown(review)),
-)
-GOLDEN_STATUS: Formats["GoldenStatus"] = Formats(
-    Format("console", lambda status, _: _of("text.golden").render_status(status)),
-    Format("json", lambda status, _: _of("json.results").dump_status(status)),
-)
-FIRST_BAD: Formats["FirstBad"] = Formats(
-    Format("console", lambda found, shown: _of("text.first_bad").render_first_bad(found, width=shown.width)),
-    Format("json", lambda found, _: _of("text.first_bad").dump_first_bad(found)),
-)
-BISECTION: Formats[ShownBisection] = Formats(
+    # GitHub refuses a comment above 65,536 characters.
     Format(
-        "console",
-        lambda one, shown: _of("text.bisection").render_bisection(
-            one.found, directory=shown.directory, width=shown.width
+        "markdown",
+        lambda review, _: _of("backends.markdown").render_markdown(
+            _of("documents.golden").review_document(review), limit=60_000
         ),
     ),
+)
+_STATUS = _documented(lambda status, _: _of("documents.golden").status_document(status))
+GOLDEN_STATUS: Formats["GoldenStatus"] = Formats(
+    Format("console", _STATUS["console"]),
+    Format("json", lambda status, _: _of("json.results").dump_status(status)),
+)
+_FIRST_BAD = _documented(lambda found, _: _of("documents.first_bad").first_bad_document(found))
+FIRST_BAD: Formats["FirstBad"] = Formats(
+    Format("console", _FIRST_BAD["console"]),
+    Format("json", lambda found, _: _of("json.results").dump_first_bad(found)),
+)
+_BISECTION = _documented(
+    lambda one, shown: _of("documents.diagnosis").bisection_document(one.found, directory=shown.directory)
+)
+BISECTION: Formats[ShownBisection] = Formats(
+    Format("console", _BISECTION["console"]),
     Format("json", lambda one, _: one.stored()),
 )
+
+
+def on_terminal(document: "Document", *, width: int, colour: bool = False, most_lines: int = MOST_LINES) -> str:
+    """Return a document as a command prints it."""
+    return str(_of("backends.terminal").render_terminal(document, width=width, colour=colour, most_lines=most_lines))

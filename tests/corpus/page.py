@@ -7,7 +7,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from harness.report.markdown.text import code
+from harness.report.backends.markdown import code
 from tests.corpus.grading import TOLERANCE, Judged, Prediction, judged, predictions
 from tests.corpus.releases import WITHOUT
 

@@ -7,7 +7,7 @@ from harness.core.environment import Fingerprint
 from harness.core.machine import CheckStatus
 from harness.core.report import SideReport
 from harness.core.text import counted
-from harness.report.markdown.text import CELL_LIMIT, bullets, code, escape, table_line
+from harness.report.backends.markdown import CELL_LIMIT, bullets, code, escape, table_line
 from harness.report.words.phrases import exit_words, scenario_words, seconds
 from tests.gpu.recorded import GpuRecord, RecordedPart, exit_code, reservations
 

@@ -10,7 +10,7 @@ import pytest
 
 from harness.core.report import RunReport
 from harness.report.json.report import dump_report
-from harness.report.markdown.report import render_markdown
+from tests.unit.builders.rendered import render_markdown
 from harness.store import codec
 from tests.unit.builders.reports import blocked, nothing_tested, upgrade_ok
 from tests.unit.builders.readers import runner_reads

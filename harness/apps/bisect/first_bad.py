@@ -23,7 +23,7 @@ from harness.environments.pythons import choose_python
 from harness.environments.sides import direction_of
 from harness.environments.versions import in_order
 from harness.project import ANSWERS, Project, library_of
-from harness.report.text.first_bad import dump_first_bad
+from harness.report.json.results import dump_first_bad
 from harness.search.explanation import by_first_bad
 from harness.search.first_bad import search_first_bad
 from harness.store.explanations import place_of

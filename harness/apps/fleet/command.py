@@ -142,7 +142,8 @@ def _run(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.fleet.planning import read_shard
     from harness.apps.fleet.shard import run_shard
     from harness.core.outcome import Decision
-    from harness.report.text.fleet import render_shard
+    from harness.report.documents.fleet import shard_document
+    from harness.report.formats import on_terminal
 
     if parsed.on is not None:
         return _run_on(parsed, project)
@@ -159,7 +160,7 @@ def _run(parsed: argparse.Namespace, project: "Project") -> object:
     done = run_shard(
         project, planned, shard=shard, known_elsewhere=known_elsewhere, trust=parsed.trust, progress=project.progress
     )
-    say(render_shard(done, again=_answering(project, folder, planned.folder), width=width()))
+    say(on_terminal(shard_document(done, again=_answering(project, folder, planned.folder)), width=width()))
     return Decision.INCONCLUSIVE if done.faults else None
 
 
@@ -173,7 +174,8 @@ def _run_on(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.fleet.engines.on_ray import run_on_ray
     from harness.apps.fleet.plan import load_plan
     from harness.core.outcome import Decision
-    from harness.report.text.fleet import render_shard
+    from harness.report.documents.fleet import shard_document
+    from harness.report.formats import on_terminal
 
     if parsed.shard != "1/1" or parsed.into is not None:
         raise ConfigError("--on gives all of a plan out by itself", "leave --shard and --into out")
@@ -183,7 +185,8 @@ def _run_on(parsed: argparse.Namespace, project: "Project") -> object:
     done = run_on_ray(
         project, planned, address=parsed.on, parts=parsed.parts, trust=parsed.trust, progress=project.progress
     )
-    say(render_shard(done, again=_answering(project, planned.folder, planned.folder), width=width()))
+    document = shard_document(done, again=_answering(project, planned.folder, planned.folder))
+    say(on_terminal(document, width=width()))
     return Decision.INCONCLUSIVE if done.faults else None
 
 
@@ -191,14 +194,16 @@ def _time_more(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.fleet.plan import load_plan
     from harness.apps.fleet.shard import time_more
     from harness.config.durations import seconds_of
-    from harness.report.text.fleet import render_more
+    from harness.report.documents.fleet import shard_document
+    from harness.report.formats import on_terminal
 
     if parsed.shard != "1/1":
         raise ConfigError("--more goes on with all runs of a folder", "leave --shard out")
     whole, planned = load_plan(parsed.plan), load_plan(parsed.into or parsed.plan, to_run=True)
     more_s = seconds_of(parsed.more, "--more")
     done = time_more(project, planned, more_s=more_s, trust=parsed.trust, progress=project.progress)
-    say(render_more(done, again=_answering(project, whole.folder, planned.folder), width=width()))
+    document = shard_document(done, again=_answering(project, whole.folder, planned.folder), more=True)
+    say(on_terminal(document, width=width()))
     return None
 
 

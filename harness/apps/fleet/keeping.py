@@ -9,7 +9,8 @@ from harness.apps.fleet.results import FleetResults
 from harness.apps.fleet.stores.sources import cached_in
 from harness.core.text import counted
 from harness.machine import files
-from harness.report.text.fleet import render_kept
+from harness.report.documents.fleet import kept_document
+from harness.report.formats import on_terminal
 from harness.report.words.phrases import size
 from harness.store import codec
 from harness.store.run_folder import REPORT, RunDir
@@ -22,7 +23,8 @@ def status(planned: PlannedFleet) -> str:
     results = FleetResults(planned.folder / STORE)
     kept = results.status()
     sizes = {name: files.size_of(planned.folder / name) for name in (CACHE, RUNS)}
-    return render_kept(replace(kept, cache_bytes=sizes[CACHE], runs_bytes=sizes[RUNS]))
+    document = kept_document(replace(kept, cache_bytes=sizes[CACHE], runs_bytes=sizes[RUNS]))
+    return on_terminal(document, width=100)
 
 
 def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_out
-from harness.cli.terminal import say
+from harness.cli.terminal import say, width
 
 if TYPE_CHECKING:
     from harness.project import Project
@@ -72,16 +72,12 @@ def _status(parsed: argparse.Namespace, project: "Project") -> object:
 
 def _propose(parsed: argparse.Namespace, project: "Project") -> None:
     from harness.apps.golden.records import propose
-    from harness.core.text import visible
-    from harness.report.text.golden import render_changes
+    from harness.report.documents.golden import proposed_document
+    from harness.report.formats import on_terminal
 
     proposing = propose(project, parsed.run)
-    lines = [f"as accepted  {visible(name)}" for name in proposing.same]
-    lines += [f"left out  {visible(name)}: {visible(why)}" for name, why in proposing.left_out]
-    lines += render_changes(proposing.diffs)
-    if proposing.diffs:
-        lines.append("look at the numbers: golden diff")
-    say("\n".join(lines) + "\n")
+    document = proposed_document(proposing.same, proposing.left_out, proposing.diffs)
+    say(on_terminal(document, width=width(), most_lines=0))
 
 
 def _diff(parsed: argparse.Namespace, project: "Project") -> None:
@@ -102,12 +98,13 @@ def _accept(parsed: argparse.Namespace, project: "Project") -> None:
 
 def _gc(parsed: argparse.Namespace, project: "Project") -> None:
     from harness.apps.golden.records import collect, left_over
-    from harness.report.text.golden import render_left_over
+    from harness.report.documents.golden import left_over_document
+    from harness.report.formats import on_terminal
 
     found = left_over(project)
     if parsed.yes:
         collect(project, found)
-    say(render_left_over(found, removed=parsed.yes))
+    say(on_terminal(left_over_document(found, removed=parsed.yes), width=width(), most_lines=0))
 
 
 ACTIONS: dict[str, Callable[[argparse.Namespace, "Project"], object]] = {

@@ -52,7 +52,8 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.mitigate.mitigate import mitigate
     from harness.apps.rerun.selected import selected_cell
     from harness.project import shown_path
-    from harness.report.text.cures import render_curing
+    from harness.report.documents.diagnosis import curing_document
+    from harness.report.formats import on_terminal
 
     selected = selected_cell(
         project, parsed.verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model
@@ -62,5 +63,6 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
     cured = mitigate(
         project, model=parsed.model, selected=selected, scenario=parsed.sought or "alone", pairs=parsed.pairs
     )
-    say(render_curing(cured.found, directory=shown_path(cured.folder), width=width()))
+    document = curing_document(cured.found, directory=shown_path(cured.folder))
+    say(on_terminal(document, width=width(), most_lines=0))
     return cured.found

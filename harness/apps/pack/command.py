@@ -32,8 +32,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.pack.pack import pack
-    from harness.report.text.bundles import render_packing
+    from harness.report.documents.packing import packing_document
+    from harness.report.formats import on_terminal
 
     packing = pack(project, Path(parsed.into))
-    say(render_packing(packing, width=width()))
+    say(on_terminal(packing_document(packing), width=width(), most_lines=0))
     return packing

@@ -101,11 +101,13 @@ def _prune(project: "Project", parsed: argparse.Namespace) -> str:
 def _listed(report: "WaiverReport", what: str, *, judged_by: str = "") -> str:
     """Return the waivers below what was done with them; ``what`` has a place for how many they are."""
     from harness.core.text import counted
-    from harness.report.text.waivers import render_waivers
+    from harness.report.documents.waivers import waivers_document
+    from harness.report.formats import on_terminal
 
     title = f"{what.format(counted(len(report.uses), 'waiver'))} {report.file}"
     title += f"; what they did in {judged_by}" if judged_by else ""
-    return render_waivers(report.uses, title, in_a_run=bool(report.run), width=width())
+    document = waivers_document(report.uses, title, in_a_run=bool(report.run))
+    return on_terminal(document, width=width(), most_lines=0)
 
 
 ACTIONS: dict[str, Callable[["Project", argparse.Namespace], str]] = {"add": _add, "list": _list, "prune": _prune}

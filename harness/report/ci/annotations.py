@@ -15,11 +15,10 @@ from harness.core.report import RunReport
 from harness.core.text import prose, visible
 from harness.core.verdict import Cause, CellVerdict
 from harness.report.ci.checks import DECISION, Check, State, checks, declared, file_and_line
-from harness.report.text.causes import models_words
+from harness.report.documents.causes import models_words
 from harness.report.text.table import table_rows
-from harness.report.words.phrases import scenario_words, shorten
+from harness.report.words.phrases import phrase, scenario_words, shorten
 from harness.report.words.policy import let_pass
-from harness.report.words.red_cells import finding_words
 from harness.verdict.counting import cause_word
 from harness.verdict.waivers.uses import waiver_notes
 
@@ -123,7 +122,7 @@ def _warned_cells(report: RunReport, places: Mapping[str, str]) -> list[Annotati
 def _warned(cell: CellVerdict, *, in_causes: bool) -> Iterator[tuple[str, str]]:
     """Yield (kind, message) of what a cell that passes warns of, or else what the policy let pass without a word."""
     told = (Severity.WARN,) if in_causes else (Severity.NAMED, Severity.WARN)
-    warned = [(item.kind, finding_words(item)) for item in cell.findings if weight(cell, item.kind) in told]
+    warned = [(item.kind, phrase(item)) for item in cell.findings if weight(cell, item.kind) in told]
     yield from warned
     if let_pass(cell) and not warned:
         yield "let pass", f"let pass by the policy: {let_pass(cell)}"

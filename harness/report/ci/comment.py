@@ -1,22 +1,19 @@
 """The report as a comment on a pull request: at most 20 lines of markdown, each cause once."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from harness.core.report import RunReport
-from harness.core.text import prose
-from harness.core.verdict import Cause
-from harness.report.excess import by_excess, factor_words, slow_starts, start_words, steady_calls
-from harness.report.markdown.text import code, escape, table_line
-from harness.report.words.phrases import NO_REASON, shorten
+from harness.report.backends.markdown import render_markdown
+from harness.report.document import Document, Fact, Part, Row, Table, Verdict
+from harness.report.documents.screen import news_parts
+from harness.report.excess import by_excess
+from harness.report.words.phrases import NO_REASON, factor_words, shorten
 from harness.report.words.red_cells import run_directory
 from harness.report.words.summary import count_words, decision_words, headline, pair_words
 
 MARK = "<!-- torchscript-upgrade-gate -->"
 """First line: by it a bot finds its comment again and replaces it."""
 CAUSES_SHOWN, NAMED = 6, 3
-_LIVE = re.compile(r"@\w|#\d|://|\bwww\.|\bGH-\d", re.IGNORECASE)
-_NOT_IN_CODE = re.compile(r"[|`]")  # it would end the cell or the span
 _TEXT_LIMIT, _REASON_LIMIT = 160, 400
 
 
@@ -26,54 +23,42 @@ def render_comment(report: RunReport, *, directory: str = "") -> str:
     Args:
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
     """
-    causes = report.causes
-    reason = _inert(report.judgement.reason or NO_REASON, _REASON_LIMIT)
-    lines = [
-        MARK,
-        f"### {_inert(headline(report), _TEXT_LIMIT)}: {_inert(pair_words(report), _TEXT_LIMIT)}",
-        "",
-        f"{reason} _({_inert(decision_words(report), _TEXT_LIMIT)})_",
-        "",
+    rows = [
+        Row(
+            cells=(
+                shorten(cause.title, _TEXT_LIMIT),
+                f"{len(cause.models)}: {_listed(cause.models)}",
+                factor_words(cause.excess) if cause.excess is not None else "",
+                shorten(cause.cure, _TEXT_LIMIT),
+            )
+        )
+        for cause in report.causes[:CAUSES_SHOWN]
     ]
-    if causes:
-        lines += [table_line(("cause", "models", "over the limit", "cure")), table_line(("---", "---", "---:", "---"))]
-        lines += [_cause(cause) for cause in causes[:CAUSES_SHOWN]]
-        rest = len(causes) - CAUSES_SHOWN
-        lines += [table_line((f"and {rest} more", "", "", ""))] if rest > 0 else []
-        lines.append("")
-    page = f"{run_directory(report, directory)}/report.html"
-    return "\n".join([*lines, *_beside(report), f"- all of it: {code(page)}"]) + "\n"
-
-
-def _inert(text: str, limit: int) -> str:
-    """Return a text that also notifies nobody and links to nothing: such words stand in code spans, where GitHub does
-    not look for them.
-    """
-    words = shorten(prose(text), limit).split(" ")
-    return " ".join(code(_NOT_IN_CODE.sub("?", word)) if _LIVE.search(word) else escape(word) for word in words)
-
-
-def _cause(cause: Cause) -> str:
-    excess = factor_words(cause.excess) if cause.excess is not None else ""
-    models = f"{len(cause.models)}: {_listed(cause.models)}"
-    return table_line((_inert(cause.title, _TEXT_LIMIT), models, excess, _inert(cause.cure, _TEXT_LIMIT)))
+    rest = len(report.causes) - CAUSES_SHOWN
+    rows += [Row(cells=(f"and {rest} more", "", "", ""))] if rest > 0 else []
+    table = [Table(heads=("cause", "models", "over the limit", "cure"), rows=tuple(rows), numbers=(2,))] if rows else []
+    news = [
+        Fact(
+            f"{len(part.blocks)} {part.title}",
+            _listed([block.text for block in part.blocks if isinstance(block, Fact)]),
+        )
+        for part in news_parts(report, by_excess(report))
+        if part.blocks
+    ]
+    beside = (Fact("models", count_words(report)), *news)
+    page = Fact("all of it", f"{run_directory(report, directory)}/report.html", form="path")
+    document = Document(
+        title=shorten(pair_words(report), _TEXT_LIMIT),
+        verdict=Verdict(
+            word=shorten(headline(report), _TEXT_LIMIT),
+            means=decision_words(report),
+            reason=shorten(report.judgement.reason or NO_REASON, _REASON_LIMIT),
+        ),
+        parts=(Part(title="", blocks=(*table, *beside, page)),),
+    )
+    return f"{MARK}\n{render_markdown(document, depth=3, live=False)}"
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(_inert(name, 60) for name in names[:NAMED]) + more
-
-
-def _beside(report: RunReport) -> Iterator[str]:
-    """Yield what the models came to, and which are not decided, clearly faster, or start slower."""
-    models = by_excess(report)
-    yield f"- models: {count_words(report)}"
-    undecided = [item.row.model for item in models if item.undecided]
-    faster = [item.model for item in reversed(steady_calls(report, models)) if item.faster]
-    for words, names in (("not decided", undecided), ("clearly faster", faster)):
-        if names:
-            yield f"- {len(names)} {words}: {_listed(names)}"
-    starts = slow_starts(report)
-    if starts:
-        more = f" and {len(starts) - 1} more" if len(starts) > 1 else ""
-        yield f"- starts slower: {_inert(start_words(*starts[0]), _TEXT_LIMIT)}{more}"
+    return ", ".join(shorten(name, 90) for name in names[:NAMED]) + more

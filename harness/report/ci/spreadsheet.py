@@ -12,10 +12,9 @@ from harness.core.measurement import LatencyMeasurement
 from harness.core.report import RunReport
 from harness.core.text import prose, visible
 from harness.core.verdict import CellVerdict
+from harness.report.documents.fleet import row_words, urgency, waves_of
 from harness.report.excess import ModelExcess, OverLimit, by_excess
-from harness.report.words.fleet import numbered, row_words, urgency, wave_words
-from harness.report.words.phrases import shorten
-from harness.report.words.red_cells import finding_words
+from harness.report.words.phrases import phrase, shorten
 from harness.verdict.commands import rerun_command
 from harness.verdict.counting import cell_word
 
@@ -59,7 +58,7 @@ def _row(report: RunReport, item: ModelExcess, cell: CellVerdict, causes: Sequen
 
 
 def _what(cell: CellVerdict, over: OverLimit | None) -> str:
-    return over.words if over is not None else finding_words(cell.findings[0]) if cell.findings else cell.note
+    return over.words if over is not None else phrase(cell.findings[0]) if cell.findings else cell.note
 
 
 def _times(latency: LatencyMeasurement | None) -> tuple[str, ...]:
@@ -75,7 +74,7 @@ OWNERS_COLUMNS = ("owner", "artifact", "tier", "path", "status", "wave", "upgrad
 
 def render_owners_csv(report: FleetReport) -> str:
     """Return a head and one line per artifact of a fleet, by owner, what needs somebody first."""
-    wave_of = {name: (number, wave_words(wave)) for number, wave in numbered(report) for name in wave.artifacts}
+    wave_of = waves_of(report)
     place = urgency(report)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

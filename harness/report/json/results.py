@@ -15,8 +15,9 @@ from harness.core.golden import GoldenStatus, Review
 from harness.core.machine import Checkup
 from harness.core.migration import Migration
 from harness.core.prediction import Inspection
-from harness.core.releases import Matrix
+from harness.core.releases import FirstBad, Matrix
 from harness.machine.typed import converted
+from harness.report.documents.first_bad import answer_words
 from harness.report.json.text import json_text
 from harness.store.json import JsonError, from_json
 from harness.verdict.exit_codes import exit_code
@@ -65,6 +66,11 @@ def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
         predictions=msgspec.to_builtins(confusion_by_direction(matrix.cells)),
         **msgspec.to_builtins(matrix),
     )
+
+
+def dump_first_bad(found: FirstBad) -> str:
+    """Return the answer of a search for the first bad release, and every release that was asked."""
+    return _dump(exit_code=int(exit_code(found)), answer=answer_words(found), **msgspec.to_builtins(found))
 
 
 def dump_migration(migration: Migration) -> str:

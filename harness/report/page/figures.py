@@ -1,7 +1,7 @@
-"""The charts of one model, within what the whole page may spend on drawings."""
+"""The charts of one model."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from harness.core.comparison import OutputComparison, TensorMetrics
 from harness.core.measurement import LatencyMeasurement, limit_words
@@ -9,41 +9,9 @@ from harness.core.plan import LatencyBudget
 from harness.core.quantities import STEADY
 from harness.core.report import ModelReport
 from harness.core.text import visible
+from harness.report.document import Figure
 from harness.report.page import error_charts, time_charts
 from harness.report.words.phrases import scenario_words, shorten
-
-BUDGET_BYTES = 2_600_000
-"""Of all drawings of a page: with 500 models it stays below 5 MB."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Figure:
-    """A drawing with its caption; ``legend`` has (class, words) of its colours, ``wide`` ones may be scrolled."""
-
-    title: str
-    svg: str
-    note: str = ""
-    legend: tuple[tuple[str, str], ...] = ()
-    wide: bool = False
-
-
-@dataclass(slots=True)
-class Budget:
-    """Bytes that are left for drawings, and how many of them found no room."""
-
-    left: int = BUDGET_BYTES
-    refused: int = field(default=0)
-
-    def fit(self, figures: Iterable[Figure]) -> tuple[Figure, ...]:
-        """Return the figures there is room for and take their bytes off; what is empty is no figure."""
-        kept = []
-        for figure in figures:
-            if len(figure.svg) > self.left:
-                self.refused += 1
-            elif figure.svg:
-                self.left -= len(figure.svg)
-                kept.append(figure)
-        return tuple(kept)
 
 
 def model_figures(model: ModelReport, limits: Mapping[str, float]) -> Iterator[Figure]:

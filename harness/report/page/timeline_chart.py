@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from harness.core.outcome import Outcome
 from harness.core.probe import Span
 from harness.core.timeline import Timeline
+from harness.report.document import Figure
 from harness.report.page.svg import Scale, box, drawing, element, hint, lines, text, ticks
 from harness.report.words.phrases import seconds, shorten
 
@@ -109,3 +110,21 @@ def _unfinished(spans: Sequence[Span], outcome: Outcome, across: Scale, y: float
             room = width > 150
             place = (x + 8, "start") if room else (x - 6, "end") if x > _LEFT + 150 else (_LEFT + 4, "start")
             yield text(named, place[0], y + 17, place[1], "stuck-name")
+
+
+def timeline_figure(item: Timeline, end_ns: int) -> Figure:
+    """Return the drawing of a timeline with its caption; ``end_ns`` is where the axis of those beside it ends."""
+    state = item.outcome.value.replace("_", " ") + (f": {item.hang.value}" if item.hang is not None else "")
+    threads = len({span.thread for span in item.spans})
+    more = f"; {item.left_out} shorter phases are not drawn" if item.left_out else ""
+    phases = {span.phase for span in item.spans if span.finished}
+    legend = [(name, words) for name, words in PHASES.items() if name in phases]
+    legend += [("other", "other phases")] if phases - set(PHASES) else []
+    legend += [("stuck", "did not end")] if any(not span.finished for span in item.spans) else []
+    return Figure(
+        title=f"{item.side} release, {threads} {'thread' if threads == 1 else 'threads'}",
+        svg=timeline_chart(item, end_ns),
+        note=f"round {item.round}: {state}{more}",
+        legend=tuple(legend),
+        wide=True,
+    )

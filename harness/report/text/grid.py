@@ -25,7 +25,15 @@ def needed(lines: Lines, gap: int) -> int:
     return sum(widths) + gap * (len(widths) - 1)
 
 
-def draw(lines: Lines, *, heads: int, gap: int, right: Sequence[int], paint: Callable[[str], str] = str) -> str:
+def draw(
+    lines: Lines,
+    *,
+    heads: int,
+    gap: int,
+    right: Sequence[int],
+    paint: Callable[[str], str] = str,
+    painted: Lines | None = None,
+) -> str:
     """Return the table, ruled below its first ``heads`` lines; trailing blanks are cut.
 
     The heads go in as rows, because tabulate widens a column for its header and lays out headers of several lines
@@ -37,7 +45,8 @@ def draw(lines: Lines, *, heads: int, gap: int, right: Sequence[int], paint: Cal
         paint: adds colour to the last text of each row; may only add escape sequences.
     """
     rule = ["-" * width for width in _widths(lines)]
-    painted = [(*texts[:-1], paint(texts[-1])) for texts in lines[heads:]]
+    if painted is None:
+        painted = [(*texts[:-1], paint(texts[-1])) for texts in lines[heads:]]
     row = DataRow("", " " * gap, "")
     plain = TableFormat(
         lineabove=None,

@@ -1,16 +1,13 @@
-"""The table of initializations: a row group per scenario, a row per server group.
-
-The console shows one line per scenario, and below it the server groups in which something is wrong; markdown shows all.
-"""
+"""The table of initializations: a row per scenario, then a row per server group."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.core.outcome import Status
 from harness.core.report import RunReport, ScenarioReport, ScenarioSide
-from harness.core.text import counted, visible
-from harness.report.text.grid import draw, needed
+from harness.core.text import counted
+from harness.report.document import BAD, DETAIL, FIRST, GOOD, OPEN, QUIET, Cell, placed
 from harness.report.words.phrases import (
     NOT_MEASURED,
     STATUS_ORDER,
@@ -18,13 +15,12 @@ from harness.report.words.phrases import (
     scenario_words,
     seconds,
     seconds_pair,
-    shorten,
     size,
     times,
 )
 from harness.serving.scenarios import INITIALIZATIONS
 
-MARKDOWN_COLUMNS = (
+HEADS = (
     "scenario",
     "group",
     "models ready",
@@ -34,11 +30,8 @@ MARKDOWN_COLUMNS = (
     "failed rounds",
     "status",
 )
-_WIDE_HEADS = ("initialization", *MARKDOWN_COLUMNS[2:])
-_NARROW_HEADS = ("initialization", "ready", "init time", "overlap", "memory", "failed", "status")
-_RIGHT = (2, 3, 4)
-_FIRST_LIMIT = 28
-_NAME_FLOOR = 9
+_TONES = {Status.PASS: GOOD, Status.FAIL: BAD, Status.XPASS: BAD, Status.INCONCLUSIVE: OPEN, None: QUIET}
+_TONES |= dict.fromkeys((Status.XFAIL, Status.SAME_FAIL, Status.UNSUPPORTED), QUIET)
 _GROUPS_SHOWN = 6
 # No reader has to see which server group it was.
 _QUIET = (None, Status.PASS, Status.XFAIL)
@@ -173,51 +166,19 @@ def _by_scenario(report: RunReport) -> dict[str, list[ScenarioRow]]:
     return found
 
 
-def console_rows(report: RunReport) -> tuple[tuple[str, ScenarioRow], ...]:
-    """Return (first text, row) of the console: each scenario, then its red server groups where it has several."""
-    shown = []
-    for name, rows in _by_scenario(report).items():
-        shown.append((scenario_words(name), summary_row(rows)))
-        red = [row for row in rows if row.red] if len(rows) > 1 else []
-        shown += [(f"in {row.facts.group}", row) for row in red[:_GROUPS_SHOWN]]
-    return tuple((shorten(visible(first), _FIRST_LIMIT), row) for first, row in shown)
+def initialization_rows(report: RunReport) -> Iterator[tuple[ScenarioRow, tuple[Cell, ...], int]]:
+    """Yield a row for each scenario, then its server groups where it has several, with the cells behind their names.
 
-
-def groups_left_out(report: RunReport) -> int:
-    """Return how many red server groups the console does not list."""
-    return sum(max(0, sum(row.red for row in rows) - _GROUPS_SHOWN) for rows in _by_scenario(report).values())
-
-
-def text_table(report: RunReport, *, width: int, paint: Callable[[str], str] = str) -> str:
-    """Return the table in at most ``width`` columns (80 and up), the roomiest layout that fits; empty without rows.
-
-    Columns in which nothing was measured are left out.
+    A terminal shows the groups in which something is wrong.
     """
-    rows = console_rows(report)
-    if not rows:
-        return ""
-    wide = [(first, *facts_words(row, compact=False)) for first, row in rows]
-    compact = [(first, *facts_words(row, compact=True)) for first, row in rows]
-    newer = [(*large[:5], *small[5:]) for large, small in zip(wide, compact, strict=True)]
-    kept = [
-        index
-        for index, column in enumerate(zip(*wide, strict=True))
-        if index in (0, 1) or any(text != NOT_MEASURED for text in column)
-    ]
-    right = [place for place, index in enumerate(kept) if index in _RIGHT]
-    layouts = ((_WIDE_HEADS, wide, 2), *((_NARROW_HEADS, *rest) for rest in ((wide, 2), (newer, 2), (newer, 1))))
-    for heads, cells, gap in (*layouts, (_NARROW_HEADS, compact, 2)):
-        lines = _columns((heads, *cells), kept)
-        if needed(lines, gap) <= width:
-            return draw(lines, heads=1, gap=gap, right=right, paint=paint)
-    lines = _columns((_NARROW_HEADS, *compact), kept)
-    room = max(_NAME_FLOOR, width - 1 - needed([texts[1:] for texts in lines], gap=1))
-    shortened = [(shorten(first, room), *texts) for first, *texts in lines]
-    return draw(shortened, heads=1, gap=1, right=right, paint=paint)
-
-
-def _columns(lines: Sequence[Sequence[str]], kept: Sequence[int]) -> list[tuple[str, ...]]:
-    return [tuple(texts[index] for index in kept) for texts in lines]
+    for rows in _by_scenario(report).values():
+        together = [summary_row(rows)] if len(rows) > 1 else []
+        for at, row in enumerate([*together, *rows]):
+            quiet = bool(together) and at > 0 and not (row.red and at <= _GROUPS_SHOWN)
+            wide, short = facts_words(row, compact=False), facts_words(row, compact=True)
+            cells = [Cell(text, short=brief) for text, brief in zip(wide, short, strict=True)]
+            cells[-1] = Cell(wide[-1], tone=_TONES.get(row.status, OPEN))
+            yield row, tuple(cells), DETAIL if quiet else placed(FIRST + 30, at, 10)
 
 
 WORKERS = {"libtorch": "the C++ worker", "python": "the Python worker"}
@@ -328,7 +289,7 @@ def _rate(bound: float) -> str:
 
 def group_words(row: ScenarioRow) -> str:
     """Return one server group in one scenario as a sentence, for reports without a table."""
-    texts = dict(zip(MARKDOWN_COLUMNS[2:], facts_words(row, compact=False), strict=True))
+    texts = dict(zip(HEADS[2:], facts_words(row, compact=False), strict=True))
     said = [f"{name} {text}" for name, text in texts.items() if text != NOT_MEASURED]
     bound = hang_bound_words(row.facts.new.rounds, row.facts.new.failed, row.facts.hang_bound)
     who = f"{_worker(row.facts)}, {counted(row.facts.threads, 'thread')}"

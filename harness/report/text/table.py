@@ -1,14 +1,14 @@
-"""The one table of the report: a row per model, red rows first, shared by console and markdown."""
+"""The one table of the report: a row per model, red rows first."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.core.outcome import Status
 from harness.core.report import ModelReport, RunReport
 from harness.core.text import counted, visible
 from harness.core.verdict import Mitigation, RowVerdict
-from harness.report.text.grid import draw, needed
-from harness.report.words.migration import migrated_cells
+from harness.report.document import Cell
+from harness.report.documents.migration import migrated_cells
 from harness.report.words.phrases import NOT_MEASURED, STATUS_ORDER, outcome_word, percent, seconds_pair, shorten, times
 from harness.verdict.counting import row_word
 
@@ -24,32 +24,26 @@ COLUMNS = (
     "status",
 )
 
-_NARROW_HEADS = (
-    ("", "", "", "", "", "load", "first", "steady", ""),
-    ("model", "export", "load", "init", "outputs", "time", "calls", "latency", "status"),
-)
 MIGRATE = "migrate"
 """The column before the last of a run that was asked which models could leave TorchScript."""
-_RIGHT = (5, 6, 7)
 _WORKERS = {"python": "Python", "libtorch": "C++"}
-_TIMES = tuple(COLUMNS[at] for at in _RIGHT)
+_TIMES = tuple(COLUMNS[at] for at in (5, 6, 7))
 _OUTPUTS_LIMIT = 11
 GUESSED = "*"
 """Marks the outputs of a model whose inputs were guessed."""
-_NAME_FLOOR = 9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableRow:
     """One model; ``facts`` is None where only a verdict exists, ``verdict`` where only facts exist.
 
-    ``migrated`` is its outcome outside of TorchScript, in words and in short; None where nobody asked of any model.
+    ``migrated`` is its outcome outside of TorchScript; None where nobody asked of any model.
     """
 
     model: str
     facts: ModelReport | None
     verdict: RowVerdict | None
-    migrated: tuple[str, str] | None = None
+    migrated: Cell | None = None
 
     @property
     def status(self) -> Status | None:
@@ -72,7 +66,7 @@ def table_rows(report: RunReport) -> tuple[TableRow, ...]:
     facts = {model.model: model for model in report.models}
     verdicts = {row.model: row for row in report.judgement.rows}
     migrated = migrated_cells(report.migration)
-    unknown = (NOT_MEASURED, NOT_MEASURED) if migrated else None
+    unknown = Cell(NOT_MEASURED) if migrated else None
     rows = [
         TableRow(model=name, facts=facts.get(name), verdict=verdicts.get(name), migrated=migrated.get(name, unknown))
         for name in {**verdicts, **facts}
@@ -120,7 +114,9 @@ def _with(text: str, texts: tuple[str, ...]) -> tuple[str, ...]:
 def row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
     """Return the texts of ``columns``; ``compact`` shows factors for pairs of times and leaves intervals out."""
     texts = _row_cells(row, compact=compact)
-    return texts if row.migrated is None else _with(row.migrated[compact], texts)
+    if row.migrated is None:
+        return texts
+    return _with((compact and row.migrated.short) or row.migrated.text, texts)
 
 
 def _row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
@@ -196,24 +192,3 @@ def timed_in(rows: Sequence[TableRow]) -> str:
     timed = [row.facts.latency.runtime for row in rows if row.facts is not None and row.facts.latency is not None]
     workers = " and the ".join(_WORKERS.get(runtime, runtime) for runtime in dict.fromkeys(timed))
     return f"measured in the {workers} worker" if workers else ""
-
-
-def text_table(rows: Sequence[TableRow], *, width: int, paint: Callable[[str], str] = str) -> str:
-    """Return the table in at most ``width`` columns (80 and up), the roomiest layout that fits.
-
-    Args:
-        rows: from ``table_rows``.
-        width: columns of the terminal, at least 80; names are shortened where nothing else helps.
-        paint: adds colour to a status word; may only add escape sequences.
-    """
-    wide = [row_cells(row, compact=False) for row in rows]
-    compact = [row_cells(row, compact=True) for row in rows]
-    mixed = [(*small[:7], large[7], *small[8:]) for small, large in zip(compact, wide, strict=True)]
-    narrow = _NARROW_HEADS if columns(rows) is COLUMNS else tuple(map(_with, ("", MIGRATE), _NARROW_HEADS))
-    for heads, cells in (((columns(rows),), wide), (narrow, wide), (narrow, mixed), (narrow, compact)):
-        if needed([*heads, *cells], gap=2) <= width:
-            return draw([*heads, *cells], heads=len(heads), gap=2, right=_RIGHT, paint=paint)
-    lines = [*narrow, *compact]
-    room = max(_NAME_FLOOR, width - 1 - needed([texts[1:] for texts in lines], gap=1))
-    lines = [(shorten(texts[0], room), *texts[1:]) for texts in lines]
-    return draw(lines, heads=len(narrow), gap=1, right=_RIGHT, paint=paint)

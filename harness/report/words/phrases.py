@@ -1,14 +1,21 @@
-"""Small formatters: a number or an enum becomes the words that a reader sees.
+"""Data becomes words here, at the very end: findings, numbers and enums as a reader sees them.
 
 Nothing here escapes for a format; ``visible``, of the domain, only makes sure that a text cannot steer a terminal.
 """
 
 import math
+from collections.abc import Iterator
 
+from harness.core.archive import Reach
 from harness.core.errors import ExitCode
+from harness.core.fleet import FleetReport
 from harness.core.measurement import FACTORS_FROM, signed_percent
-from harness.core.outcome import Outcome, Status
+from harness.core.outcome import Decision, Outcome, Status
+from harness.core.prediction import StaticFinding
+from harness.core.text import joined, prose
+from harness.core.verdict import Finding, Judgement
 from harness.serving.scenarios import INITIALIZATIONS
+from harness.verdict.decide import GREEN
 
 NOT_MEASURED = "-"
 NO_REASON = "no reason was recorded"
@@ -43,6 +50,11 @@ _OUTCOME_WORDS = {
     Outcome.NOT_RUN: NOT_MEASURED,
 }
 
+REACHES = {
+    Reach.STRAIGHT: "",
+    Reach.BRANCH: "in a branch",
+    Reach.UNCALLED: "in code that no method calls; loading compiles it all the same",
+}
 _SCENARIO_WORDS = {
     "alone": "load and calls",
     "latency": "latency",
@@ -156,3 +168,38 @@ def times(ratio: float) -> str:
 def percent(ratio: float) -> str:
     """Return a ratio as a change in at most seven characters: ``+2.1 %``; from x10 on as a factor: ``x12.3``."""
     return times(ratio) if math.isnan(ratio) or ratio >= FACTORS_FROM else f"{signed_percent(ratio)} %"
+
+
+def factor_words(factor: float | None) -> str:
+    """Return how far something is over its limit: ``6.3x``, ``511x``; ``no limit`` where there is none to exceed."""
+    if factor is None:
+        return "no limit"
+    return f"{factor:.1f}x" if factor < 100 else f"{factor:.3g}x" if factor < 1e6 else ">1e6x"
+
+
+def phrase(finding: Finding) -> str:
+    """Return a finding on one line: kind, message, where, and the rule that decided."""
+    place = finding.where if finding.where not in finding.message else ""
+    context = joined(place, f"rule: {finding.rule}" if finding.rule else "")
+    return f"{finding.kind}: {finding.message}" + (f" [{context}]" if context else "")
+
+
+def phrase_static(finding: StaticFinding) -> str:
+    """Return what reading found on one line: what, where in the archive's code, how it is reached, its source."""
+    return "; ".join([f"{finding.subject}: {finding.text}", *_where(finding), *filter(None, [finding.source])])
+
+
+def _where(finding: StaticFinding) -> Iterator[str]:
+    if finding.place is not None:
+        calls = f", {finding.count} calls" if finding.count > 1 else ""
+        reach = REACHES[finding.reach] if finding.reach is not None else ""
+        place = f"at {finding.place.member}:{finding.place.line} in {finding.place.function}{calls}"
+        yield f"{place}, {reach.replace(';', ',')}" if reach else place
+
+
+def but_of(judged: Judgement | FleetReport) -> str:
+    """Return the same of a judgement, or of the answer over a fleet."""
+    if judged.decision not in (*GREEN, Decision.CELL_OK) or not judged.exceeded:
+        return ""
+    more = len(judged.exceeded) - 1
+    return f"but {prose(judged.exceeded[0])}{f' (and {more} more)' if more else ''}"

@@ -1,6 +1,6 @@
 """Predictions against what happened, and the rollback, in words; renderers lay them out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.core.prediction import (
@@ -15,12 +15,11 @@ from harness.core.prediction import (
 from harness.core.report import ModelReport, RunReport
 from harness.core.text import counted, first_few
 from harness.core.verdict import CellVerdict, RowVerdict
-from harness.report.text.inspection import REACHES
-from harness.report.words.phrases import shorten
-from harness.report.words.story import Line
+from harness.report.words.phrases import phrase_static, shorten
 from harness.verdict.commands import inspect_command
 from harness.verdict.prediction import changed_semantics, deciding
 
+Line = tuple[str, str]
 NAMED = 3
 """Models, or findings of one model, that are named; the JSON has all."""
 REASON_LIMIT = 60
@@ -145,25 +144,9 @@ def reasons(predicted: PredictedModel) -> tuple[Line, ...]:
 
 
 def _lines(found: Sequence[StaticFinding]) -> tuple[Line, ...]:
-    lines = [("static", finding_words(finding)) for finding in found[:NAMED]]
+    lines = [("static", phrase_static(finding)) for finding in found[:NAMED]]
     more = len(found) - NAMED
     return (*lines, *([("static", f"and {counted(more, 'finding')} more, in report.json")] if more > 0 else []))
-
-
-def finding_words(finding: StaticFinding) -> str:
-    """Return a finding on one line: what, where in the archive's own code, how it is reached, and what documents it."""
-    source = [finding.source] if finding.source else []
-    return "; ".join([f"{finding.subject}: {finding.text}", *_where(finding), *source])
-
-
-def _where(finding: StaticFinding) -> Iterator[str]:
-    if finding.place is None:
-        return
-    calls = f", {finding.count} calls" if finding.count > 1 else ""
-    reach = REACHES[finding.reach] if finding.reach is not None else ""
-    yield f"at {finding.place.member}:{finding.place.line} in {finding.place.function}{calls}" + (
-        f", {reach.replace(';', ',')}" if reach else ""
-    )
 
 
 def rollback_words(report: RunReport) -> str:

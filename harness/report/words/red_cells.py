@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from harness.core.findings import SEVERITY, Severity, weight
 from harness.core.outcome import Status
 from harness.core.report import Explained, RunReport
-from harness.core.text import counted, joined, prose
+from harness.core.text import counted, prose
 from harness.core.verdict import CellVerdict, Finding, Mitigation
-from harness.report.text.sparkline import ASCII, error_lines
+from harness.report.text.sparkline import error_lines
 from harness.report.text.table import TableRow, table_rows
-from harness.report.words.phrases import NO_REASON, STATUS_ORDER, scenario_words, shorten
-from harness.report.words.predictions import static_lines
+from harness.report.words.phrases import NO_REASON, STATUS_ORDER, phrase, scenario_words, shorten
+from harness.report.words.predictions import Line, static_lines
 from harness.report.words.quantities import limits_of, measured_lines
 from harness.report.words.since import change_of_cell, machine_lines
-from harness.report.words.story import Line, short_story, story_of
 from harness.report.words.summary import cure_words
 from harness.search.explanation import SINCE
 from harness.verdict.causes import cause_of
 from harness.verdict.commands import RED, bisect_command, is_red, more_command, rerun_command
 
 FINDINGS_SHOWN = 3
-LABEL_LIMIT = 12
+LABEL_LIMIT, STORY_LABEL_LIMIT = 12, 9
 # How a mitigation is noted if it is unknown whether it cures.
 UNTOLD = ("cannot be verified", "undecided")
 
@@ -33,9 +32,7 @@ class RedCell:
 
     Attributes:
         lines: (label, text) in reading order; prose, may be wrapped.
-        brief: the same for a terminal, in ASCII: a long story is cut, and one that was told before is named.
         evidence: paths, never wrapped; ``found``: those that searches about the cell have left.
-        searched: those of the lines that searches have said.
         rerun: the command, never wrapped; ``bisect``: the one that looks for the operator, empty where none is.
     """
 
@@ -44,12 +41,10 @@ class RedCell:
     stage: str
     status: Status
     lines: tuple[Line, ...]
-    brief: tuple[Line, ...]
     evidence: tuple[str, ...]
     rerun: str
     bisect: str = ""
     found: tuple[str, ...] = ()
-    searched: tuple[Line, ...] = ()
 
 
 def run_directory(report: RunReport, directory: str) -> str:
@@ -61,14 +56,13 @@ def red_cells(report: RunReport, *, directory: str = "") -> tuple[RedCell, ...]:
     """Return every cell that is red, in the order of the table, and in each row the worst status first."""
     where = run_directory(report, directory)
     found = []
-    stories: dict[tuple[Line, ...], str] = {}
     for row in table_rows(report):
         if row.verdict is None:
             continue
         red = [cell for cell in row.verdict.cells if is_red(cell)]
         for index, cell in enumerate(sorted(red, key=lambda cell: STATUS_ORDER.index(cell.status))):
             reason = "" if index else row.verdict.reason
-            found.append(_red_cell(report, row, cell, reason=reason, directory=where, stories=stories))
+            found.append(_red_cell(report, row, cell, reason=reason, directory=where))
     return tuple(found)
 
 
@@ -94,7 +88,7 @@ def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
                 told = (Severity.WARN,) if cell.cell in in_causes else (Severity.NAMED, Severity.WARN)
                 found = [item for item in cell.findings if SEVERITY.get(item.kind) in told]
                 found = [item for item in found if item.kind not in ruled]
-                warnings += [("warning", f"{cell.model}, {stage}: {finding_words(item)}") for item in found]
+                warnings += [("warning", f"{cell.model}, {stage}: {phrase(item)}") for item in found]
                 closer |= dict.fromkeys(cell.model for item in cell.findings if item.kind == "closer_to_reference")
     undecided = [line for (stage, _), cells in open_cells.items() for line in _open_lines(report, stage, cells)]
     words = f"{counted(len(closer), 'model')}, beyond tolerance and no further from float64 than before: "
@@ -121,14 +115,6 @@ def _open_lines(report: RunReport, stage: str, cells: Sequence[CellVerdict]) -> 
     return lines
 
 
-def finding_words(finding: Finding) -> str:
-    """Return a finding on one line: kind, message, where, and the rule that decided."""
-    place = finding.where if finding.where not in finding.message else ""
-    rule = f"rule: {finding.rule}" if finding.rule else ""
-    context = joined(place, rule)
-    return f"{finding.kind}: {finding.message}" + (f" [{context}]" if context else "")
-
-
 def cell_words(cell: CellVerdict, reason: str = "") -> str:
     """Return all findings and the note of a cell on one line; else ``reason``, its row's; else its status."""
     return "; ".join([*_findings(cell), *_note(cell)]) or reason or cell.status.value
@@ -136,7 +122,7 @@ def cell_words(cell: CellVerdict, reason: str = "") -> str:
 
 def _findings(cell: CellVerdict) -> list[str]:
     """Return the findings of a cell in words, the heaviest first; a kind that policy does not know counts as heavy."""
-    return [finding_words(finding) for finding in _heaviest_first(cell)]
+    return [phrase(finding) for finding in _heaviest_first(cell)]
 
 
 def _heaviest_first(cell: CellVerdict) -> list[Finding]:
@@ -149,58 +135,43 @@ def _note(cell: CellVerdict) -> list[str]:
     return [cell.note] if cell.note and not any(cell.note in finding.message for finding in cell.findings) else []
 
 
-def _red_cell(
-    report: RunReport,
-    row: TableRow,
-    cell: CellVerdict,
-    *,
-    reason: str,
-    directory: str,
-    stories: dict[tuple[Line, ...], str],
-) -> RedCell:
-    """Return one cell.
-
-    Args:
-        reason: the row's, for the first red cell of a row, else empty.
-        stories: those that earlier cells tell, with their names; this cell's is added.
-    """
+def _red_cell(report: RunReport, row: TableRow, cell: CellVerdict, *, reason: str, directory: str) -> RedCell:
+    """Return one cell; ``reason`` is the row's, for the first red cell of a row, else empty."""
     mitigations = tuple(item for item in row.mitigations if item.cell == cell.cell)
     what = [*_what(cell, reason), *static_lines(cell, row.facts)]
-    story = story_of(_heaviest_first(cell))
-    measured = measured_lines(cell, row.facts, limits_of(report, row.facts))
-    told_of = [item for item in report.explained if item.cell == cell.cell]
-    searched = _explained(told_of, known=what)
-    after = [
-        *_cause(report, cell),
-        *change_of_cell(report, cell),
-        *machine_lines(report, cell),
-        *measured,
-        *searched,
-        *_since(report, cell, mitigations, [text for item in told_of for label, text in item.lines if label == SINCE]),
-        *_tried(mitigations),
-    ]
-    comparisons = row.facts.comparisons if row.facts else ()
-    shown = _heaviest_first(cell)[:FINDINGS_SHOWN]
-    errors = error_lines(shown, comparisons, cell.scenario)
-    plain = error_lines(shown, comparisons, cell.scenario, levels=ASCII)
-    stage = scenario_words(cell.scenario)
-    brief = [("seen", f"as for {stories[story]}, above")] if story in stories else short_story(story)
-    if story:
-        stories.setdefault(story, f"{cell.model} in {stage}")
+    heaviest = _heaviest_first(cell)
+    explained = [item for item in report.explained if item.cell == cell.cell]
     evidence = dict.fromkeys(f"{directory}/{finding.evidence}" for finding in cell.findings if finding.evidence)
     return RedCell(
         cell=cell.cell,
         model=cell.model,
-        stage=stage,
+        stage=scenario_words(cell.scenario),
         status=cell.status,
-        lines=(*what, *errors, *story, *after),
-        brief=(*what, *plain, *brief, *after),
+        lines=(
+            *what,
+            *error_lines(heaviest[:FINDINGS_SHOWN], row.facts.comparisons if row.facts else (), cell.scenario),
+            *_story(heaviest),
+            *_cause(report, cell),
+            *change_of_cell(report, cell),
+            *machine_lines(report, cell),
+            *measured_lines(cell, row.facts, limits_of(report, row.facts)),
+            *_explained(explained, known=what),
+            *_since(
+                report, cell, mitigations, [text for item in explained for label, text in item.lines if label == SINCE]
+            ),
+            *_tried(mitigations),
+        ),
         evidence=tuple(evidence)[:FINDINGS_SHOWN],
         rerun=rerun_command(report, cell.cell),
         bisect=bisect_command(report, cell),
-        found=tuple(dict.fromkeys(_place(directory, path) for item in told_of for path in item.paths)),
-        searched=tuple(searched),
+        found=tuple(dict.fromkeys(_place(directory, path) for item in explained for path in item.paths)),
     )
+
+
+def _story(findings: Sequence[Finding]) -> tuple[Line, ...]:
+    """Return what threads did and what that means, of the first finding that tells it."""
+    lines = next((finding.story for finding in findings if finding.story), ())
+    return tuple((shorten(prose(label), STORY_LABEL_LIMIT), text) for label, text in lines)
 
 
 def _cause(report: RunReport, cell: CellVerdict) -> list[Line]:

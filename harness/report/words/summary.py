@@ -1,15 +1,13 @@
 """What the report says outside its table, as plain facts: console and markdown only lay them out."""
 
 from harness.core.errors import ExitCode
-from harness.core.fleet import FleetReport
 from harness.core.outcome import Decision
 from harness.core.report import RunReport, SideReport
-from harness.core.text import counted, prose
-from harness.core.verdict import Judgement, Mitigation, PlantedDefectResult
+from harness.core.text import counted
+from harness.core.verdict import Mitigation, PlantedDefectResult
 from harness.report.text.table import table_rows
-from harness.report.words.phrases import exit_words, seconds
+from harness.report.words.phrases import but_of, exit_words, seconds
 from harness.verdict.counting import counts_of
-from harness.verdict.decide import GREEN
 
 _REVISION = 10
 _SHARED = {
@@ -129,14 +127,6 @@ def headline(report: RunReport) -> str:
 def but_words(report: RunReport) -> str:
     """Return what a green decision must not be read without: what is surely over its limit; empty where nothing is."""
     return but_of(report.judgement)
-
-
-def but_of(judged: Judgement | FleetReport) -> str:
-    """Return the same of a judgement, or of the answer over a fleet."""
-    if judged.decision not in (*GREEN, Decision.CELL_OK) or not judged.exceeded:
-        return ""
-    more = len(judged.exceeded) - 1
-    return f"but {prose(judged.exceeded[0])}{f' (and {more} more)' if more else ''}"
 
 
 def decision_words(report: RunReport) -> str:

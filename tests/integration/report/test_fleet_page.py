@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from harness.core.fleet import FleetReport
-from harness.report.page.fleet import render_fleet_html
+from tests.unit.builders.rendered import render_fleet_html
 from tests.integration.report.test_page import IN_SIGHT, STICKS_OUT, WIDTHS, axe_of, expected
 from tests.unit.builders.fleets import TEAMS, fleet_answer, of_teams
 from tests.unit.builders.reports import HOSTILE_NAMES

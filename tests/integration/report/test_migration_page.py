@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from harness.report.page.migration import render_migration_html
+from tests.unit.builders.rendered import render_migration_html
 from tests.integration.report.test_fleet_page import names, shown
 from tests.integration.report.test_page import IN_SIGHT, STICKS_OUT, WIDTHS, axe_of, expected
 from tests.unit.builders.migrations import hostile, of_teams

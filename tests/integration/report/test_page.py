@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from harness.core.report import RunReport
-from harness.report.page.html import render_html
-from harness.report.page.parts import place
+from tests.unit.builders.rendered import render_html
+from harness.report.document import place
 from tests.unit.builders.reports import HOSTILE_NAMES, blocked, hostile, upgrade_ok
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.matrices import mixed
@@ -194,7 +194,7 @@ def test_a_name_leads_to_its_details_and_they_open(opened: Open) -> None:
 
 def test_the_link_of_a_model_opens_it_in_a_new_window(opened: Open) -> None:
     page = opened(hanging())
-    link = str(page.locator(".named a").first.get_attribute("href"))
+    link = str(page.locator(".red-cell th a").first.get_attribute("href"))
     page.goto(page.url.split("#")[0] + link)
     page.reload()
     assert page.locator(f"{link} .body").is_visible()
@@ -214,7 +214,7 @@ def test_an_address_with_a_cell_id_opens_that_stage(opened: Open) -> None:
 def test_a_red_cell_leads_to_its_stage(opened: Open) -> None:
     page = opened(blocked())
     unfold(page, ".cause .more")
-    for link in page.locator(".red-cell .stage").all():
+    for link in page.locator(".red-cell .at a").all():
         link.click()
         stage = page.locator(f'[id="{str(link.get_attribute("href"))[1:]}"]')
         page.wait_for_function("item => item.closest('details').open", arg=stage.element_handle())
@@ -251,7 +251,7 @@ def test_an_address_that_makes_no_sense_shows_the_page(opened: Open, address: st
 
 def test_a_cause_leads_to_its_models(opened: Open) -> None:
     page = opened(of_three_causes(12, 4))
-    page.locator("#red .cause", has_text="calls are slower").locator("a.count").click()
+    page.locator("#causes .cause", has_text="calls are slower").locator("a.count").click()
     assert len(models(page)) == 4 and all(name.startswith("ranker") for name in models(page))
     assert page.locator("#shown").inner_text() == "4 of 16 shown"
 
@@ -278,7 +278,7 @@ def test_what_stands_behind_a_model_comes_when_it_is_opened(opened: Open) -> Non
 def test_an_address_leads_to_a_stage_that_is_not_there_yet_and_marks_it(opened: Open) -> None:
     page = opened(blocked(), idle=False)
     number = len(models(page))
-    links = page.locator(".red-cell .stage")
+    links = page.locator(".red-cell .at a")
     first, other = (str(link.get_attribute("href")) for link in (links.first, links.last))
     file = page.url
     page.goto("about:blank")
@@ -358,7 +358,7 @@ def test_the_script_is_missed_only_after_a_while(chromium: Browser) -> None:
 def test_where_only_the_details_are_forbidden_the_rest_of_the_script_works(chromium: Browser) -> None:
     page, errors = served(chromium, "require-trusted-types-for 'script'")
     unfold(page, ".cause .more")
-    page.locator(".red-cell .stage").first.click()
+    page.locator(".red-cell .at a").first.click()
     page.locator("#search").fill(models(page)[-1])
     assert len(models(page)) == 1
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -433,7 +433,7 @@ def test_without_a_script_the_table_and_the_details_are_there(opened: Open) -> N
     page.locator(".model summary").first.click()
     assert page.locator(".model .body").first.is_visible()
     unfold(page, ".cause .more")
-    page.locator(".red-cell .stage").last.click()
+    page.locator(".red-cell .at a").last.click()
     assert page.locator(".model .body").nth(3).is_visible()  # the browser opens what a link leads into
 
 

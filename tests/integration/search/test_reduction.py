@@ -10,7 +10,8 @@ from harness.verdict.exit_codes import exit_code
 from harness.search.reduce import program
 from harness.core.diagnosis import BisectAnswer, Symptom
 from harness.core.outcome import Status
-from harness.report.text.bisection import render_bisection
+from harness.report.documents.diagnosis import bisection_document
+from harness.report.formats import on_terminal
 from tests.integration.search.judging import judged
 from tests.integration.gate import PROJECT
 
@@ -68,7 +69,7 @@ def test_a_hang_that_no_operator_makes_is_reduced_to_the_nodes_that_are_fused(
     (made,) = found.reproducers
     assert made.old.endswith("(exit code 0)") and made.new.endswith("(exit code 1)")
 
-    said = render_bisection(found, directory="reports/r", width=80)
+    said = on_terminal(bisection_document(found, directory="reports/r"), width=80, most_lines=0)
     # The path is one word: that of these nodes comes to 103.
     assert not [line for line in said.splitlines() if len(line) > 100 and made.folder not in line]
-    assert "  culprit     " in said and "  reduced     to " in said and "  cure        " in said
+    assert "culprit  " in said and "reduced     to " in said and "cure  " in said

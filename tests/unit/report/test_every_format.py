@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import junitparser
 import pytest
 
 from harness.cli.parser import parser
+from harness.core.fleet import FleetReport
 from harness.core.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
 from harness.core.releases import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.core.machine import CheckStatus, Checkup, MachineCheck
@@ -43,6 +44,7 @@ from harness.report.ci.spreadsheet import render_csv, render_owners_csv
 from harness.report.json.report import dump_report
 from harness.report.json.results import (
     dump_checkup,
+    dump_first_bad,
     dump_fleet,
     dump_inspection,
     dump_matrix,
@@ -50,24 +52,24 @@ from harness.report.json.results import (
     dump_review,
     dump_status,
 )
-from harness.report.markdown.fleet import render_fleet_markdown
-from harness.report.markdown.golden import render_review_markdown
-from harness.report.markdown.matrix import render_matrix_markdown
-from harness.report.markdown.report import render_markdown
-from harness.report.page.fleet import render_fleet_html
-from harness.report.page.golden import render_review_html
-from harness.report.page.html import render_html
-from harness.report.text.console import render_console
-from harness.report.text.doctor import render_checkup
-from harness.report.text.first_bad import dump_first_bad, render_first_bad
-from harness.report.text.fleet import render_answer, render_plan
-from harness.report.text.golden import render_review, render_status
-from harness.report.text.inspection import render_static
-from harness.report.text.matrix import render_heat_map
-from harness.report.markdown.migration import render_migration_markdown
-from harness.report.page.migration import render_migration_html
-from harness.report.text.migration import render_migration
+from tests.unit.builders.rendered import render_markdown
+from tests.unit.builders.rendered import render_html
+from tests.unit.builders.rendered import render_console
+from harness.report.formats import (
+    CHECKUP,
+    FIRST_BAD,
+    FLEET,
+    FLEET_PLAN,
+    GOLDEN_STATUS,
+    INSPECTION,
+    MATRIX,
+    MIGRATION,
+    REVIEW,
+    Formats,
+    ShownFleetPlan,
+)
 from harness.report.trace import render_trace
+from tests.unit.builders.rendered import render_console, render_html, render_markdown
 from tests.unit.builders.fleets import fleet_answer, fleet_plan
 from tests.unit.builders.reports import HOSTILE_NAMES, hostile
 from tests.unit.builders.golden_reviews import hostile_review, hostile_status
@@ -302,6 +304,18 @@ class Format(NamedTuple):
     """Whether names are there as they are: in JSON for programs, escaped by JSON alone."""
 
 
+def _shown(formats: Formats[Any], name: str, made: Callable[[], Any]) -> Callable[[], str]:
+    return lambda: formats.render(name, made())
+
+
+def _plan() -> ShownFleetPlan:
+    return ShownFleetPlan(plan=fleet_plan(HOSTILE_NAMES), times=(), command="run")
+
+
+def _answer() -> FleetReport:
+    return fleet_answer(HOSTILE_NAMES)
+
+
 def _report_json() -> str:
     return dump_report(report()).decode("utf-8", "surrogatepass")
 
@@ -321,34 +335,32 @@ FORMATS: dict[tuple[str, str], Format] = {
     ("report", "trace"): Format(lambda: render_trace(trace()), _json_texts, (*HOSTILE_NAMES[:2], *COMMANDS)),
     ("inspect", "json"): Format(lambda: dump_inspection(inspection()), _json_texts, raw=True),
     ("inspect", "sarif"): Format(lambda: render_sarif(inspection()), _sarif),
-    ("inspect", "text"): Format(lambda: render_static(inspection()), shown=()),
-    ("doctor", "console"): Format(lambda: render_checkup(checkup()), shown=()),
+    ("inspect", "text"): Format(_shown(INSPECTION, "text", inspection), shown=()),
+    ("doctor", "console"): Format(_shown(CHECKUP, "console", checkup), shown=()),
     ("doctor", "json"): Format(lambda: dump_checkup(checkup()), _json_texts, raw=True),
-    ("matrix", "console"): Format(lambda: render_heat_map(hostile_matrix(), judge_matrix(hostile_matrix())), shown=()),
+    ("matrix", "console"): Format(_shown(MATRIX, "console", hostile_matrix), shown=()),
     ("matrix", "json"): Format(
         lambda: dump_matrix(hostile_matrix(), judge_matrix(hostile_matrix())), _json_texts, raw=True
     ),
-    ("matrix", "markdown"): Format(
-        lambda: render_matrix_markdown(hostile_matrix(), judge_matrix(hostile_matrix())), _markdown
-    ),
-    ("migrate", "console"): Format(lambda: render_migration(hostile_migration()), shown=()),
-    ("migrate", "html"): Format(lambda: render_migration_html(hostile_migration()), _page),
-    ("migrate", "markdown"): Format(lambda: render_migration_markdown(hostile_migration()), _markdown),
+    ("matrix", "markdown"): Format(_shown(MATRIX, "markdown", hostile_matrix), _markdown),
+    ("migrate", "console"): Format(_shown(MIGRATION, "console", hostile_migration), shown=()),
+    ("migrate", "html"): Format(_shown(MIGRATION, "html", hostile_migration), _page),
+    ("migrate", "markdown"): Format(_shown(MIGRATION, "markdown", hostile_migration), _markdown),
     ("migrate", "json"): Format(lambda: dump_migration(hostile_migration()), _json_texts, raw=True),
-    ("bisect", "console"): Format(lambda: render_first_bad(search()), shown=()),
+    ("bisect", "console"): Format(_shown(FIRST_BAD, "console", search), shown=()),
     ("bisect", "json"): Format(lambda: dump_first_bad(search()), _json_texts, raw=True),
     ("fleet plan", "json"): Format(lambda: dump_fleet(fleet_plan(HOSTILE_NAMES)), _json_texts, raw=True),
-    ("fleet plan", "text"): Format(lambda: render_plan(fleet_plan(HOSTILE_NAMES), (), command="run"), shown=()),
+    ("fleet plan", "text"): Format(_shown(FLEET_PLAN, "text", _plan), shown=()),
     ("fleet report", "csv"): Format(lambda: render_owners_csv(fleet_answer(HOSTILE_NAMES)), _csv),
-    ("fleet report", "html"): Format(lambda: render_fleet_html(fleet_answer(HOSTILE_NAMES)), _page),
+    ("fleet report", "html"): Format(_shown(FLEET, "html", _answer), _page),
     ("fleet report", "json"): Format(lambda: dump_fleet(fleet_answer(HOSTILE_NAMES)), _json_texts, raw=True),
-    ("fleet report", "markdown"): Format(lambda: render_fleet_markdown(fleet_answer(HOSTILE_NAMES)), _markdown, ()),
-    ("fleet report", "text"): Format(lambda: render_answer(fleet_answer(HOSTILE_NAMES), more="more"), shown=()),
-    ("golden diff", "console"): Format(lambda: render_review(hostile_review()), shown=()),
-    ("golden diff", "html"): Format(lambda: render_review_html(hostile_review()), _page),
+    ("fleet report", "markdown"): Format(_shown(FLEET, "markdown", _answer), _markdown, ()),
+    ("fleet report", "text"): Format(_shown(FLEET, "text", _answer), shown=()),
+    ("golden diff", "console"): Format(_shown(REVIEW, "console", hostile_review), shown=()),
+    ("golden diff", "html"): Format(_shown(REVIEW, "html", hostile_review), _page),
     ("golden diff", "json"): Format(lambda: dump_review(hostile_review()), _json_texts, raw=True),
-    ("golden diff", "markdown"): Format(lambda: render_review_markdown(hostile_review()), _markdown),
-    ("golden status", "console"): Format(lambda: render_status(hostile_status()), shown=()),
+    ("golden diff", "markdown"): Format(_shown(REVIEW, "markdown", hostile_review), _markdown),
+    ("golden status", "console"): Format(_shown(GOLDEN_STATUS, "console", hostile_status), shown=()),
     ("golden status", "json"): Format(lambda: dump_status(hostile_status()), _json_texts, raw=True),
 }
 # What these offer is written by the renderers above.

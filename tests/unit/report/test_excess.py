@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from harness.core.outcome import Status
-from harness.report.excess import by_excess, factor_words, slow_starts, start_words, steady_calls
+from harness.report.excess import by_excess, slow_starts, start_words, steady_calls
+from harness.report.words.phrases import factor_words
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.reports import blocked, scenario, scenario_side, upgrade_ok
 from tests.unit.builders.tensors import near

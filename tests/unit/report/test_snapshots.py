@@ -1,8 +1,7 @@
 """Every renderer against accepted outputs, against what the report says, and against itself."""
 
 import json
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import jsonschema
@@ -19,13 +18,10 @@ from harness.report.ci.openmetrics import render_openmetrics
 from harness.report.ci.sarif import render_run_sarif
 from harness.report.ci.spreadsheet import render_csv
 from harness.report.json.report import dump_report, load_report, report_schema
-from harness.report.markdown.report import render_markdown
-from harness.report.page.engine import own
-from harness.report.page.html import render_html
-from harness.report.text.console import render_console
+from tests.unit.builders.rendered import render_markdown
+from tests.unit.builders.rendered import render_html
+from tests.unit.builders.rendered import render_console
 from tests.unit.builders.causes import of_three_causes
-from tests.unit.builders.matrices import mixed
-from tests.unit.builders.pages import hanging
 from tests.unit.builders.readers import openmetrics
 from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS, hostile
 from tests.unit.builders.snapshots import check_snapshot
@@ -47,12 +43,8 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
 }
 
 
-# Of each format the reports that show something in it that no other does. `since` is `blocked` beside a baseline.
+# Of each format for machines the reports that show something in it that no other does; test_documents has the others.
 ACCEPTED = {
-    "txt": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since", "migrating"),
-    "80.txt": ("hostile", "since", "migrating"),
-    "verbose.txt": ("mitigated", "hostile", "since"),
-    "md": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since", "migrating"),
     "xml": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since"),
     "json": ("inconclusive", "nothing_tested", "hostile"),
     "github.txt": ("mitigated", "inconclusive", "hostile", "since"),
@@ -61,25 +53,6 @@ ACCEPTED = {
     "comment.md": ("causes", "upgrade_ok", "nothing_tested"),
     "csv": ("causes", "inconclusive"),
     "sarif": ("causes", "nothing_tested"),
-}
-# Of each part of the page the reports that show most of it.
-ACCEPTED_PARTS = {
-    "head": ("since", "inconclusive", "causes"),
-    "red": ("since", "mitigated", "hostile", "causes"),
-    "fleet": ("causes",),
-    "baseline": ("since",),
-    "models": ("since", "inconclusive", "nothing_tested", "migrating"),
-    "details": ("since", "mitigated", "inconclusive"),
-    "initialization": ("hanging", "hostile"),
-    "matrix": ("hanging",),
-    "rollback": ("since", "upgrade_ok"),
-    "migration": ("migrating",),
-    "waivers": ("hostile",),
-    "environments": ("since", "golden"),
-    "planted_defects": ("inconclusive", "nothing_tested", "hostile"),
-    "calibration": ("since",),
-    "run": ("since", "hostile"),
-    "foot": ("since",),
 }
 
 
@@ -90,38 +63,9 @@ def shown(name: str) -> RunReport:
     return hostile(HOSTILE_NAMES[1:3]) if name == "hostile" else REPORTS[name]()
 
 
-def parts(page: str) -> Iterator[tuple[str, str]]:
-    """Yield a page's head without its style, its sections, and its foot without its script, each with its name."""
-    head, body = page.split("<main>")
-    body, foot = body.split("</main>")
-    yield "head", re.sub(r"<style>.*</style>|sha256-[^']*", "", head, flags=re.DOTALL)
-    sections = re.split(r'(?=<section id="(?:' + "|".join(ACCEPTED_PARTS) + r')")', body)
-    assert not sections[0].strip()
-    for section in sections[1:]:
-        yield section.split('"')[1], section.rstrip("\n") + "\n"
-    yield "foot", re.sub(r"<script>.*</script>", "", foot, flags=re.DOTALL)
-
-
 @pytest.mark.parametrize(("suffix", "name"), [(suffix, name) for suffix in ACCEPTED for name in ACCEPTED[suffix]])
 def test_output_is_the_accepted_one(name: str, suffix: str) -> None:
     check_snapshot(f"{name}.{suffix}", RENDERERS[suffix](shown(name)))
-
-
-@pytest.mark.parametrize("name", sorted({name for names in ACCEPTED_PARTS.values() for name in names}))
-def test_parts_of_the_page_are_the_accepted_ones(name: str) -> None:
-    page = render_html(hanging(), matrix=mixed()) if name == "hanging" else render_html(shown(name))
-    for part, text in parts(page):
-        if name in ACCEPTED_PARTS[part]:
-            check_snapshot(f"page/{part}.{name}.html", text)
-
-
-@pytest.mark.parametrize("name", REPORTS)
-def test_a_page_is_its_parts_in_their_order_with_the_style_and_the_script_of_the_templates(name: str) -> None:
-    page = render_html(REPORTS[name]())
-    names = [part for part, _ in parts(page)]
-    assert names == [part for part in ACCEPTED_PARTS if part in names]
-    assert f"<style>{own('style.css')}</style>" in page
-    assert f"<script>{own('script.js')}</script>" in page
 
 
 @pytest.mark.parametrize("name", [name for name in REPORTS if name != "hostile"])

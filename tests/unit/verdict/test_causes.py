@@ -22,9 +22,9 @@ from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
 from harness.report.ci.sarif import render_run_sarif
 from harness.report.excess import by_excess
-from harness.report.markdown.report import render_markdown
-from harness.report.page.html import render_html
-from harness.report.text.console import render_console
+from tests.unit.builders.rendered import render_markdown
+from tests.unit.builders.rendered import render_html
+from tests.unit.builders.rendered import render_console
 from harness.checks.startup.slow_start import slow_start
 from tests.unit.builders.planted_causes import (
     DEADLOCK,

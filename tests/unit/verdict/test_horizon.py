@@ -7,7 +7,7 @@ import pytest
 from harness.core.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts, Programs
 from harness.core.migration import Horizon, Loading, Migrated, MigratedModel, Migration
 from harness.core.prediction import Prediction
-from harness.report.words.migration import horizon_facts
+from harness.report.documents.migration import horizon_facts
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from harness.checks.migration.deprecation import ON_LOAD, deprecated_in, line_of, release_facts
 from harness.verdict.horizon import horizon

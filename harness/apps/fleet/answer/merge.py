@@ -23,7 +23,7 @@ from harness.core.text import counted, joined
 from harness.core.verdict import Cause, Judgement, RowVerdict
 from harness.machine import clock
 from harness.project import Project, own_command
-from harness.report.words.fleet import unjudged_words
+from harness.report.documents.fleet import unjudged_words
 from harness.verdict.causes import with_causes
 from harness.verdict.counting import counts_of, row_word
 from harness.verdict.enforce import WaiverContext

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from harness.core.golden import Review
-from harness.report.page.golden import render_review_html
+from tests.unit.builders.rendered import render_review_html
 from tests.integration.report.test_page import STICKS_OUT
 from tests.unit.builders.golden_reviews import REVIEW, hostile_review
 

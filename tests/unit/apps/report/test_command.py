@@ -14,8 +14,8 @@ from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
 from harness.report.json.results import dump_matrix
 from harness.report.json.report import dump_report
-from harness.report.markdown.report import render_markdown
-from harness.report.page.html import render_html
+from tests.unit.builders.rendered import render_markdown
+from tests.unit.builders.rendered import render_html
 from harness.apps.report.files import stored_report
 from harness.project import own_command
 from harness.store.run_folder import RunDir

