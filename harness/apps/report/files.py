@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.apps.report.baseline import beside, earlier_runs, read_baseline
+from harness.apps.upgrade.report.trace import read_trace
 from harness.core.errors import ConfigError, GateError, RunDirError
 from harness.core.plan import Plan
 from harness.core.releases import Matrix
@@ -17,7 +18,6 @@ from harness.project import Project, shown_path
 from harness.report.formats import RUN, Shown, ShownRun
 from harness.report.json.report import load_report
 from harness.report.json.results import load_matrix
-from harness.run.report.trace import read_trace
 from harness.search.explanation import with_later
 from harness.store import codec
 from harness.store.explanations import kept

@@ -8,6 +8,7 @@ from harness.apps.golden.source import records_of
 from harness.apps.upgrade.decide import decide_run, tell_so_far
 from harness.apps.upgrade.planted_defects import probe_planted_defects
 from harness.apps.upgrade.planted_startup_defects import beside_init_planted_defects
+from harness.apps.upgrade.report.make import build_report
 from harness.apps.upgrade.rollback import export_again, judge_rollback_probes, probe_rollbacks
 from harness.apps.upgrade.way_out import take_out
 from harness.checks.hang import watchdog
@@ -41,7 +42,6 @@ from harness.probing.loaders import look_at_loaders
 from harness.probing.old_answers import probe_old_release
 from harness.probing.provision import build_environments, opened, sides, take_fingerprints
 from harness.project import Project
-from harness.run.report.make import build_report
 from harness.search.attribute import attribute_failures
 from harness.search.explain import explain
 from harness.search.mitigation.mitigate import mitigate

@@ -8,7 +8,7 @@ from harness.core.prediction import Inspection
 from harness.artifacts.bundles import write_bundle
 from harness.artifacts.files import find_files
 from harness.report.formats import INSPECTION
-from harness.run.report.predictions import static_report
+from harness.apps.upgrade.report.predictions import static_report
 from harness.checks.prediction.check import inspect_file
 from tests.unit.builders.archives import golden
 from tests.unit.builders.requests import write_artifact

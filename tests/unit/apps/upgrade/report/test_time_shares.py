@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.run.report.time_shares import CategorySpan, time_shares
+from harness.apps.upgrade.report.time_shares import CategorySpan, time_shares
 
 S = 1_000_000_000
 SPANS = st.lists(

@@ -6,7 +6,7 @@ from harness.core.hang import Evidence, HangKind, HangProof
 from harness.core.outcome import Outcome
 from harness.core.probe import ModelResult, ProbeResult, Span
 from harness.probing.facts import Decided, GroupRun
-from harness.run.report.timelines import MOST_SPANS, timelines
+from harness.apps.upgrade.report.timelines import MOST_SPANS, timelines
 from tests.unit.builders.stages import decided, planned
 
 

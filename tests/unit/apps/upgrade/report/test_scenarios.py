@@ -12,8 +12,8 @@ from harness.core.probe import ProbeResult, Span
 from harness.core.report import ScenarioReport
 from harness.core.verdict import CellVerdict, Finding
 from harness.probing.facts import Decided, GroupRun
-from harness.run.report import scenarios as report_scenarios
-from harness.run.report.scenarios import (
+from harness.apps.upgrade.report import scenarios as report_scenarios
+from harness.apps.upgrade.report.scenarios import (
     HOW_TO_SERVE,
     fixed_size_notes,
     growth_notes,

@@ -3,7 +3,7 @@
 from harness.core.devices import CPU, TABLE
 from harness.core.environment import EnvSpec, Environment
 from harness.probing.loaded_libraries import LoadedLibraries
-from harness.run.report.worker_notes import worker_notes
+from harness.apps.upgrade.report.worker_notes import worker_notes
 from tests.unit.builders.stages import probed, result
 
 ENVIRONMENTS = {"old": Environment(name="torch 2.1.2", interpreter="/python", spec=EnvSpec(name="torch 2.1.2"))}

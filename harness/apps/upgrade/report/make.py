@@ -5,6 +5,18 @@ from collections.abc import Iterable, Sequence
 
 from harness import __version__
 from harness.apps.upgrade.decide import policy_report, why_untimed
+from harness.apps.upgrade.report.predictions import static_report
+from harness.apps.upgrade.report.scenarios import (
+    fixed_size_notes,
+    growth_notes,
+    how_to_serve_notes,
+    new_thread_notes,
+    prefork_notes,
+    scenario_reports,
+)
+from harness.apps.upgrade.report.time_shares import time_shares
+from harness.apps.upgrade.report.timelines import timelines
+from harness.apps.upgrade.report.worker_notes import worker_notes
 from harness.apps.upgrade.rollback import with_commands
 from harness.apps.upgrade.way_out import with_command
 from harness.checks.latency.machine import busy_notes
@@ -35,18 +47,6 @@ from harness.probing.facts import (
 )
 from harness.probing.runner import worker_digest
 from harness.project import shown_path
-from harness.run.report.predictions import static_report
-from harness.run.report.scenarios import (
-    fixed_size_notes,
-    growth_notes,
-    how_to_serve_notes,
-    new_thread_notes,
-    prefork_notes,
-    scenario_reports,
-)
-from harness.run.report.time_shares import time_shares
-from harness.run.report.timelines import timelines
-from harness.run.report.worker_notes import worker_notes
 from harness.search.explain import unexplained_notes
 from harness.serving.settings import differences
 from harness.serving.settings.differences import Setting

@@ -1,1 +1,0 @@
-"""One run: the pipeline of stages, planted defects, the decision, and the report made of what was found."""
