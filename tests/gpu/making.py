@@ -26,7 +26,7 @@ from harness.core.errors import ConfigError, ExitCode, RunDirError, SelectionErr
 from harness.apps.doctor.doctor import doctor
 from harness.apps.report.files import stored_report
 from harness.project import CONFIG, Project, chosen_device, shown_path
-from harness.apps.upgrade.report.trace import read_trace
+from harness.apps.report.trace import read_trace
 from harness.store import codec, probe_files
 from harness.store.run_folder import LAST, PLAN, PROBES, REPORT, RunDir
 from harness.machine import clock, processes

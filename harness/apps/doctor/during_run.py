@@ -8,7 +8,6 @@ from harness.apps.doctor.facts import CounterReading
 from harness.checks.latency.machine import HARMLESS, OTHERS_LIMIT, STOLEN_LIMIT
 from harness.core.machine import ENDS, ERRORS, TIMES, GpuCard, Gpus, MachineDuringRun, MachineEvent
 from harness.core.text import counted
-from harness.core.verdict import CellVerdict
 from harness.environments.cuda_support import gpu_trouble
 
 # A process that is listed takes memory; what the driver itself holds is below that.
@@ -21,10 +20,6 @@ SWAPPED_BYTES = 64 << 20
 LOW_BYTES = 1_000_000_000
 LEFT_BEHIND_BYTES = 16 << 20
 # What a machine in trouble looks like from inside a model: it ends or hangs, or raises; never another answer.
-KINDS = {
-    ENDS: frozenset({"out_of_memory", "crash", "hang", "starved", "protocol_error"}),
-    ERRORS: frozenset({"load_error", "call_error", "concurrent_error", "export_error"}),
-}
 Seen = tuple[str, str]  # a key of CONSEQUENCES, and what was read
 
 
@@ -172,21 +167,6 @@ def during_run_notes(during_run: MachineDuringRun, *, times: bool = True) -> tup
     """
     noted = (event for event in during_run.events if times or set(event.touches) != {TIMES})
     return tuple(f"while it ran, {event.name}: {event.read}. {event.so_what} {event.do_this}" for event in noted)
-
-
-def touching(during_run: MachineDuringRun | None, cell: CellVerdict) -> tuple[MachineEvent, ...]:
-    """Return the events that a verdict is to be read with: times with load, ends without an answer with kills."""
-    if during_run is None:
-        return ()
-    touched = {name for name, kinds in KINDS.items() if not kinds.isdisjoint(cell.kinds)} | (
-        {TIMES} if cell.scenario == "latency" else set()
-    )
-    return tuple(event for event in during_run.events if touched & {*event.touches})
-
-
-def disturbing(during_run: MachineDuringRun | None) -> tuple[MachineEvent, ...]:
-    """Return the events that every time of the run is to be read with."""
-    return tuple(event for event in during_run.events if TIMES in event.touches) if during_run is not None else ()
 
 
 def _shares(before: CounterReading, after: CounterReading) -> tuple[float | None, float | None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.apps.report.baseline import beside, earlier_runs, read_baseline
-from harness.apps.upgrade.report.trace import read_trace
+from harness.apps.report.trace import read_trace
 from harness.core.errors import ConfigError, GateError, RunDirError
 from harness.core.plan import Plan
 from harness.core.releases import Matrix

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.apps.doctor.during_run import disturbing, touching
 from harness.core.outcome import Status
 from harness.core.report import BaselineReport, CellChange, CellTrend, RunReport
 from harness.core.text import counted, first_few
 from harness.core.verdict import CellVerdict
 from harness.report.words.phrases import scenario_words
+from harness.verdict.machine import disturbing, touching
 
 LISTED = 20
 NAMES_SHOWN = 5

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.apps.doctor.during_run import during_run_notes, happened_between, disturbing, touching
+from harness.verdict.machine import disturbing, touching
+from harness.apps.doctor.during_run import during_run_notes, happened_between
 from harness.core.machine import MachineEvent
 from harness.apps.doctor.facts import CounterReading
 from harness.core.outcome import Status

@@ -9,7 +9,7 @@ import pytest
 from harness.core.hang import Evidence, Frame, HangKind, HangProof, ThreadActivity, ThreadStack
 from harness.core.outcome import Outcome
 from harness.core.probe import ProbeResult, Span
-from harness.apps.upgrade.report.trace import read_trace
+from harness.apps.report.trace import read_trace
 from harness.store import codec
 
 REQUEST: dict[str, Any] = {
