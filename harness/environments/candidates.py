@@ -15,6 +15,7 @@ from harness.core.environment import EnvSpec
 from harness.core.errors import EnvironmentUnavailable
 from harness.environments import wheels
 from harness.environments.builder import EnvironmentBuilder
+from harness.environments.candidate import Candidate, IndexAnswer, Wheel
 from harness.environments.installer import (
     environment_python,
     explained,
@@ -26,54 +27,9 @@ from harness.environments.installer import (
 from harness.environments.interpreters import inspect_interpreter, verified_python
 from harness.environments.pythons import python_range, read_minor
 from harness.environments.versions import resolved
-from harness.environments.wheels import Wheel, wheel_of
+from harness.environments.wheels import wheel_of
 from harness.machine import processes
 from harness.store.json import from_json
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IndexAnswer:
-    """What the package index, or the installer's cache, has of one release.
-
-    Attributes:
-        found: None: no answer in time.
-        cached: whether the cache alone can build the environment.
-        said: the installer's own decisive words, where something was the matter.
-        reached: whether an index answered at all.
-    """
-
-    found: bool | None = None
-    reached: bool = True
-    cached: bool = False
-    said: str = ""
-    hint: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
-    """An environment that a run would need.
-
-    Attributes:
-        name: ``"torch 2.6.0"``, or the NAME of a ready-made interpreter.
-        built: whether it is there already.
-        python: the Python that it has or would get; empty where none was found.
-        pythons: the Pythons that suit the release, in words; empty for a ready-made interpreter.
-        unsuited: whether it would be built with another one, which the configuration names.
-        trouble, hint: why there is no Python, or what is wrong with the interpreter.
-        wheel: None where nobody knows this build.
-        index: None where it need not be asked.
-    """
-
-    name: str
-    built: bool = False
-    python: str = ""
-    pythons: str = ""
-    unsuited: bool = False
-    trouble: str = ""
-    hint: str = ""
-    wheel: Wheel | None = None
-    index: IndexAnswer | None = None
-
 
 SITE_S: Final = 10.0
 _SITE: Final = "import json, sysconfig; print(json.dumps([sysconfig.get_path(n) for n in ('platlib', 'purelib')]))"

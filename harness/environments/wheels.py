@@ -15,31 +15,13 @@ For Linux on x86-64. The table is for releases that are not built yet; of a buil
 import mmap
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
+from harness.environments.candidate import Wheel
 from harness.machine.files import text_of
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wheel:
-    """What a build of torch asks of a machine.
-
-    Attributes:
-        cuda: ``"12.4"``; None: a build without CUDA.
-        architectures: ``"sm_90"`` and ``"compute_90"`` of its kernels; empty where nobody knows.
-        glibc: the oldest that it runs with, ``"2.28"``; None where nobody knows.
-        source: from where this is known.
-    """
-
-    cuda: str | None
-    architectures: tuple[str, ...] = ()
-    glibc: str | None = None
-    source: str = ""
-
 
 _MAXWELL_TO_AMPERE: Final = ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86")
 _TURING_TO_BLACKWELL: Final = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")

@@ -23,7 +23,6 @@ from harness.verdict.commands import RED, bisect_command, is_red, more_command, 
 FINDINGS_SHOWN = 3
 LABEL_LIMIT, STORY_LABEL_LIMIT = 12, 9
 # How a mitigation is noted if it is unknown whether it cures.
-UNTOLD = ("cannot be verified", "undecided")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -225,7 +224,7 @@ def _since(
     cured = [item.name for item in mitigations if item.cures]
     if cured:
         since += f"; gone with {' or '.join(cured)}"
-    elif mitigations and not any(item.note.startswith(UNTOLD) for item in mitigations):
+    elif mitigations and not any(item.untestable for item in mitigations):
         since += "; every switch tried shows it too"
     return [("since", since)]
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from harness.checks.hang.readings import reading
 from harness.checks.latency.benchmark import Time
 from harness.checks.latency.spending import total_s
+from harness.config.policy import model_budget
 from harness.core.diagnosis import Setting
 from harness.core.measurement import LatencyMeasurement
 from harness.core.models import ArtifactKind
@@ -14,7 +15,7 @@ from harness.core.verdict import CellVerdict, Mitigation
 from harness.machine import pool
 from harness.probing.alone import impatiently, patient
 from harness.probing.facts import Attributed, Effects, Judged, Mitigated, new_profile
-from harness.search.mitigation.price import is_late, is_slow, timed, why_still_slow
+from harness.search.mitigation.price import is_late, is_open, is_slow, timed, why_still_slow
 from harness.search.mitigation.trial import (
     Trial,
     profile_with,
@@ -138,7 +139,7 @@ def _attempt(
     """
     settings = [_setting(name, model, facts)]
     if unproven := why_unverifiable(red, facts):
-        return replace(tried(red[0], settings), note=unproven)
+        return replace(tried(red[0], settings), untestable=True, note=unproven)
     trial = Trial(
         cell=red[0],
         deadline=patient(model, facts),
@@ -203,4 +204,8 @@ def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Judged) -
     item = replace(item, price=measured.steady)
     slow = _slow_cell(item.model, facts)
     why = why_still_slow(slow, measured, facts) if slow is not None else ""
-    return replace(item, cures=False, note=why) if why else item
+    if not why:
+        return item
+    return replace(
+        item, cures=False, untestable=is_open(measured, model_budget(facts.plan, item.model).limit), note=why
+    )

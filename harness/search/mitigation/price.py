@@ -211,3 +211,8 @@ def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Provi
 def is_slow(cell: CellVerdict) -> bool:
     """Whether a cell fails for its latency, waived or not."""
     return cell.status in (Status.FAIL, Status.XFAIL) and any(finding.kind == "latency" for finding in cell.findings)
+
+
+def is_open(measured: LatencyMeasurement | None, limit: float) -> bool:
+    """Whether the steady call was measured and neither slow nor fast enough for sure."""
+    return measured is not None and classify(measured.steady, limit) not in (REGRESSED, NOT_REGRESSED)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from harness.checks.latency.limits import NOT_REGRESSED, REGRESSED, classify
 from harness.checks.prediction.semantics import can_show, changes_between, names_operator
 from harness.core.diagnosis import Answer, Setting
 from harness.core.measurement import LatencyMeasurement
@@ -24,6 +23,7 @@ from harness.search.mitigation.price import (
     answers_unmitigated,
     bills,
     is_late,
+    is_open,
     is_slow,
     timed,
     why_still_slow,
@@ -216,10 +216,10 @@ class _Sets:
         end_ns = self.effects.end_within(DECIDING_S)
         for indices, bill in sorted(zip(sets, screened, strict=True), key=lambda pair: _steady(pair[1])):
             measured = bill.measured
-            if self.decide and _open(measured, budget.limit) and clock.monotonic_ns() < end_ns:
+            if self.decide and is_open(measured, budget.limit) and clock.monotonic_ns() < end_ns:
                 measured = self._alone_timed(results[indices].name, self.chosen(indices))
             why = why_still_slow(self.cell, measured, self.facts) if measured is not None else bill.problem
-            undecided = bool(why) and _open(measured, budget.limit) and not bill.failed
+            undecided = bool(why) and is_open(measured, budget.limit) and not bill.failed
             before = results[indices]
             timed[indices] = replace(
                 before,
@@ -341,8 +341,3 @@ def known_change(cell: CellVerdict, facts: Probed) -> str:
             if not raised or names_operator(finding.error, change.operator):
                 return f"known change of {change.operator}, which no setting undoes: {change.what} ({change.source})"
     return ""
-
-
-def _open(measured: LatencyMeasurement | None, limit: float) -> bool:
-    """Whether the steady call was measured and neither slow nor fast enough for sure."""
-    return measured is not None and classify(measured.steady, limit) not in (REGRESSED, NOT_REGRESSED)

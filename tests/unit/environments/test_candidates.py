@@ -8,7 +8,7 @@ from harness.environments import candidates
 from harness.environments.candidates import examine
 from harness.environments.wheels import SOURCE
 from harness.core.environment import EnvSpec, Environment
-from harness.environments.candidates import IndexAnswer
+from harness.environments.candidate import IndexAnswer
 from harness.environments.builder import EnvironmentBuilder, EnvironmentSlot
 from harness.environments.interpreters import find_pythons
 from tests.unit.environments.test_wheels import NEW_VERSION, site

@@ -5,7 +5,7 @@ from harness.environments.wheels import LAST_LINE, SOURCE, WHEELS, cuda_of_suffi
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from pathlib import Path
 from harness.environments import wheels
-from harness.environments.wheels import Wheel
+from harness.environments.candidate import Wheel
 
 
 @pytest.mark.parametrize(
