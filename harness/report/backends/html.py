@@ -99,7 +99,7 @@ def _page(document: Document, whole: Document, charts_bytes: int) -> str:
         "data": lambda table: _data(table, owners),
         "cells": _cells,
     }
-    text: str = _environment().get_template("document.html").render(views).rstrip("\n") + "\n"
+    text: str = _environment().get_template("document.html").render(views).strip("\n") + "\n"
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")  # whatever a terminal or a server takes it for
 
 

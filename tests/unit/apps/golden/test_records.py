@@ -67,11 +67,13 @@ def test_a_proposal_is_compared_with_the_accepted_record(project: Path, capsys: 
     said = run_golden(capsys, project, "diff")
     assert "1 model: 1 beyond tolerance" in said
     assert "1 of 1 tensor differs, 1 beyond tolerance: off by up to 0.17 of the largest value" in " ".join(said.split())
-    assert "torch: 2.1.2+cu121 -> 2.6.0" in said
+    assert "torch 2.1.2+cu121 -> 2.6.0" in " ".join(said.split())
     answer = json.loads(run_golden(capsys, project, "diff", "b", "--format", "json"))
     (tensor,) = answer["diffs"][0]["comparison"]["calls"][0]["tensors"]
     assert (tensor["max_abs"], tensor["mismatched"], answer["diffs"][0]["change"]) == (0.5, 1, "beyond tolerance")
-    assert run_golden(capsys, project, "diff", "--format", "markdown").startswith("## Golden records: 1 beyond")
+    assert run_golden(capsys, project, "diff", "--format", "markdown").startswith(
+        "# Golden records\n\n**1 model: 1 beyond tolerance**"
+    )
     assert run_golden(capsys, project, "diff", "--format", "html").startswith("<!doctype html>")
 
 
@@ -105,14 +107,14 @@ def test_accept_keeps_who_why_and_what_it_changed(project: Path, capsys: pytest.
     status = " ".join(run_golden(capsys, project, "status").split())
     assert "by Ann <ann@example.com>: agreed with the ads team" in status
     assert json.loads((project / "golden" / INDEX).read_text())["records"]["b"]["run"] == "tried"
-    assert run_golden(capsys, project, "diff") == "nothing differs: accepted and proposed are the same\n"
+    assert run_golden(capsys, project, "diff").endswith("\nnothing differs\n")
 
 
 def test_a_damaged_record_is_mended_by_another_one(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (record_of(project, "b") / VALUES).write_bytes(b"x")
     propose(project, "b", float32(1, 2, 3))
     said = " ".join(run_golden(capsys, project, "diff").split())
-    assert "b differs, size unknown the accepted record cannot be compared: " in said
+    assert "differs, size unknown b what the accepted record cannot be compared: " in said
     run_golden(capsys, project, "accept", "b", "--reason", "the file was damaged")
     assert "3 records as accepted" in run_golden(capsys, project, "status")
 
@@ -149,7 +151,7 @@ def test_every_damaged_record_is_a_problem_with_a_way_out(project: Path, capsys:
     (record_of(project, "a") / VALUES).write_bytes(b"x")
     (record_of(project, "m") / RECORD).unlink()
     said = run_golden(capsys, project, "status", code=2)
-    assert said.count("PROBLEM") == said.count("do this: ") == 2
+    assert said.count("PROBLEM") == said.count("do this ") == 2
     assert "git checkout" in said
     answer = json.loads(run_golden(capsys, project, "status", "--format", "json", code=2))
     assert [problem["model"] for problem in answer["problems"]] == ["a", "m"]
@@ -224,7 +226,7 @@ def test_since_an_earlier_commit(project: Path, tmp_path: Path, capsys: pytest.C
     accept(propose(project, "c"), "b", "c", reason="agreed")
     said = run_golden(capsys, project, "diff", "--since", str(before))
     assert "2 models: 1 beyond tolerance, 1 new" in said
-    assert "; new: accepted now" in " ".join(said.split())
+    assert "new accepted now" in " ".join(said.split())
     back = golden.diff(Project(folder=project), ["a"], str(before))
     assert [(diff.model, diff.change) for diff in back.diffs] == [("a", RecordChange.SAME)]
     with pytest.raises(GoldenError, match="no golden record of zz"):
@@ -264,7 +266,7 @@ def test_gc_names_everything_and_removes_nothing_without_yes(project: Path, caps
 def test_gc_removes_what_it_named_and_keeps_the_rest(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     accept(propose(project, "gone", float32(2)), "gone")
     (record_of(project, "m") / "notes.txt").write_text("x")
-    assert run_golden(capsys, project, "gc", "--yes").count("removed  ") == 2
+    assert run_golden(capsys, project, "gc", "--yes").count("removed golden/") == 2
     said = " ".join(run_golden(capsys, project, "status").split())
     assert "3 records as accepted" in said and "gc would" not in said
     assert run_golden(capsys, project, "gc", "--yes") == "nothing is left over\n"
@@ -275,7 +277,7 @@ def test_gc_drops_what_another_branch_removed(project: Path, capsys: pytest.Capt
     accept(propose(project, "gone", float32(2)), "gone")
     shutil.rmtree(project / "golden" / RECORDS / "gone")
     assert "cannot be read" in run_golden(capsys, project, "status", code=2)
-    assert "removed  golden/records/gone" in run_golden(capsys, project, "gc", "--yes")
+    assert "removed golden/records/gone" in run_golden(capsys, project, "gc", "--yes")
     assert "3 records as accepted" in run_golden(capsys, project, "status")
 
 
@@ -365,10 +367,11 @@ def test_propose_says_what_waits_what_is_the_same_and_what_is_left_out(
 ) -> None:
     stored.outputs["b"] = golden_outputs(float32(1, 2, 4))
     said = run_golden(capsys, project, "propose", "last")
-    assert "as accepted  a\n" in said
-    assert "left out  m: the old release gave no outputs in this run, or they are no longer in its folder\n" in said
-    assert "proposed  b                                  beyond tolerance\n" in said
+    assert said.startswith("as accepted  a\n")
     assert said.endswith("look at the numbers: golden diff\n")
+    told = " ".join(said.split())
+    assert "left out m: the old release gave no outputs in this run, or they are no longer in its folder" in told
+    assert "proposed b: beyond tolerance what 1 of 1 tensor differs, 1 beyond tolerance" in told
     (diff,) = golden.diff(Project(folder=project)).diffs
     assert diff.new is not None and diff.new.run == "2026-11-22T08-30-00-2.1.2-to-2.6.0"
 

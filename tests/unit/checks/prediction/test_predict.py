@@ -167,7 +167,7 @@ def test_every_format_has_a_name_and_advice_where_it_cannot_be_judged() -> None:
 
 def test_every_failure_has_advice() -> None:
     source = Path(__file__).parents[4] / "harness"
-    texts = [*(source / "archive").glob("*.py"), source / "models" / "files.py"]
+    texts = [*(source / "artifacts" / "archive").glob("*.py"), source / "artifacts" / "files.py"]
     kinds = {kind for path in texts for kind in re.findall(r'CannotRead\(\s*"(\w+)"', path.read_text())}
     assert kinds - FAILURES.keys() == {"damaged_code", "name_refused"}  # which are problems of one member
     assert FAILURES.keys() <= kinds

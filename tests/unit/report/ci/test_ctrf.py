@@ -81,7 +81,7 @@ def test_a_waived_cell_is_labelled_with_its_owner_and_last_day() -> None:
 
 
 def test_a_red_cell_has_its_place_story_and_evidence() -> None:
-    (test,) = [test for test in read(blocked())["tests"] if test["name"].startswith("fused_ranker/backward/concurrent")]
+    (test,) = [test for test in read(blocked())["tests"] if test["name"].startswith("fused_ranker/concurrent")]
     assert (test["filePath"], test["line"]) == ("fixtures/zoo/fused_ranker.py", 12)
     assert test["labels"]["findings"] == ["hang"]
     assert "rerun: python -m harness rerun" in test["trace"]

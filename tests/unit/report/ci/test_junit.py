@@ -149,7 +149,7 @@ def test_what_does_not_decide_the_run_is_skipped_not_an_error() -> None:
 def test_hostile_names_survive_a_parser() -> None:
     names = [case.attrib["name"] for case in parsed(hostile())["alone"].findall("testcase")]
     assert "\\x1b[31mred\\x1b[0m/alone" in names
-    assert "<script>alert(1)</script>/backward/alone/cpu/default" in names
+    assert "<script>alert(1)</script>/alone" in names
 
 
 @pytest.mark.parametrize(
