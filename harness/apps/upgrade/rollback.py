@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.artifacts import adopted as artifacts
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.manifest import manifest_beside, write_manifest
 from harness.checks.hang.story import failure_finding
@@ -46,8 +45,9 @@ from harness.probing.facts import (
 from harness.probing.known_ends import TOO_DEAR, known_end
 from harness.probing.old_answers import take_old_answers
 from harness.probing.requests import Requests, deadline_after
-from harness.verdict import prediction as judging
 from harness.verdict.alone import judge_one, why_not_made
+from harness.verdict.prediction import fails_already, judge_rollback, loading, predicted
+from harness.verdict.prediction import rollback as rollback_of
 
 
 def rollback_command(
@@ -141,7 +141,7 @@ def _save_again(
     if model.outcome is not Outcome.COMPLETED:
         return Export(declaration=declaration, outcome=model.outcome, failure=model.failure, result=result)
     try:
-        artifact = artifacts.saved_again(adopted.artifact, result)
+        artifact = saved_again(adopted.artifact, result)
         write_manifest(declaration, artifact)
     except (CannotRead, OSError) as error:
         failure = Failure(type="Unreadable", message=getattr(error, "text", str(error)), phase="save")
@@ -213,7 +213,7 @@ def judge_rollback_probes(inspected: Inspected, facts: Answered, effects: Effect
     if not why_not and all(model.kind is ArtifactKind.PACKAGE for model in facts.plan.models):
         why_not = NOT_SAVED_AGAIN
     left_out = _left_out(inspected, facts, effects)
-    return judging.judge_rollback(
+    return judge_rollback(
         [_answer(name, way, facts, effects) for name, way in inspected.rollback_probes.items() if name not in left_out],
         method="probed" if probed else "read",
         gates=facts.plan.settings.policy.rollback == "fail",
@@ -230,7 +230,7 @@ def _left_out(inspected: Inspected, facts: Answered, effects: Effects) -> dict[s
     found = {}
     for name, way in inspected.rollback_probes.items():
         baseline = facts.baselines.get(name)
-        if baseline is None or not judging.fails_already(baseline.results):
+        if baseline is None or not fails_already(baseline.results):
             continue
         if _answer(name, way, facts, effects).answer is RollbackAnswer.UNKNOWN:
             found[name] = failure_finding(baseline.results[0], name_of_old, stage="alone").message
@@ -241,14 +241,14 @@ def _answer(name: str, way: RollbackProbe, facts: Answered, effects: Effects) ->
     export = way.export
     if export.artifact is None:
         reason = f"{effects.environments['new'].name} has not written it: {why_not_made(export)}"
-        return judging.rollback(name, None, None, why_neither=reason)
+        return rollback_of(name, None, None, why_neither=reason)
     results = way.old.models[:1] if way.old is not None else ()
     prediction = None
     if way.file is not None:
-        prediction = judging.predicted(way.file, "old", effects.environments["old"].name, results)
+        prediction = predicted(way.file, "old", effects.environments["old"].name, results)
     baseline = facts.baselines.get(name)
-    loads = judging.loading(baseline.results if baseline is not None else ()) is PredictedLoad.LOADED
-    found = judging.rollback(name, prediction, way.verdict, loads_already=loads, why_neither="it was not read")
+    loads = loading(baseline.results if baseline is not None else ()) is PredictedLoad.LOADED
+    found = rollback_of(name, prediction, way.verdict, loads_already=loads, why_neither="it was not read")
     return replace(found, artifact=effects.shown(Path(export.artifact.path)))
 
 

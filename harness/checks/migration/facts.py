@@ -1,4 +1,4 @@
-"""What was tried on one artifact's way out of TorchScript; measured in ``migrate``, judged in ``judging``."""
+"""What was tried on one artifact's way out of TorchScript; measured in ``migrate``, judged in ``verdict.migration``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from harness.checks.outputs import findings as judging
+from harness.checks.outputs.findings import (
+    BIT_EQUAL,
+    OWN_NOISE,
+    PLACEMENT,
+    REFERENCE,
+    REFERENCE_REACH,
+    SAMPLE,
+    SCALED_TOLERANCE,
+    STRUCTURE,
+)
 from harness.checks.outputs.findings import (
     PATHS_SHOWN,
     beyond_tolerance,
@@ -100,31 +109,31 @@ def test_declaration_that_names_nothing_is_not_decided() -> None:
     assert "output[7]" in found.message
 
 
-REACH = judging.REFERENCE_REACH * tensor().tolerance_abs  # how far the old output may lie from float64
+REACH = REFERENCE_REACH * tensor().tolerance_abs  # how far the old output may lie from float64
 
 
 @pytest.mark.parametrize(
     ("changes", "rule", "passes"),
     [
-        ({"bit_equal": True}, judging.BIT_EQUAL, True),
-        ({"nan_mismatches": 1, "max_abs": 0.0}, judging.PLACEMENT, False),
-        ({"inf_mismatches": 1, "max_abs": 0.0}, judging.PLACEMENT, False),
-        ({"max_abs": 1e-5}, judging.SCALED_TOLERANCE, True),
-        ({"max_abs": 2e-5}, judging.SCALED_TOLERANCE, True),
-        ({"max_abs": 2.1e-5}, judging.SCALED_TOLERANCE, False),
-        ({"max_abs": 0.2, "noise_abs": 0.2}, judging.OWN_NOISE, True),
-        ({"max_abs": 0.2, "noise_abs": 0.1}, judging.SCALED_TOLERANCE, False),
-        ({"reference_old_abs": 1e-4, "reference_new_abs": 1e-4}, judging.REFERENCE, True),
-        ({"reference_old_abs": 1e-4, "reference_new_abs": 5e-5}, judging.REFERENCE, True),
-        ({"reference_old_abs": 1e-4, "reference_new_abs": 1.1e-4}, judging.SCALED_TOLERANCE, False),
-        ({"reference_old_abs": REACH, "reference_new_abs": REACH}, judging.REFERENCE, True),
-        ({"reference_old_abs": REACH * 1.01, "reference_new_abs": 0.0}, judging.SCALED_TOLERANCE, False),
-        ({"reference_old_abs": math.inf, "reference_new_abs": 0.0}, judging.SCALED_TOLERANCE, False),
-        ({"reference_old_abs": math.nan, "reference_new_abs": 0.0}, judging.SCALED_TOLERANCE, False),
-        ({"reference_new_abs": 0.0}, judging.SCALED_TOLERANCE, False),
-        ({"reference_old_abs": 9.0}, judging.SCALED_TOLERANCE, False),
-        ({"max_abs": math.inf}, judging.SCALED_TOLERANCE, False),
-        ({"max_abs": math.nan}, judging.SCALED_TOLERANCE, False),
+        ({"bit_equal": True}, BIT_EQUAL, True),
+        ({"nan_mismatches": 1, "max_abs": 0.0}, PLACEMENT, False),
+        ({"inf_mismatches": 1, "max_abs": 0.0}, PLACEMENT, False),
+        ({"max_abs": 1e-5}, SCALED_TOLERANCE, True),
+        ({"max_abs": 2e-5}, SCALED_TOLERANCE, True),
+        ({"max_abs": 2.1e-5}, SCALED_TOLERANCE, False),
+        ({"max_abs": 0.2, "noise_abs": 0.2}, OWN_NOISE, True),
+        ({"max_abs": 0.2, "noise_abs": 0.1}, SCALED_TOLERANCE, False),
+        ({"reference_old_abs": 1e-4, "reference_new_abs": 1e-4}, REFERENCE, True),
+        ({"reference_old_abs": 1e-4, "reference_new_abs": 5e-5}, REFERENCE, True),
+        ({"reference_old_abs": 1e-4, "reference_new_abs": 1.1e-4}, SCALED_TOLERANCE, False),
+        ({"reference_old_abs": REACH, "reference_new_abs": REACH}, REFERENCE, True),
+        ({"reference_old_abs": REACH * 1.01, "reference_new_abs": 0.0}, SCALED_TOLERANCE, False),
+        ({"reference_old_abs": math.inf, "reference_new_abs": 0.0}, SCALED_TOLERANCE, False),
+        ({"reference_old_abs": math.nan, "reference_new_abs": 0.0}, SCALED_TOLERANCE, False),
+        ({"reference_new_abs": 0.0}, SCALED_TOLERANCE, False),
+        ({"reference_old_abs": 9.0}, SCALED_TOLERANCE, False),
+        ({"max_abs": math.inf}, SCALED_TOLERANCE, False),
+        ({"max_abs": math.nan}, SCALED_TOLERANCE, False),
     ],
 )
 def test_each_rule_of_the_chain_decides(changes: dict[str, Any], rule: str, *, passes: bool) -> None:
@@ -141,16 +150,16 @@ EVERYTHING: dict[str, Any] = {
 
 
 def test_rules_decide_in_the_order_of_the_chain() -> None:
-    assert deciding_rule(tensor(**EVERYTHING, bit_equal=True))[0] == judging.BIT_EQUAL
-    assert deciding_rule(tensor(**EVERYTHING, nan_mismatches=1)) == (judging.PLACEMENT, False)
-    assert deciding_rule(tensor(**EVERYTHING))[0] == judging.SCALED_TOLERANCE
-    assert deciding_rule(tensor(**{**EVERYTHING, "max_abs": 0.5}))[0] == judging.OWN_NOISE
-    assert deciding_rule(tensor(**{**EVERYTHING, "max_abs": 2.0}))[0] == judging.REFERENCE
+    assert deciding_rule(tensor(**EVERYTHING, bit_equal=True))[0] == BIT_EQUAL
+    assert deciding_rule(tensor(**EVERYTHING, nan_mismatches=1)) == (PLACEMENT, False)
+    assert deciding_rule(tensor(**EVERYTHING))[0] == SCALED_TOLERANCE
+    assert deciding_rule(tensor(**{**EVERYTHING, "max_abs": 0.5}))[0] == OWN_NOISE
+    assert deciding_rule(tensor(**{**EVERYTHING, "max_abs": 2.0}))[0] == REFERENCE
 
 
 def test_moved_nan_fails_although_the_noise_and_the_reference_would_excuse_it() -> None:
     (finding,) = output_findings(compared(call(tensor(**EVERYTHING, nan_mismatches=2, inf_mismatches=1))))
-    assert (finding.kind, finding.rule) == ("nan_placement", judging.PLACEMENT)
+    assert (finding.kind, finding.rule) == ("nan_placement", PLACEMENT)
     assert finding.message == "output: a number where NaN was in 2; another infinity, or none, in 1 of 8 elements"
 
 
@@ -194,9 +203,9 @@ def test_which_way_a_nan_moved_is_told(changes: dict[str, int], words: str) -> N
         ({"bit_equal": True}, []),
         ({"max_abs": 1e-6}, []),
         ({"noise_abs": 0.25}, []),
-        ({"reference_old_abs": REACH, "reference_new_abs": REACH / 2}, [("closer_to_reference", judging.REFERENCE)]),
-        ({"reference_old_abs": 0.3, "reference_new_abs": 0.1}, [("values", judging.SCALED_TOLERANCE)]),  # out of reach
-        ({"scale": 0.0, "tolerance_abs": 0.0}, [("values", judging.SCALED_TOLERANCE)]),
+        ({"reference_old_abs": REACH, "reference_new_abs": REACH / 2}, [("closer_to_reference", REFERENCE)]),
+        ({"reference_old_abs": 0.3, "reference_new_abs": 0.1}, [("values", SCALED_TOLERANCE)]),  # out of reach
+        ({"scale": 0.0, "tolerance_abs": 0.0}, [("values", SCALED_TOLERANCE)]),
     ],
 )
 def test_what_decides_a_tensor_makes_its_finding(changes: dict[str, Any], kinds: list[tuple[str, str]]) -> None:
@@ -209,7 +218,7 @@ def test_wrong_values_name_rule_place_and_numbers() -> None:
     (finding,) = output_findings(compared(call(tensor(path="output[1]"), index=2, input_set="batch 2")))
     assert (finding.kind, finding.rule, finding.where) == (
         "values",
-        judging.SCALED_TOLERANCE,
+        SCALED_TOLERANCE,
         "batch 2 call 2 output[1]",
     )
     assert "off by 0.1 of its largest value" in finding.message
@@ -237,7 +246,7 @@ def test_wrong_values_name_rule_place_and_numbers() -> None:
 )
 def test_sampled_golden_that_agrees_decides_nothing(changes: dict[str, Any]) -> None:
     findings = output_findings(compared(call(tensor(sampled=True, **changes))))
-    assert [(item.kind, item.rule) for item in findings] == [("not_decidable", judging.SAMPLE)]
+    assert [(item.kind, item.rule) for item in findings] == [("not_decidable", SAMPLE)]
     assert status_of(findings) == "INCONCLUSIVE"
 
 
@@ -251,8 +260,8 @@ def test_structure_and_dtype_are_findings_of_their_own_kind() -> None:
     tree = (difference("output[2]"), difference("output['x']", "dtype"))
     findings = output_findings(compared(call(tree=tree, index=1)))
     assert [(item.kind, item.where, item.rule) for item in findings] == [
-        ("structure", "example call 1 output[2]", judging.STRUCTURE),
-        ("dtype", "example call 1 output['x']", judging.STRUCTURE),
+        ("structure", "example call 1 output[2]", STRUCTURE),
+        ("dtype", "example call 1 output['x']", STRUCTURE),
     ]
     assert findings[0].message == "output[2]: expected tuple of length 2, got tuple of length 3"
 
@@ -281,7 +290,7 @@ def test_findings_of_other_paths_and_kinds_are_not_merged() -> None:
 def test_missing_calls_are_a_structure_finding_that_names_four_at_most() -> None:
     missing = tuple(("example", index) for index in range(6))
     (finding,) = output_findings(compared(missing_calls=missing))
-    assert (finding.kind, finding.rule) == ("structure", judging.STRUCTURE)
+    assert (finding.kind, finding.rule) == ("structure", STRUCTURE)
     assert finding.message.endswith("example call 0, example call 1, example call 2, example call 3")
 
 
@@ -395,6 +404,6 @@ def test_changed_strides_are_reported_once_with_their_paths_and_fail_nothing() -
 def test_object_without_a_value_is_reported_once_and_decides_nothing() -> None:
     calls = [replace(call(equal(), index=index), opaque=("output[1]", "output[0]")) for index in (0, 1)]
     (found,) = findings = output_findings(compared(*calls))
-    assert (found.kind, found.rule) == ("not_decidable", judging.STRUCTURE)
+    assert (found.kind, found.rule) == ("not_decidable", STRUCTURE)
     assert found.message.startswith("output[0], output[1]: an object without a value on the wire")
     assert status_of(findings) == "INCONCLUSIVE"
