@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from harness.artifacts.adopted import saved_again
 from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.manifest import manifest_beside, write_manifest
 from harness.checks.hang.story import failure_finding
