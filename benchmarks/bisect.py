@@ -256,7 +256,7 @@ def _thousand_nodes(pythons: tuple[str, str], folder: Path) -> Bar:
 
 def _fused_hang(pythons: tuple[str, str], folder: Path) -> Bar:
     """A model that hangs in the second call once CPU fusion is on."""
-    fixtures = str(PROJECT / "tests" / "integration" / "startup" / "hangs")
+    fixtures = str(PROJECT / "tests" / "integration" / "checks" / "startup" / "hangs")
     model = ("--model", "busy_if_fused", "--new-profile", "cpu_fusion")
     found, seconds = _bisect(pythons, folder, "--fixtures", fixtures, *model)
     reduction = found.reduction

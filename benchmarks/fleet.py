@@ -35,7 +35,7 @@ from harness.project import Project
 from harness.report.formats import FLEET, Shown
 
 PROJECT = Path(__file__).resolve().parents[1]
-FLEETS = Path(__file__).parents[-1] / "fleets"
+FLEETS = Path(__file__).parent / "fleets"
 MANY, FEW = 5000, 500
 TEAMS = 12
 PLAN_S, OURS_S, DEARER, MERGE_S, MERGE_BYTES = 60.0, 0.060, 1.1, 30.0, 1 << 30

@@ -24,7 +24,7 @@ from tests.programs import kept_zygotes
 from tests.worker.transcripts import replay
 
 PROJECT = Path(__file__).parents[2]
-GIVEN = Path(__file__).parent / "models" / "given"
+GIVEN = Path(__file__).parent / "artifacts" / "given"
 OLD, NEW, LATEST = "2.1.2", "2.6.0", "2.15.0"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 

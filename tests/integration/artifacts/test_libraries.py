@@ -69,7 +69,7 @@ def stand(old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFac
             for side in SIDES
         }
         ready = ZygoteRunner(environments, folder / "ready", watchdog)
-        declared = read_fixtures(PROJECT / "tests" / "integration" / "models" / "libraries")
+        declared = read_fixtures(PROJECT / "tests" / "integration" / "artifacts" / "libraries")
         yield Stand(plain, ready, environments, replay.export(ready, declared))
     finally:
         plain.close()

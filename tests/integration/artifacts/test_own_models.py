@@ -15,7 +15,7 @@ from tests.integration.gate import PROJECT, Run, compat, finished, harness
 
 pytestmark = pytest.mark.integration
 
-PROGRAM = PROJECT / "tests" / "integration" / "models" / "given" / "program.py"
+PROGRAM = PROJECT / "tests" / "integration" / "artifacts" / "given" / "program.py"
 
 
 @pytest.fixture(scope="module")

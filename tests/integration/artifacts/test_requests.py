@@ -10,7 +10,7 @@ from tests.integration.gate import PROJECT, Run, compat
 
 pytestmark = pytest.mark.integration
 
-GIVEN = PROJECT / "tests" / "integration" / "models" / "given"
+GIVEN = PROJECT / "tests" / "integration" / "artifacts" / "given"
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from tests.integration.gate import PROJECT
 from tests.unit.builders.matrices import mixed
 
 SCRATCH = PROJECT / "tests" / "docs" / "scratch"
-GIVEN = PROJECT / "tests" / "integration" / "models" / "given" / "program.py"
-HANGS = PROJECT / "tests" / "integration" / "startup" / "hangs"
+GIVEN = PROJECT / "tests" / "integration" / "artifacts" / "given" / "program.py"
+HANGS = PROJECT / "tests" / "integration" / "checks" / "startup" / "hangs"
 CELL = "enlarge_thumbnail/alone"
 DEADLINE_S = 1500.0
 

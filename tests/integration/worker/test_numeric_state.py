@@ -49,7 +49,7 @@ class Stand:
 @pytest.fixture(scope="module", params=["old_workers", "new_workers"])
 def stand(request: pytest.FixtureRequest) -> Stand:
     runner: ZygoteRunner = request.getfixturevalue(request.param)
-    folders = (PROJECT / "fixtures" / "zoo", PROJECT / "tests" / "integration" / "diagnosis" / "late")
+    folders = (PROJECT / "fixtures" / "zoo", PROJECT / "tests" / "integration" / "search" / "late")
     declared = [model for folder in folders for model in read_fixtures(folder) if model.name in MODELS]
     return Stand(runner, replay.export(runner, tuple(declared)))
 

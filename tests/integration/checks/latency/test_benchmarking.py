@@ -57,7 +57,7 @@ class Exported:
 @pytest.fixture(scope="module")
 def exported(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     declared = [
-        *read_fixtures(PROJECT / "tests" / "integration" / "latency" / "benchmarking"),
+        *read_fixtures(PROJECT / "tests" / "integration" / "checks" / "latency" / "benchmarking"),
         *read_fixtures(PROJECT / "fixtures" / "zoo"),
     ]
     with replay.both_workers(new_python, tmp_path_factory.mktemp("exported")) as runner:

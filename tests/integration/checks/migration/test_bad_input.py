@@ -18,7 +18,7 @@ from tests.integration.gate import PROJECT, compat, harness
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PLANTED = "tests/integration/checks/migration/migrated"
-GIVEN = PROJECT / "tests" / "integration" / "models" / "given"
+GIVEN = PROJECT / "tests" / "integration" / "artifacts" / "given"
 MODEL = "choice_of_values"
 SIDES = ("--old", "2.6.0", "--new", "2.11.0")
 """2.11.0 unpacks packages in /tmp, and needs no environment of its own to compile them."""

@@ -18,7 +18,7 @@ from tests.integration.gate import PROJECT
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 RELEASES = ("2.6.0", "2.8.0", "2.11.0", "2.13.0", "2.15.0")
-SCRIPT = PROJECT / "tests" / "integration" / "successor" / "across" / "released.py"
+SCRIPT = PROJECT / "tests" / "integration" / "checks" / "migration" / "across" / "released.py"
 DEADLINE_S = 1800
 LEAST = 15
 """Files that every release writes at the least."""

@@ -214,7 +214,7 @@ def test_plain_script_of_torch_alone_comes_to_the_same_outcome_for_every_model_o
 
 def plain_outcomes(folder: Path, python: str, *arguments: str) -> dict[str, str]:
     """Return what the oracle, run with a release's interpreter, says of every artifact in a folder of results."""
-    oracle = PROJECT / "tests" / "integration" / "successor" / "migrated" / "oracle.py"
+    oracle = PROJECT / "tests" / "integration" / "checks" / "migration" / "migrated" / "oracle.py"
     done = subprocess.run(
         [python, str(oracle), str(folder / "probes"), *arguments],
         capture_output=True,

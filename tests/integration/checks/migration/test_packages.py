@@ -14,7 +14,7 @@ from tests.integration.gate import PROJECT, harness
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PLANTED = "tests/integration/checks/migration/migrated"
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parent
 WAYS = {
     "serve: concurrent init",
     "serve: same file N times",

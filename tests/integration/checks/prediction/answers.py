@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.core.models import ModelDeclaration
 
-PROGRAM = Path(__file__).resolve().parents[1] / "archives" / "program.py"
+PROGRAM = Path(__file__).resolve().parent / "archives" / "program.py"
 DEADLINE_S = 600
 """Exporting everything takes half a minute of a core, and cores may be crowded."""
 
