@@ -224,7 +224,7 @@ def _cut(part: Part, level: int) -> Part | None:
         if isinstance(block, Part):
             inner = _cut(block, level)
             kept += [inner] if inner is not None else []
-            lost += inner is None and block.importance < ALL
+            lost += inner is None and block.importance < ALL and not block.folded
         elif isinstance(block, Table):
             kept += [_cut_rows(block, level)] if block.importance <= level else []
         elif block.importance <= level:

@@ -82,7 +82,7 @@ def cause_part(
             Fact(label, text, words + 40 * bool(place) + 60 * (place > 1))
             for place, (label, text) in enumerate(evidence)
         ),
-        *(Fact(label, text, words + 45) for label, text in excess),
+        *(Fact(label, text, words + 105) for label, text in excess),
         *([Fact("cure", cause.cure, words)] if cause.cure else []),
     ]
     return Part(

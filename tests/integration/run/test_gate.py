@@ -53,7 +53,6 @@ def test_run_says_what_its_policy_let_pass(lenient: Run) -> None:
     assert (cell.status, cell.judged) == (Status.XFAIL, Status.FAIL)
     assert lenient.row("pick_frames").status is Status.PASS
     assert lenient.out.count("values counts as warn in place of fail") == 1
-    assert "  let pass  values counts as warn in place of fail" in lenient.out
     assert "1 model passes, 1 let pass by the policy" in lenient.out
     junit = (lenient.folder / "junit.xml").read_text()
     assert "values counts as warn in place of fail" in junit

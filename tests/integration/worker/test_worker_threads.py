@@ -59,7 +59,10 @@ def events_of(folder: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def bench(new_python: str, new_workers: ZygoteRunner) -> Bench:
     commands = {"libtorch": [str(new_workers.native["old"])], "python": [new_python, "-s", "-u", str(BOOTSTRAP)]}
-    wanted = [*replay.models(), *read_fixtures(PROJECT / "tests" / "integration" / "checks" / "startup" / "concurrency")]
+    wanted = [
+        *replay.models(),
+        *read_fixtures(PROJECT / "tests" / "integration" / "checks" / "startup" / "concurrency"),
+    ]
     names = ("matmul", "turns", "counts", "wild_read")
     declared = tuple(item for item in wanted if item.name in names)
     return Bench(new_workers, commands, replay.export(new_workers, declared))

@@ -47,6 +47,13 @@ def test_what_is_meant_for_pages_alone_is_not_counted_on_paper() -> None:
     assert cut(of(part), DETAIL).parts[0].left == ""
 
 
+def test_folded_details_are_no_thing_of_their_part() -> None:
+    """Where no prediction was wrong, the table of all is not one more wrong prediction."""
+    details = Part(title="2 models", folded=True, importance=DETAIL, blocks=(Fact("", "all right"),))
+    document = of(Part(title="Static check", noun="wrong prediction", importance=FIRST, blocks=(details,)))
+    assert cut(document, FIRST).parts == ()
+
+
 def test_rows_that_are_left_out_are_counted_by_what_they_came_to() -> None:
     rows = tuple(
         Row(cells=(str(at), Cell("PASS" if at % 2 else "FAIL", tone="good")), importance=FIRST + at) for at in range(5)

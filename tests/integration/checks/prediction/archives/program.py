@@ -12,7 +12,7 @@ import sys
 import warnings
 
 sys.path.insert(
-    0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "..", "harness", "worker")
+    0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "..", "..", "harness", "worker")
 )
 
 import bootstrap
