@@ -1,6 +1,6 @@
 """Golden records: what an old release answered, kept in git, verified on every read.
 
-    golden/index.json            which records are accepted, and why; see ``index.py``
+    golden/index.json            which records are accepted, and why; see ``golden_index.py``
     golden/records/MODEL/DIGEST  records; see ``harness/artifacts/records.py``
     golden/proposed/MODEL        the same, waiting for ``golden accept``
 

@@ -1,4 +1,4 @@
-"""A fleet's manifest, ``fleet.toml``: whose artifacts these are, how much they matter, and how they are asked.
+"""A fleet's manifest, ``fleet.toml``: whose artifacts these are, how important they are, and which requests they get.
 
 Each ``[[artifacts]]`` table is about the paths that its ``match`` means; a later table wins over an earlier one, key by
 key. What it says of requests and tolerances has the keys of ``models.toml``.

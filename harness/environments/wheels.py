@@ -1,7 +1,7 @@
 """What the package index's wheels of torch ask of a machine: CUDA, GPU architectures, glibc; by release line. Pure.
 
 For Linux on x86-64. The table is for releases that are not built yet; of a built one its own files tell
-(``harness/environments/wheels.py``). Sources, by column:
+(``look_at_wheel``). Sources, by column:
 
 - CUDA: the ``nvidia-cuda-runtime*`` or ``cuda-toolkit`` that each wheel requires, read from the index's metadata with
   ``uv pip compile`` for one release of every line; 2.15 from its ``torch/version.py``, for it says 13.2 there.

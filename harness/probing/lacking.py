@@ -1,4 +1,4 @@
-"""What a machine lacked where a probe failed: room, a compiler. Another day it may have it. Pure."""
+"""What a machine lacked where a probe failed: room, a compiler. A later run may succeed. Pure."""
 
 import re
 from collections.abc import Sequence

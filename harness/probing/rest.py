@@ -1,4 +1,4 @@
-"""Requests that a process did not live to be asked: another one is asked them, and both are one result. Pure."""
+"""Requests left over when a process died: a second process answers them, and both results are merged. Pure."""
 
 from dataclasses import replace
 

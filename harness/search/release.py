@@ -1,4 +1,4 @@
-"""One release of many: what names it to a store of results, what it is, what it exports and answers.
+"""One release of many: its key in the store of results, its fingerprint, its exports and its answers.
 
 A key says everything about an environment that may change what a probe answers: the interpreter, the build of its
 torch, what was installed or is loaded beside it, and the machine. It never holds the name that a user gave the

@@ -1,4 +1,4 @@
-"""Which releases will still load an artifact, and what it became: what reading both without torch says. Pure."""
+"""Which releases will still load an artifact, and what it was converted to, as both can be read without torch. Pure."""
 
 from collections.abc import Collection, Iterator, Mapping
 

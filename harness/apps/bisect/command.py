@@ -1,4 +1,4 @@
-"""``bisect``: whose doing a red cell is, or since when it is."""
+"""``bisect``: what causes a red cell, or which release first shows it."""
 
 import argparse
 from typing import TYPE_CHECKING

@@ -1,1 +1,1 @@
-"""The paired benchmark: processes of both releases alive at once, rounds, statistics, and verdicts."""
+"""The paired benchmark: processes of both releases alive at once, rounds, statistics, and findings."""

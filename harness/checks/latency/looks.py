@@ -1,4 +1,4 @@
-"""After how many rounds data are looked at, and how sure each look has to be so that all together seldom err.
+"""After how many rounds data are looked at, and the confidence that each look needs to bound the error of all.
 
 The planned looks share 5 % as Pocock has it. Who gives a run more time than was planned gets further looks, each after
 half as many rounds more: they spend a reserve of 1 %, the first one half of it, the next a half of what is left. So

@@ -1,4 +1,4 @@
-"""Judges the machine that a benchmark ran on: whether it was busy, and what to do about it."""
+"""Says whether the machine that a benchmark ran on was busy, and what to do about it."""
 
 from collections.abc import Iterator, Sequence
 

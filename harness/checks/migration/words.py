@@ -1,4 +1,4 @@
-"""What a program or package fails with, or answers otherwise, in one line. Pure."""
+"""How a program or package fails or differs, in one line each. Pure."""
 
 from harness.checks.migration.facts import Served
 from harness.checks.outputs.findings import output_findings

@@ -1,4 +1,4 @@
-"""What the search for what a failing initialization needs says, in words."""
+"""The words for what a search found of the smallest failing initialization."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""The report as one HTML page that needs no network."""
+"""Charts of the page, as SVG that needs no script and no network."""
