@@ -90,7 +90,7 @@ def test_the_command_names_operator_line_and_reach(world: World) -> None:
     path = next(path for path in world.said["old"] if path.endswith("half_on_accelerator.pt"))
     done = harness("inspect", path, "--env", f"old={world.pythons['old']}", "--env", f"new={world.pythons['new']}")
     assert done.returncode == 1, done.stderr
-    assert "operator_missing  prim::is_ort" in done.stdout
+    assert "operator_missing: prim::is_ort: torch 2.6.0" in done.stdout
     assert "code/__torch__/fixtures/breaks/load.py:" in done.stdout
 
 
