@@ -64,15 +64,14 @@ def bisection_document(found: Bisection, *, directory: str) -> Document:
     )
 
 
-def _labelled(lines: Iterator[tuple[str, str]]) -> tuple[Fact, ...]:
-    return tuple(
-        Fact(label, text, form="path" if label in _PATHS and not text.startswith("none: ") else "words")
-        for label, text in lines
-        if text
+def _labelled(lines: Iterator[tuple[str, str] | Fact]) -> tuple[Fact, ...]:
+    made = (
+        line if isinstance(line, Fact) else Fact(*line, form="path" if line[0] in _PATHS else "words") for line in lines
     )
+    return tuple(fact for fact in made if fact.text)
 
 
-def _bisected(found: Bisection, directory: str) -> Lines:
+def _bisected(found: Bisection, directory: str) -> Iterator[tuple[str, str] | Fact]:
     yield from (("symptom", text) for text in found.symptom[:MOST_SUSPECTS])
     if found.divergence is not None:
         yield from _divergence(found.divergence, found)
@@ -132,9 +131,9 @@ def _fault(fault: NodeFault) -> Lines:
         yield "", f"in {len(fault.places)} runs of it; shown is the first"
 
 
-def _reproducer(made: Reproducer, found: Bisection, directory: str) -> Lines:
+def _reproducer(made: Reproducer, found: Bisection, directory: str) -> Iterator[tuple[str, str] | Fact]:
     if not made.folder:
-        yield "reproducer", f"none: {made.note}"
+        yield Fact("reproducer", f"none: {made.note}")
         return
     yield "reproducer", f"{directory}/{made.folder}/reproduce.py"
     yield "", f"{found.old}: {made.old}"
