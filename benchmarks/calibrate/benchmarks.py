@@ -110,8 +110,7 @@ def row(
     batch: Batch, entry: Entry, measurement: LatencyMeasurement, budget: LatencyBudget, facts: Answered
 ) -> list[Any]:
     """Return what one benchmark came to; ratios to four digits, no block by itself."""
-    cell = Cell(entry.name, "latency").id
-    verdict = judge_latency(cell, measurement, budget, facts.plan.settings.policy)
+    verdict = judge_latency(entry.name, measurement, budget, facts.plan.settings.policy)
     steady, fresh, same = measurement.steady, measurement.confirmation, measurement.same_against_same
     searched = steady.pairs if steady is not None else 0
     return [

@@ -152,7 +152,7 @@ def without_policy(cell: CellVerdict) -> CellVerdict:
 
 
 def judge_timed(
-    cell: str, measurement: LatencyMeasurement, budget: LatencyBudget, policy: ModelPolicy, *, divided: bool
+    model: str, measurement: LatencyMeasurement, budget: LatencyBudget, policy: ModelPolicy, *, divided: bool
 ) -> CellVerdict:
     """Return the verdict on a latency under the policy's limits; what only a looser one lets pass is reported.
 
@@ -162,13 +162,13 @@ def judge_timed(
     """
     own = with_limits(budget, policy.settings)
     by_total = replace(policy.settings, latency=TOTAL)
-    judged = judge_latency(cell, measurement, own, policy.settings if divided else by_total)
+    judged = judge_latency(model, measurement, own, policy.settings if divided else by_total)
     shown = measurement.shown
     if judged.status is Status.FAIL and policy.settings.latency == OWN and not divided:
         return replace(judged, note=joined(judged.note, UNDIVIDED))
     if judged.status is Status.FAIL or shown is None:
         return judged
-    strict = judge_latency(cell, measurement, own, by_total)
+    strict = judge_latency(model, measurement, own, by_total)
     if judged.status is Status.PASS and strict.status is Status.FAIL and measurement.own is not None:
         why = f"{shown.words}, of which {measurement.own.words} is its own"
         return _let_pass_by(judged, f"latency of {policy.by['latency']}", why)

@@ -121,11 +121,10 @@ def _cells(model: ModelDeclaration, facts: Timed, effects: Effects, attributions
                 )
             )
     if model.name in facts.latency:
-        cell = Cell(model.name, "latency").id
         policy = model_policy(plan, model.name)
         budget = plan.settings.latency
         divided = may_be_taken_off(facts.common, budget, plan.settings.policy)
-        cells.append(judge_timed(cell, facts.latency[model.name], budget, policy, divided=divided))
+        cells.append(judge_timed(model.name, facts.latency[model.name], budget, policy, divided=divided))
     return cells
 
 

@@ -29,10 +29,11 @@ from harness.core.measurement import (
     signed_percent,
 )
 from harness.core.outcome import Status
-from harness.core.plan import FLOOR, OWN, LatencyBudget, PolicySettings
+from harness.core.plan import FLOOR, OWN, Cell, LatencyBudget, PolicySettings
 from harness.core.quantities import COMMON, QUANTITIES, STEADY, parts_of, quantity_words
 from harness.core.text import amount, counted, first_few
 from harness.core.verdict import CellVerdict, Finding
+from harness.serving.scenarios import TIMING
 
 NOT_CONFIRMED = "; not confirmed by fresh process pairs"
 # A policy that weighs a kind by itself, and has no limit for it that fresh rounds would be asked about, is believed.
@@ -111,7 +112,7 @@ def _lost(missing: Mapping[str, tuple[str, str]]) -> Iterator[Finding]:
 
 
 def judge_latency(
-    cell: str, measurement: LatencyMeasurement | None, budget: LatencyBudget, settings: PolicySettings
+    model: str, measurement: LatencyMeasurement | None, budget: LatencyBudget, settings: PolicySettings
 ) -> CellVerdict:
     """Return the verdict on one model's latency.
 
@@ -123,15 +124,15 @@ def judge_latency(
     """
     if measurement is not None and measurement.out_of_time and measurement.steady is None:
         message = f"steady latency was not looked at: time was over before its first {budget.looks[0]} rounds"
-        return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="latency_undecided", message=message)])
+        return _verdict(model, Status.INCONCLUSIVE, [Finding(kind="latency_undecided", message=message)])
     if measurement is None or measurement.steady is None:
         problem = measurement.problem if measurement is not None else ""
         message = f"steady latency was not measured: {problem or 'no sample'}"
         finding = Finding(kind="not_measured", message=message, subject=STEADY)
-        return _verdict(cell, Status.INCONCLUSIVE, [finding], decides=bool(problem))
+        return _verdict(model, Status.INCONCLUSIVE, [finding], decides=bool(problem))
     if measurement.problem:
         message = f"the benchmark was lost after {measurement.steady.pairs} rounds: {measurement.problem}"
-        return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message, subject=STEADY)])
+        return _verdict(model, Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message, subject=STEADY)])
     findings, limit = list(quantity_findings(measurement, settings)), tolerated(measurement, budget)
     words = tolerated_words(measurement, budget)
     verdict = REGRESSED if suspected(measurement, limit) else classify(measurement.steady, limit)
@@ -147,10 +148,10 @@ def judge_latency(
         findings.insert(0, _undecided(measurement, verdict, limit, words))
     kinds, note = {finding.kind for finding in findings}, below_floor(measurement, budget)
     if "latency" in kinds:
-        return _verdict(cell, Status.FAIL, findings, note=note)
+        return _verdict(model, Status.FAIL, findings, note=note)
     if "latency_undecided" in kinds:
-        return _verdict(cell, Status.INCONCLUSIVE, findings, decides=measurement.steady.high >= open_from, note=note)
-    return _verdict(cell, Status.PASS, findings, note=note)
+        return _verdict(model, Status.INCONCLUSIVE, findings, decides=measurement.steady.high >= open_from, note=note)
+    return _verdict(model, Status.PASS, findings, note=note)
 
 
 def judge_common(common: CommonSlowdown | None, budget: LatencyBudget, settings: PolicySettings) -> Finding | None:
@@ -221,12 +222,12 @@ def common_notes(common: CommonSlowdown | None, latency: Mapping[str, LatencyMea
 
 
 def _verdict(
-    cell: str, status: Status, findings: list[Finding], *, decides: bool = True, note: str = ""
+    model: str, status: Status, findings: list[Finding], *, decides: bool = True, note: str = ""
 ) -> CellVerdict:
     return CellVerdict(
-        cell=cell,
-        model=cell.split("/", 1)[0],
-        scenario="latency",
+        cell=Cell(model, TIMING).id,
+        model=model,
+        scenario=TIMING,
         status=status,
         findings=tuple(findings),
         note=note,

@@ -126,7 +126,7 @@ def _cell_again(
     before = was = _start_again(without_policy(cell), timed, policy)
     if cell.scenario == "latency" and model is not None and model.latency is not None:
         budget = _budget(report)
-        before = judge_timed(cell.cell, model.latency, budget, policy, divided=divided)
+        before = judge_timed(cell.model, model.latency, budget, policy, divided=divided)
         own = with_limits(budget, policy.settings)
         if before.status is Status.INCONCLUSIVE:
             open_ = was_not_asked(model.latency, own, policy.settings) or _was_reported(was, report)

@@ -102,10 +102,9 @@ def judge_timed_planted_defects(facts: Timed) -> tuple[PlantedDefectResult, ...]
                 )
             )
             continue
-        cell = Cell(declaration.name, "latency").id
         policy = model_policy(facts.plan, declaration.name).settings
         budget = model_budget(facts.plan, declaration.name)
-        verdict = judge_latency(cell, facts.latency[declaration.name], budget, policy)
+        verdict = judge_latency(declaration.name, facts.latency[declaration.name], budget, policy)
         judge = judge_twin if declaration.planted_defect is None else judge_planted_defect
         results.append(judge(declaration, verdict))
     return tuple(results)

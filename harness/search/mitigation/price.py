@@ -198,7 +198,7 @@ def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Provi
     if measured.problem:
         return f"under load: {measured.problem}"
     budget = model_budget(facts.plan, slow.model)
-    now = judge_latency(slow.cell, measured, budget, model_policy(facts.plan, slow.model).settings)
+    now = judge_latency(slow.model, measured, budget, model_policy(facts.plan, slow.model).settings)
     if now.status is Status.PASS:
         return ""
     speed = classify(measured.steady, budget.limit)

@@ -164,5 +164,4 @@ def simulated(
 
 def status_of(measurement: LatencyMeasurement, budget: LatencyBudget, policy: PolicySettings | None = None) -> Status:
     """Return what the gate says of one of them."""
-    cell = f"{measurement.model}/latency"
-    return judge_latency(cell, measurement, budget, policy or PolicySettings()).status
+    return judge_latency(measurement.model, measurement, budget, policy or PolicySettings()).status

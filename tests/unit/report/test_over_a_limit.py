@@ -43,7 +43,7 @@ def timed(model: str, steady: object = QUIET, *, confirmed: bool = True, **chang
     fresh = beside if confirmed else {}
     found = measured(steady, quantities=beside, fresh_quantities=fresh)  # type: ignore[arg-type]
     settings = changes.get("settings", PolicySettings())
-    cell = judge_latency(cell_id(model, "latency"), found, LatencyBudget(), settings)
+    cell = judge_latency(model, found, LatencyBudget(), settings)
     alone = CellVerdict(cell=cell_id(model), model=model, scenario="alone", status=Status.PASS)
     return judge_row(model, [alone, cell])
 

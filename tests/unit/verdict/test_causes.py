@@ -420,7 +420,7 @@ def test_the_excess_of_a_short_call_is_held_against_the_limit_that_was_applied_t
     for measured in (short, long):
         cells.append(
             judge_latency(
-                f"{measured.model}/latency",
+                measured.model,
                 measured,
                 LatencyBudget(limit=0.05, floor_s=2e-5),
                 PolicySettings(),

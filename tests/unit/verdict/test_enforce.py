@@ -312,5 +312,5 @@ def test_every_kind_can_be_given_every_severity() -> None:
 def test_own_part_counts_only_where_what_all_share_was_judged(divided: bool, status: Status) -> None:  # noqa: FBT001
     slow = measured(ratio(1.14, 1.16), confirmation=ratio(1.14, 1.16), own=ratio(1.0, 1.01))
     own = replace(policy(latency="own"), by={"latency": "policy.toml"})
-    found = judge_timed("m/latency", slow, LatencyBudget(), own, divided=divided)
+    found = judge_timed("m", slow, LatencyBudget(), own, divided=divided)
     assert (found.status, "judged by its total" in found.note) == (status, not divided)

@@ -15,15 +15,14 @@ from harness.core.quantities import QUANTITIES, QUANTITY_LIMITS
 from harness.core.verdict import CellVerdict
 from harness.verdict.latency import judge_latency
 from harness.checks.latency.limits import Next, next_step
-from tests.unit.builders.verdicts import cell_id, measured, ratio
+from tests.unit.builders.verdicts import measured, ratio
 
 SLOWER, AGAIN = ratio(1.08, 1.12), ratio(1.07, 1.13)
 QUIET = ratio(0.99, 1.01)
 
 
 def judge(measurement: LatencyMeasurement | None, limit: float = 0.03) -> CellVerdict:
-    cell = cell_id("bert", "latency")
-    return judge_latency(cell, measurement, LatencyBudget(limit=limit), PolicySettings())
+    return judge_latency("bert", measurement, LatencyBudget(limit=limit), PolicySettings())
 
 
 def kinds(verdict: CellVerdict) -> list[str]:
@@ -153,7 +152,7 @@ def beside(
     """The verdict on a model whose steady call is no slower; ``confirmed``: fresh rounds say the same."""
     named = {name.replace("__", ":"): found for name, found in quantities.items()}
     measurement = measured(QUIET, quantities=named, fresh_quantities=named if confirmed else {})
-    return judge_latency(cell_id("bert", "latency"), measurement, LatencyBudget(), settings)
+    return judge_latency("bert", measurement, LatencyBudget(), settings)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +194,7 @@ def test_a_limit_that_is_written_fails_the_cell_and_a_default_one_is_named(name:
 def test_what_is_sure_is_told_though_what_covers_it_is_not() -> None:
     slow = quantity(3.0)
     measurement = measured(QUIET, quantities={"mean": slow, "p99": slow}, fresh_quantities={"p99": slow})
-    verdict = judge_latency(cell_id("bert", "latency"), measurement, LatencyBudget(), PolicySettings())
+    verdict = judge_latency("bert", measurement, LatencyBudget(), PolicySettings())
     assert kinds(verdict) == ["not_confirmed", "tail"]
 
 
@@ -229,7 +228,7 @@ def gated(fresh: Quantity | None, steady: RatioEstimate = QUIET, settings: Polic
     """The verdict on a model whose p99 is beyond its limit, after what fresh rounds say of it."""
     again = {} if fresh is None else {"p99": fresh}
     measurement = measured(steady, quantities={"p99": quantity(2.0)}, fresh_quantities=again)
-    return judge_latency(cell_id("bert", "latency"), measurement, LatencyBudget(), settings)
+    return judge_latency("bert", measurement, LatencyBudget(), settings)
 
 
 def test_gated_quantity_that_fresh_rounds_confirm_fails_the_cell() -> None:
@@ -336,7 +335,7 @@ def test_slowdown_below_the_floor_is_no_finding_however_certain(call_s: float, s
 def test_floor_of_zero_holds_nothing_back_and_words_name_a_floor_that_decides() -> None:
     budget = LatencyBudget(floor_s=0.0)
     short = timed(SLOWER, 10e-6, confirmation=AGAIN)
-    assert judge_latency("m/x", short, budget, PolicySettings()).status is Status.FAIL
+    assert judge_latency("m", short, budget, PolicySettings()).status is Status.FAIL
     open_ = timed(ratio(1.0, 1.3), 100e-6)
     (finding,) = judge(open_, limit=0.05).findings
     assert "not decided against the limit of +20 % (20 us of 100 us)" in finding.message
@@ -366,12 +365,17 @@ def test_policy_may_hold_the_own_part_against_the_limit(
     own: RatioEstimate | None, status: Status, kind: list[str]
 ) -> None:
     item = measured(SLOWER, confirmation=AGAIN, own=own)
-    verdict = judge_latency("m/x", item, LatencyBudget(), PolicySettings(latency="own"))
+    verdict = judge_latency("m", item, LatencyBudget(), PolicySettings(latency="own"))
     assert (verdict.status, kinds(verdict)) == (status, kind)
-    assert judge_latency("m/x", item, LatencyBudget(), PolicySettings()).status is Status.FAIL
+    assert judge_latency("m", item, LatencyBudget(), PolicySettings()).status is Status.FAIL
 
 
 def test_model_that_is_surely_slow_decides_where_its_own_part_is_open() -> None:
     item = measured(ratio(1.10, 1.12), confirmation=ratio(1.10, 1.12), own=ratio(1.02, 1.08))
-    verdict = judge_latency("m/x", item, LatencyBudget(undecided_limit=1.25), PolicySettings(latency="own"))
+    verdict = judge_latency("m", item, LatencyBudget(undecided_limit=1.25), PolicySettings(latency="own"))
     assert (verdict.status, verdict.decides) == (Status.INCONCLUSIVE, True)
+
+
+def test_a_verdict_has_the_model_that_was_timed_whatever_its_name_holds() -> None:
+    found = judge_latency("ads/ranker", measured(QUIET), LatencyBudget(), PolicySettings())
+    assert (found.model, found.scenario, found.cell) == ("ads/ranker", "latency", "ads/ranker/latency")

@@ -199,8 +199,7 @@ def test_waiver_that_ended_since_covers_no_more() -> None:
 
 
 def timed(measurement: LatencyMeasurement, limit: float = 0.03) -> RunReport:
-    cell = verdict(scenario="latency").cell
-    judged = judge_latency(cell, measurement, LatencyBudget(limit=limit), PolicySettings())
+    judged = judge_latency(verdict().model, measurement, LatencyBudget(limit=limit), PolicySettings())
     return run(verdict(), judged, latency=measurement)
 
 

@@ -29,7 +29,6 @@ from harness.report.json.report import dump_report, load_report
 from tests.unit.builders.verdicts import (
     call,
     planted_defect,
-    cell_id,
     compared,
     equal,
     measured,
@@ -142,8 +141,7 @@ def judged(found: dict[str, Found], settings: PolicySettings, known: Sequence[Wa
     context, own = WaiverContext(waivers=known, ran=RAN, today=DAY), policies(settings)
     verdicts = {}
     for name, (cells, comparisons, latency) in found.items():
-        cell = cell_id(name, "latency")
-        timed = [judge_timed(cell, latency, LatencyBudget(), own[name], divided=False)] if latency else []
+        timed = [judge_timed(name, latency, LatencyBudget(), own[name], divided=False)] if latency else []
         of = {comparison.scenario: comparison for comparison in comparisons}
         verdicts[name] = [enforce(cell, own[name], context, comparison=of.get(cell.scenario)) for cell in cells + timed]
     rows = [judge_row(name, cells) for name, cells in settled(verdicts, settings, context).items()]

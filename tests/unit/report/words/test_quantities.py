@@ -96,7 +96,7 @@ def test_the_steady_call_is_marked_where_policy_fails_it_and_not_where_another_q
 
 def judged(found: LatencyMeasurement) -> CellVerdict:
     """Return what policy says."""
-    return judge_latency("m/x/latency", found, LatencyBudget(), PolicySettings())
+    return judge_latency("m", found, LatencyBudget(), PolicySettings())
 
 
 @pytest.mark.parametrize(
