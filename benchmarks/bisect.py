@@ -59,7 +59,7 @@ def compared(planting: Planting, nodes: int) -> Beside:
     tests = 0
     for _ in groups:
         left = set(items)
-        reduced = ddmin(items, lambda kept: _said(groups, frozenset(kept)))
+        reduced = ddmin(items, lambda kept: _answer_of(groups, frozenset(kept)))
         tests += reduced.tests
         items = tuple(sorted(left - set(reduced.items or ())))
     return Beside(linear=1 + max(max(group) for group in groups) + 1, ddmin=tests)
@@ -76,7 +76,7 @@ def _items(planting: Planting, nodes: int) -> list[frozenset[int]]:
     ]
 
 
-def _said(groups: list[frozenset[int]], kept: frozenset[int]) -> Answer:
+def _answer_of(groups: list[frozenset[int]], kept: frozenset[int]) -> Answer:
     return Answer.FAIL if any(group <= kept for group in groups) else Answer.PASS
 
 

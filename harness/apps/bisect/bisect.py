@@ -49,7 +49,7 @@ def bisect(project: Project, *, model: str | None = None, selected: SelectedCell
     def planned() -> tuple[Plan, str]:
         nonlocal in_report
         plan = _of_cell(selected) if selected is not None else _of_model(project, model)
-        in_report = said_by_the_run(project, selected) if selected is not None else None
+        in_report = kept_bisection(project, selected) if selected is not None else None
         return plan, plan.models[0].name
 
     with own_run("bisect", project, model=model, selected=selected, planned=planned) as (run_dir, plan, cell):
@@ -131,7 +131,7 @@ def scenario_of(plan: Plan) -> str:
     return next((name for name in plan.scenarios if name in INITIALIZATIONS), "")
 
 
-def said_by_the_run(project: Project, selected: SelectedCell) -> Bisection | None:
+def kept_bisection(project: Project, selected: SelectedCell) -> Bisection | None:
     """Return what the run itself says of a cell of an initialization; None where nodes can be looked for."""
     cell = selected.cell
     if cell.scenario not in INITIALIZATIONS:

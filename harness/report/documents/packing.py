@@ -24,13 +24,13 @@ def packing_document(packing: Packing) -> Document:
                     *facts([("left", packing.evidence)], form="path"),
                 ),
             ),
-            Part(title="Models", blocks=tuple(part for row in packing.rows for part in _about(row))),
+            Part(title="Models", blocks=tuple(part for row in packing.rows for part in _parts_of(row))),
             Part(title="Bundles", blocks=(Table(heads=("model", "bundle", "size"), rows=rows, numbers=(2,)),)),
         ),
     )
 
 
-def _about(row: Packed) -> list[Part]:
+def _parts_of(row: Packed) -> list[Part]:
     """Return the path in full, and what there is to know of a bundle or of why there is none."""
     lines = [
         *facts([("bundle", row.path)], form="path"),

@@ -141,7 +141,7 @@ def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) 
             run = f" ({draft.steady.words})" if draft.steady is not None else ""
             return Reproducer(operator=draft.label, note=f"{NOT_SLOWER}{run}")
         effects.run_dir.write(f"{name}/{CASE}", codec.pretty(case))
-    answers = program.said(jobs=1 if slow else facts.plan.settings.jobs)
+    answers = program.runs(jobs=1 if slow else facts.plan.settings.jobs)
     if (slow or concurrency is not None) and not _tells(answers):
         remove_reproducer(folder)
         return Reproducer(operator=draft.label, old=answers["old"].words, new=answers["new"].words, note=NOT_TOLD)
@@ -213,7 +213,7 @@ class _Program:
     facts: Provisioned
     effects: Effects
 
-    def said(self, *, jobs: int) -> dict[str, ProgramRun]:
+    def runs(self, *, jobs: int) -> dict[str, ProgramRun]:
         """Return its runs by side, crossed where the settings differ."""
         combinations = {"old": ("old", "old"), "new": ("new", "new")}
         if self.case["profiles"]["old"] != self.case["profiles"]["new"]:

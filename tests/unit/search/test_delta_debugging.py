@@ -69,7 +69,7 @@ def unresolved_where(test: Test, refused: Callable[[Indices], bool]) -> Test:
     return lambda kept: Answer.UNRESOLVED if refused(kept) else test(kept)
 
 
-def found(result: Isolated) -> list[Indices]:
+def culprits_of(result: Isolated) -> list[Indices]:
     return [group.items for group in result.culprits]
 
 
@@ -98,7 +98,7 @@ def test_any_two_culprits_are_both_found(size: int) -> None:
     for one in range(size):
         for other in range(one + 1, size):
             result = isolate(size, Counting(guilty([one], [other])), budget=AMPLE)
-            assert sorted(found(result)) == [(one,), (other,)]
+            assert sorted(culprits_of(result)) == [(one,), (other,)]
             assert result.tests <= 2 * (log2(size) + 2) + 1
             assert (result.rest, result.ended) == (Answer.PASS, "")
 
@@ -133,7 +133,7 @@ def test_every_planted_group_is_found_and_nothing_else(case: tuple[int, list[tup
     size, groups = case
     asked = Counting(guilty(*groups))
     result = isolate(size, asked, budget=AMPLE)
-    assert sorted(found(result)) == sorted(groups)
+    assert sorted(culprits_of(result)) == sorted(groups)
     assert all(group.minimal for group in result.culprits)
     assert (result.rest, result.ended, result.unresolved) == (Answer.PASS, "", 0)
     assert result.tests == len(asked.asked)
@@ -210,7 +210,7 @@ def test_flaky_at_30_percent_is_found_with_repeats(size: int, seed: int, joint: 
     repeated = Repeated(run, Budget(AMPLE))
     clean = repeats_for_rate(0.3, miss=1e-4)
     result = isolate(size, lambda kept: repeated.settle(kept, clean), budget=AMPLE)
-    assert found(result) == [group]
+    assert culprits_of(result) == [group]
 
 
 @given(st.integers(2, 120), st.integers(), st.floats(0, 0.4))
@@ -242,7 +242,7 @@ def test_chain_that_must_stay_whole_is_found_with_few_tests() -> None:
 def test_beginnings_that_cannot_be_tested_are_asked_one_longer_or_shorter() -> None:
     asked = Counting(unresolved_where(guilty([5]), lambda kept: kept == tuple(range(32))))
     result = isolate(64, asked, budget=AMPLE)
-    assert found(result) == [(5,)]
+    assert culprits_of(result) == [(5,)]
     assert asked.asked[5,] is Answer.FAIL
     assert (result.unresolved, result.tests) == (1, log2(64) + 4)
 
@@ -263,14 +263,14 @@ def test_whole_that_does_not_fail_is_not_searched(answer: Answer) -> None:
 
 def test_more_culprits_than_a_few_end_the_search_and_it_says_so() -> None:
     result = isolate(100, guilty(*([at] for at in range(0, 100, 10))), budget=AMPLE)
-    assert found(result) == [(at,) for at in range(0, 10 * MOST_GROUPS, 10)]
+    assert culprits_of(result) == [(at,) for at in range(0, 10 * MOST_GROUPS, 10)]
     assert result.rest is Answer.FAIL
     assert "still shows" in result.ended
 
 
 def test_rest_that_cannot_be_tested_leaves_that_open() -> None:
     result = isolate(8, unresolved_where(guilty([2], [6]), lambda kept: len(kept) == 7), budget=AMPLE)
-    assert found(result) == [(2,)]
+    assert culprits_of(result) == [(2,)]
     assert (result.rest, result.ended) == (Answer.UNRESOLVED, "")
 
 
@@ -315,7 +315,7 @@ def test_long_chain_of_which_all_are_needed_takes_about_one_test_for_each(chain:
 def test_few_needed_together_far_apart_are_not_asked_one_by_one() -> None:
     group = (3, 211, 402, 601, 830, 977)
     result = isolate(1000, guilty(group), budget=AMPLE)
-    assert found(result) == [group]
+    assert culprits_of(result) == [group]
     assert result.tests <= 250
 
 

@@ -55,7 +55,7 @@ def said(
     sides = {side: SimpleNamespace(name=f"torch {side}") for side in ("old", "new")}
     report = SimpleNamespace(judgement=SimpleNamespace(rows=(row,)), **sides)
     monkeypatch.setattr(bisect, "read_report", lambda *_: SimpleNamespace(report=report))
-    return bisect.said_by_the_run(Project(folder=PROJECT), about)
+    return bisect.kept_bisection(Project(folder=PROJECT), about)
 
 
 def test_the_model_is_brought_up_with_its_server_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,4 +92,4 @@ def test_a_cell_that_the_run_does_not_have_is_refused(monkeypatch: pytest.Monkey
     report = SimpleNamespace(judgement=SimpleNamespace(rows=()))
     monkeypatch.setattr(bisect, "read_report", lambda *_: SimpleNamespace(report=report))
     with pytest.raises(SelectionError, match="no cell m/"):
-        bisect.said_by_the_run(Project(folder=PROJECT), asked())
+        bisect.kept_bisection(Project(folder=PROJECT), asked())

@@ -175,13 +175,13 @@ def test_a_part_is_off_by_what_its_model_declares(tmp_path: Path) -> None:
         directory = write_answers(tmp_path / request.side, {"m": tree}, recorder.buffer)
         return probed(result(calls=calls(1.0)), side=request.side, directory=directory)
 
-    def said(tolerance: float | None) -> Answer:
+    def answer_under(tolerance: float | None) -> Answer:
         facts = facts_of("m")
         models = tuple(replace(model, tolerance=tolerance) for model in facts.plan.models)
         facts = replace(facts, plan=replace(facts.plan, models=models))
         return oracle_for(Symptom.VALUES, facts, effects(Runner(answer))).ask(part(), 0).answer
 
-    assert (said(None), said(0.01)) == (Answer.FAIL, Answer.PASS)
+    assert (answer_under(None), answer_under(0.01)) == (Answer.FAIL, Answer.PASS)
 
 
 NEEDS = Attribution(models=("a", "b", "m"), threads=4, reproduced=True, minimal_models=("a", "m"), minimal_threads=2)
