@@ -3,70 +3,24 @@
 import re
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
-from harness.verdict.causes import with_causes
 from harness.core.outcome import Status
 from harness.core.report import Explained
 from harness.core.verdict import CellVerdict
-from tests.unit.builders.rendered import render_html
 from harness.report.document import anchor, place
-from tests.unit.builders.rendered import render_console
 from harness.report.text.table import COLUMNS
+from harness.verdict.causes import with_causes
 from tests.unit.builders.causes import of_three_causes
-from tests.unit.builders.reports import HOSTILE_NAMES, blocked, hostile, mitigated, upgrade_ok
+from tests.unit.builders.html_page import Page, is_within
 from tests.unit.builders.matrices import hostile as hostile_matrix
 from tests.unit.builders.pages import comparison, fleet, governed, hanging, tensor
-
-VOID = {"meta", "input"}
-# What may load something, run something, or send something.
-LOADING = ("src", "srcset", "href", "action", "poster", "data", "background", "style", "xlink:href")
-
+from tests.unit.builders.rendered import render_console, render_html
+from tests.unit.builders.reports import HOSTILE_NAMES, blocked, hostile, mitigated, upgrade_ok
 
 # Where a reader may want to go from here: PyTorch's own tracker, and whatever tracker a waiver names.
 OUTSIDE = ("https://github.com/pytorch/pytorch/", "https://example.org/issues/")
-
-
-def is_within(target: str) -> bool:
-    """Whether a link leads to the page itself or into the run's folder."""
-    return target.startswith("#") or not (":" in target or target.startswith("/") or ".." in target)
-
-
-class Page(HTMLParser):
-    """Everything that the tests ask about, in one pass."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-1:]}"
-        self.open.pop()
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1:] not in (["script"], ["style"]):
-            self.words.append(data)
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
 
 
 def test_the_page_is_ascii_whatever_it_says() -> None:
