@@ -21,7 +21,7 @@ from harness.environments.builder import EnvironmentBuilder, default_environment
 from harness.environments.installer import find_uv
 from harness.project import Project
 from harness.search.delta_debugging import ddmin
-from harness.search.first_bad_search import Line, conclude, most_builds, next_likely, next_question
+from harness.search.first_bad_choice import Line, conclude, most_builds, next_likely, next_question
 from harness.store import codec
 from tests.integration.gate import PROJECT, harness
 from tests.integration.search.culprits.asking import accused, libraries, stood

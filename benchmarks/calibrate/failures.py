@@ -26,7 +26,7 @@ from harness.machine import pool
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Answered, Effects, Probed, WithWorker
 from harness.probing.verification import legible_outputs
-from harness.verdict.cells import judge_alone
+from harness.verdict.cell import judge_alone
 from tests.integration.servers import launcher
 
 RESULT = "failures.json"

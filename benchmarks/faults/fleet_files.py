@@ -24,7 +24,7 @@ from benchmarks.faults import stored
 from harness.apps.fleet import plan as planning
 from harness.apps.fleet import shard
 from harness.apps.fleet.plan import STORE, Sides, load_plan
-from harness.apps.fleet.planning import Content
+from harness.apps.fleet.units import Content
 from harness.apps.fleet.results import FleetResults, seal_of
 from harness.apps.fleet.stores.torchserve import MANIFEST as MAR_MANIFEST
 from harness.core.environment import Environment, EnvSpec

@@ -13,9 +13,9 @@ from typing import Final
 
 from harness.core.environment import EnvSpec
 from harness.core.errors import EnvironmentUnavailable
-from harness.environments import wheels
+from harness.environments import wheel_requirements
 from harness.environments.builder import EnvironmentBuilder
-from harness.environments.candidate import Candidate, IndexAnswer, Wheel
+from harness.environments.candidate_facts import Candidate, IndexAnswer, Wheel
 from harness.environments.installer import (
     environment_python,
     explained,
@@ -27,7 +27,7 @@ from harness.environments.installer import (
 from harness.environments.interpreters import inspect_interpreter, verified_python
 from harness.environments.pythons import python_range, read_minor
 from harness.environments.versions import resolved
-from harness.environments.wheels import wheel_of
+from harness.environments.wheel_requirements import wheel_of
 from harness.machine import processes
 from harness.store.json import from_json
 
@@ -76,7 +76,9 @@ def _ready_made(spec: EnvSpec, interpreter: str) -> Candidate:
         facts = inspect_interpreter(str(Path(interpreter).expanduser()))
     except EnvironmentUnavailable as error:
         return Candidate(name=spec.name, trouble=error.message, hint=error.hint)
-    wheel = next((wheel for site in _sites(interpreter) if (wheel := wheels.look_at_wheel(site)) is not None), None)
+    wheel = next(
+        (wheel for site in _sites(interpreter) if (wheel := wheel_requirements.look_at_wheel(site)) is not None), None
+    )
     return Candidate(
         name=spec.name,
         built=True,
@@ -86,8 +88,8 @@ def _ready_made(spec: EnvSpec, interpreter: str) -> Candidate:
 
 
 def _wheel(interpreter: Path, release: str) -> Wheel | None:
-    site = wheels.site_of(interpreter)
-    installed = wheels.look_at_wheel(site) if site is not None else None
+    site = wheel_requirements.site_of(interpreter)
+    installed = wheel_requirements.look_at_wheel(site) if site is not None else None
     return _with_glibc(installed, release) if installed is not None else wheel_of(release)
 
 

@@ -12,7 +12,7 @@ from harness.config.schema import ENVIRONMENT, RELEASE, RELEASE_PATTERN, ROOT, T
 from harness.core.environment import EnvSpec
 from harness.core.errors import ConfigError
 from harness.core.plan import Settings
-from harness.environments.libraries import libraries_of
+from harness.environments.operator_libraries import libraries_of
 
 
 def env_specs(

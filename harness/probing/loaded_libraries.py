@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from harness.core.environment import Environment
 from harness.core.errors import EnvironmentUnavailable
-from harness.environments.libraries import is_file
+from harness.environments.operator_libraries import is_file
 from harness.probing.events import EventTail
 from harness.worker import wire
 

@@ -26,7 +26,7 @@ from harness.probing.conclusion import Ending, conclude
 from harness.probing.lacking import lacked
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.probing.requests import request_key, wire_request
-from harness.probing.rest import unreached, with_rest
+from harness.probing.unasked_requests import unreached, with_rest
 from harness.probing.zygote import Child, Zygote, start
 from harness.store import codec, probe_files
 from harness.store.results import ResultStore, WhyNot

@@ -10,7 +10,7 @@ from harness.machine import clock
 from harness.probing.alone import impatiently
 from harness.probing.facts import Diagnosed, Effects, Mitigated
 from harness.search.bisect.cell import bisect
-from harness.search.explanation import by_bisection, worth_explaining
+from harness.search.explained_cells import by_bisection, worth_explaining
 from harness.search.mitigation.mitigate import try_further
 from harness.serving.settings.mitigations import JIT_SWITCHES, TRIED_BY_DEFAULT
 from harness.store import codec

@@ -34,12 +34,12 @@ from harness.probing.facts import Answered, Effects, Provisioned
 from harness.probing.provision import opened
 from harness.probing.runner import worker_digest
 from harness.search.delta_debugging import Budget, Repeated
-from harness.search.first_bad_search import Line, conclude, most_builds, next_likely, next_question
+from harness.search.first_bad_choice import Line, conclude, most_builds, next_likely, next_question
 from harness.search.release import Release, Row, ask_release, make_row, release_key
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
 from harness.store.run_folder import RunDir
-from harness.verdict.cells import judge_alone
+from harness.verdict.cell import judge_alone
 from harness.verdict.first_bad import answer_of, failing_kinds, old_end, reason_of
 
 # The new end is asked until it has failed so often, or so often at all: a symptom of 30 % shows in 99 of 100 cases.

@@ -14,7 +14,7 @@ from harness.core.text import error_words
 from harness.core.verdict import CellVerdict
 from harness.probing.facts import Effects, Export, OldAnswers
 from harness.serving.settings.differences import Setting, concerning, settings, with_differences
-from harness.verdict.cells import judge_alone
+from harness.verdict.cell import judge_alone
 from harness.verdict.inputs import with_inputs, with_requests
 from harness.verdict.missing_libraries import with_libraries
 from harness.worker import wire

@@ -1,176 +1,295 @@
-"""Judges one cell: from what happened in both environments to a status with reasons."""
+"""Judges every cell of a run: probes and comparisons become verdicts, under the policy and the waivers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
 
-from harness.checks.hang.story import failure_finding, meaning_of
-from harness.checks.outputs.findings import output_findings
-from harness.checks.startup.attribution_words import change_words
-from harness.checks.startup.rates import change_of
-from harness.core.comparison import OutputComparison, of_requests
-from harness.core.diagnosis import FailureRates
-from harness.core.findings import OUTCOME_KIND, SEVERITY, Severity, status_of
-from harness.core.hang import Evidence
-from harness.core.outcome import Outcome, Status
-from harness.core.probe import ModelResult
-from harness.core.text import joined
+from harness.artifacts.adopted import has_changed
+from harness.artifacts.tensors.outputs import changes_between_calls
+from harness.checks.startup.readiness import slow_starts
+from harness.config.policy import model_policy
+from harness.core.comparison import OutputComparison
+from harness.core.diagnosis import Attribution
+from harness.core.findings import DISTURBANCE, status_of
+from harness.core.models import Artifact, ModelDeclaration
+from harness.core.outcome import UNCLEAR, Outcome, Status
+from harness.core.plan import Cell
+from harness.core.probe import ProbeResult
+from harness.core.text import error_words, joined
 from harness.core.verdict import CellVerdict, Finding
-from harness.verdict.startup import BEFORE_TOO, STATUS_OF_CHANGE, together
+from harness.probing.facts import (
+    Answered,
+    Attributed,
+    Compared,
+    Effects,
+    Export,
+    Exported,
+    Failing,
+    Initialized,
+    Judged,
+    Provisioned,
+    ScenarioResult,
+    Started,
+    Timed,
+)
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.serving.settings.differences import Setting
+from harness.verdict.alone import judge_one, not_made, settings_between, unsupported_words
+from harness.verdict.enforce import WaiverContext, enforce, judge_timed, settled
+from harness.verdict.inputs import guess_of, with_changed_operators
+from harness.verdict.latency import may_be_taken_off
+from harness.verdict.startup import (
+    Initialization,
+    InitializationResult,
+    judge_initialization,
+    together,
+)
+from harness.verdict.waivers.apply import ran_under
+
+AnyJudged = TypeVar("AnyJudged", bound=Judged)
+Attributions = Mapping[tuple[str, str], Attribution]
+"""(model, scenario) -> what its failure needs in order to show, and how often it does in either release."""
+NOTHING_ASKED: Attributions = MappingProxyType({})
 
 
-def judge_alone(
-    cell: str,
-    *,
-    old: Sequence[ModelResult],
-    new: ModelResult,
-    comparison: OutputComparison | None,
-    old_name: str,
-    new_name: str,
-    exit_detail: str = "",
-    evidence: str = "",
-    seen: Evidence | None = None,
-    rates: FailureRates | None = None,
-) -> CellVerdict:
-    """Return the verdict on a model alone in a process: loads, answers, answers the same.
+def waiver_context(facts: Provisioned, effects: Effects) -> WaiverContext:
+    """Return the waivers of a run, and what they are held against."""
+    return WaiverContext(waivers=effects.waivers, ran=ran_under(facts.plan, facts.pair), today=effects.today)
 
-    Each request that some run failed in is judged by itself, and those that none failed in together: what fails in the
-    old release too says nothing of what else is asked. The worst of these verdicts is the model's.
 
-    Args:
-        old: the baseline: the same artifact in the old environment, repeated. Empty where a golden stands in.
-        new: the artifact in the new environment.
-        comparison: new outputs against the golden; None where there is nothing to compare.
-        rates: how often its failure shows in either release, which decides in place of the single runs; None where
-            nobody asked.
-    """
-    failed = dict.fromkeys(request.input_set for result in (*old, new) for request in result.failed_requests)
-    judge = partial(
-        _judge_request,
+def enforced(cell: CellVerdict, facts: Compared, effects: Effects) -> CellVerdict:
+    """Return a cell as the policy and the waivers have it."""
+    return enforce(
         cell,
-        old_name=old_name,
-        new_name=new_name,
-        exit_detail=exit_detail,
-        evidence=evidence,
-        seen=seen,
+        model_policy(facts.plan, cell.model),
+        waiver_context(facts, effects),
+        comparison=facts.comparisons.get((cell.model, cell.scenario)),
+        guessed=guess_of(facts.exports[cell.model].artifact),
     )
-    if not failed:
-        return judge(old=old, new=new, comparison=comparison, rates=rates)
-    judged = [
-        judge(
-            old=[result.of_request(name) for result in old],
-            new=new.of_request(name),
-            comparison=comparison and of_requests(comparison, name.__eq__),
-            rates=rates if rates is not None and rates.input_set in ("", name) else None,
-        )
-        for name in failed
+
+
+def judge_attributed(facts: Attributed, effects: Effects) -> Attributed:
+    """Return the facts with the verdicts that follow from what was asked about each failing initialization."""
+    if not facts.attributions:
+        return facts
+    return replace(facts, verdicts=judge_cells(facts, effects, facts.attributions).verdicts)
+
+
+def judge_cells(facts: Timed, effects: Effects, attributions: Attributions = NOTHING_ASKED) -> Judged:
+    """Return the facts with the verdicts of every cell, policy and waivers applied."""
+    verdicts = {}
+    slow = slow_starts(facts)
+    for model in facts.plan.models:
+        cells = _with_slow_starts(_cells(model, facts, effects, attributions), slow)
+        verdicts[model.name] = tuple(enforced(cell, facts, effects) for cell in cells)
+    context = waiver_context(facts, effects)
+    return Judged(**Timed.known(facts), verdicts=settled(verdicts, facts.plan.settings.policy, context))
+
+
+def _with_slow_starts(cells: Sequence[CellVerdict], slow: Mapping[tuple[str, str], Finding]) -> tuple[CellVerdict, ...]:
+    return tuple(
+        replace(cell, findings=(*cell.findings, slow[cell.model, cell.scenario]))
+        if (cell.model, cell.scenario) in slow
+        else cell
+        for cell in cells
+    )
+
+
+def _cells(model: ModelDeclaration, facts: Timed, effects: Effects, attributions: Attributions) -> list[CellVerdict]:
+    plan = facts.plan
+    blocked = _not_exported(model, facts, effects)
+    if blocked is not None:
+        return [blocked]
+    alone = _alone(model, facts, effects, attributions.get((model.name, "alone")))
+    cells = [_with_what_was_not_asked(alone, facts)]
+    for scenario in plan.scenarios:
+        item = facts.initialized.get((model.name, scenario))
+        if item is not None:  # a model that fails alone already is kept out of its server group
+            comparison = facts.comparisons.get((model.name, scenario))
+            cells.append(
+                judge_initialized(
+                    scenario,
+                    alone,
+                    item,
+                    comparison=comparison,
+                    draws=facts.draws(model.name),
+                    attribution=attributions.get((model.name, scenario)),
+                    facts=facts,
+                    effects=effects,
+                )
+            )
+    if model.name in facts.latency:
+        policy = model_policy(plan, model.name)
+        budget = plan.settings.latency
+        divided = may_be_taken_off(facts.common, budget, plan.settings.policy)
+        cells.append(judge_timed(model.name, facts.latency[model.name], budget, policy, divided=divided))
+    return cells
+
+
+def _with_what_was_not_asked(alone: CellVerdict, facts: Started) -> CellVerdict:
+    """Return the cell of a model that fails in both releases with the scenarios that it was left out of in its note."""
+    left_out = [
+        INITIALIZATIONS[name].words
+        for name in facts.plan.scenarios
+        if name in INITIALIZATIONS and (alone.model, name) not in facts.initialized
     ]
-    others = comparison and of_requests(comparison, lambda name: name not in failed)
-    if others is not None and (others.calls or others.missing_calls):
-        answered = replace(new, outcome=Outcome.COMPLETED, phase="", failure=None, failed_requests=())
-        judged.append(judge(old=[answered] if old else (), new=answered, comparison=others))
-    worst = together(judged)
-    notes = [one.note for one in judged if one.status is Status.SAME_FAIL and worst.status is not Status.SAME_FAIL]
-    return replace(worst, note=joined(worst.note, *notes))
+    if alone.status is not Status.SAME_FAIL or not left_out:
+        return alone
+    return replace(
+        alone, note=joined(alone.note, f"says nothing of {', '.join(left_out)}: not asked of what fails alone")
+    )
 
 
-def _judge_request(
-    cell: str,
+def judge_initialized(
+    scenario: str,
+    alone: CellVerdict,
+    item: Initialized,
     *,
-    old: Sequence[ModelResult],
-    new: ModelResult,
     comparison: OutputComparison | None,
-    old_name: str,
-    new_name: str,
-    exit_detail: str,
-    evidence: str,
-    seen: Evidence | None,
-    rates: FailureRates | None = None,
+    draws: bool = False,
+    attribution: Attribution | None = None,
+    facts: Answered,
+    effects: Effects,
 ) -> CellVerdict:
-    """Return the verdict on one request, or on all where none failed by itself; arguments as of ``judge_alone``."""
+    """Return the verdict on one model in one initialization of its server group, over all rounds.
 
-    def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
-        return CellVerdict(
-            cell=cell, model=new.model, scenario="alone", status=status, findings=tuple(findings), note=note
-        )
-
-    broken_before = [result for result in old if result.outcome is not Outcome.COMPLETED]
-    new_finding = None
-    if new.outcome is not Outcome.COMPLETED:
-        new_finding = failure_finding(
-            new, new_name, stage="alone", exit_detail=exit_detail, evidence=evidence, seen=seen, old=old
-        )
-    alike_before = bool(broken_before) and broken_before[0].fails_like(new)
-    message = f"{old_name} completes it only {len(old) - len(broken_before)} of {len(old)} times"
-    unstable = Finding(kind="unstable_old_release", message=message)
-    if comparison is not None and rates is not None and _by_chance(rates):
-        comparison = replace(comparison, missing_calls=())  # chance chose which calls the old release answered
-    worse = output_findings(comparison) if comparison is not None and (alike_before or not new_finding) else ()
-    if rates is not None:
-        alike = [result for result in broken_before if result.outcome.value in rates.outcomes]
-        before = failure_finding(alike[0], old_name, stage="alone") if alike else None
-        return verdict(*_by_rates(rates, new_finding, before, worse, unstable=unstable, new_name=new_name))
-    if broken_before and len(broken_before) < len(old):
-        return verdict(Status.INCONCLUSIVE, [unstable] + ([new_finding] if new_finding else []))
-    if broken_before and SEVERITY[OUTCOME_KIND[broken_before[0].outcome]] is not Severity.FAIL:
-        before = failure_finding(broken_before[0], old_name, stage="alone")
-        return verdict(Status.INCONCLUSIVE, [before] + ([new_finding] if new_finding else []))
-    if broken_before and new_finding is None:
-        before = failure_finding(broken_before[0], old_name, stage="alone")
-        if broken_before[0].outcome is Outcome.HANG:  # the floor alone: it may only be slow there
-            message = f"nothing to compare with: {before.message}; it completes in {new_name}"
-            return verdict(Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
-        if status_of(worse) is Status.FAIL:
-            return verdict(Status.FAIL, worse, f"beside the call that failed before: {before.message}")
-        return verdict(Status.SAME_FAIL, [], f"works now, failed before: {before.message}")
-    if new_finding is not None and alike_before:
-        before = failure_finding(broken_before[0], old_name, stage="alone")
-        if status_of(worse) is Status.FAIL:
-            return verdict(Status.FAIL, worse, "beside the call that fails in both releases")
-        return verdict(
-            Status.SAME_FAIL, [new_finding], joined(f"{BEFORE_TOO}: {before.message}", meaning_of(new_finding))
-        )
-    if new_finding is not None:
-        return verdict(status_of([new_finding]), [new_finding])
-    if comparison is None:
-        return verdict(
-            Status.INCONCLUSIVE,
-            [Finding(kind="not_measured", message="there is no golden to compare with", subject="golden")],
-        )
-    findings = output_findings(comparison)
-    return verdict(status_of(findings), findings)
-
-
-def _by_chance(rates: FailureRates) -> bool:
-    return any(tally.fails and tally.passes for tally in (rates.new, rates.old))
-
-
-def _by_rates(
-    rates: FailureRates,
-    now: Finding | None,
-    before: Finding | None,
-    worse: Sequence[Finding],
-    *,
-    unstable: Finding,
-    new_name: str,
-) -> tuple[Status, Sequence[Finding], str]:
-    """Return status, findings and note of a model that fails alone as often as ``rates`` tell.
+    Each way to fail is judged by itself, and so is what it answered where it came through.
 
     Args:
-        now, before: the failure in the one run of the new release, and in one of the old one; None where it completed.
-        worse: what its outputs are found to be beside that.
-        unstable: what is said of an old release that fails now and then.
+        draws: whether the model draws random numbers when it is called.
+        attribution: what was asked about its failure; None where nothing was.
     """
-    status, note = STATUS_OF_CHANGE[change_of(rates)], change_words(rates)
-    if status is not Status.FAIL and status_of(worse) is Status.FAIL:
-        return Status.FAIL, worse, joined("where it does not fail as the old release does", note)
-    if status is Status.SAME_FAIL and (others := set(rates.new.outcomes) - set(rates.old.outcomes)):
-        named = " or ".join(sorted(others)).replace("_", " ")
-        status, note = Status.INCONCLUSIVE, joined(f"{named} was seen in the new release only", note)
-    if now is not None:
-        also = f"{BEFORE_TOO}: {before.message}" if before is not None and status is Status.SAME_FAIL else ""
-        return status, [now], joined(also, note, meaning_of(now) if status is Status.SAME_FAIL else "")
-    if status is Status.FAIL and before is not None:
-        message = f"{before.kind.replace('_', ' ')} in {new_name}, alone, now and then"
-        return status, [replace(before, message=message, where="")], note
-    return status, [before if before is not None and status is Status.SAME_FAIL else unstable], note
+    ways: list[Failing | None] = list(item.new.failures)
+    if item.new.answers or not ways:
+        ways.append(None)
+    baseline = facts.baselines.get(alone.model)
+    judged = []
+    for failing in ways:
+        directory = item.new.directory if failing is None else failing.directory
+        way = Initialization(
+            cell=Cell(alone.model, scenario).id,
+            scenario=INITIALIZATIONS[scenario],
+            alone=alone,
+            old_alone=baseline.results if baseline is not None else (),
+            new=replace(_initialization_result(item.new, failing), evidence=effects.evidence(directory)),
+            old=_old_result(item.old, failing),
+            new_name=effects.environments["new"].name,
+            comparison=comparison,
+            old_differs=item.old_differs,
+            draws=draws and item.new.threads > 1,
+            keeps_state=baseline is not None and baseline.golden is not None and changes_between_calls(baseline.golden),
+            attribution=attribution,
+        )
+        judged.append(judge_initialization(way))
+    return replace(together(judged), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
+
+
+def _initialization_result(found: ScenarioResult, failing: Failing | None) -> InitializationResult:
+    """Return a release's part in one way to fail; without one, its part in the rounds that it completed."""
+    source = found if failing is None else failing
+    result = source.result
+    if failing is None and found.answers:
+        result = replace(result, outcome=Outcome.COMPLETED, failure=None, phase="")
+    return InitializationResult(
+        result=result,
+        rounds=found.rounds,
+        failed_rounds=0 if failing is None else failing.rounds,
+        graph=found.graph,
+        served_otherwise=found.served_otherwise,
+        exit_detail=source.exit_detail,
+        seen=source.evidence,
+    )
+
+
+def _old_result(old: ScenarioResult | None, failing: Failing | None) -> InitializationResult | None:
+    """Return how the old release did in the same respect: the same way to fail if it knows it, else its first one.
+
+    None where nothing is known of it: no old environment, or no round that says anything.
+    """
+    if old is None or old.rounds == 0:
+        return None
+    if failing is None:
+        return _initialization_result(old, None)
+    clear = [one for one in old.failures if one.result.outcome not in UNCLEAR]
+    clear.sort(key=lambda one: one.result.way != failing.result.way)
+    return _initialization_result(old, next(iter(clear), None))
+
+
+def _alone(model: ModelDeclaration, facts: Compared, effects: Effects, asked: Attribution | None) -> CellVerdict:
+    probe = facts.alone[model.name]
+    old = effects.environments.get("old")
+    verdict = judge_one(
+        Cell(model.name, "alone").id,
+        export=facts.exports[model.name],
+        baseline=facts.baselines[model.name],
+        probe=probe,
+        comparison=facts.comparisons.get((model.name, "alone")),
+        names=(old.name if old is not None else "the golden record", effects.environments["new"].name),
+        fingerprints=facts.fingerprints,
+        effects=effects,
+        rates=asked.rates if asked is not None else None,
+    )
+    verdict = with_changed_operators(verdict, facts.artifact(model.name), facts.pair, draws=facts.draws(model.name))
+    uncovered = facts.exports[model.name].uncovered
+    if uncovered:
+        message = f"declares that it covers {', '.join(uncovered)}, and the artifact does not contain it"
+        found = Finding(kind="covers", message=message, evidence=effects.evidence(probe.directory))
+        findings = (*verdict.findings, found)
+        status = status_of(findings) if verdict.status is Status.PASS else verdict.status
+        verdict = replace(verdict, findings=findings, status=status)
+    return verdict
+
+
+def numeric_settings(facts: Answered, probe: ProbeResult | None, export: Export | None) -> tuple[Setting, ...]:
+    """Return what changes numbers as the exporter, the old release and the new one (``probe``) have it."""
+    baseline = facts.baselines.get(export.declaration.name) if export is not None else None
+    return settings_between(export, baseline, probe, facts.fingerprints)
+
+
+def without_changed_bytes(facts: AnyJudged, effects: Effects) -> AnyJudged:
+    """Return the facts with nothing judged of a model whose artifact or inputs are other ones now than were taken over.
+
+    Asked after the last probe: what was written meanwhile may have been what was probed.
+    """
+    changed = {
+        model.name: (_changed_meanwhile(model, artifact, effects),)
+        for model in facts.plan.models
+        if (artifact := facts.exports[model.name].artifact) is not None and has_changed(artifact)
+    }
+    return replace(facts, verdicts={**facts.verdicts, **changed})
+
+
+def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) -> CellVerdict | None:
+    export = facts.exports[model.name]
+    if export.artifact is not None:
+        return None
+    status, kind = Status.INCONCLUSIVE, "export_error"
+    message = not_made(export, effects.environments.get("old", effects.environments["new"]).name)
+    if export.outcome is Outcome.UNSUPPORTED:
+        status, kind, message = Status.UNSUPPORTED, "not_measured", unsupported_words(export)
+    evidence = effects.evidence(export.result.directory) if export.result else ""
+    error, detail = "", {}
+    if export.failure is not None:
+        error = error_words(export.failure)
+        if export.failure.disturbance is not None:
+            detail = {DISTURBANCE: export.failure.disturbance.value}
+    return CellVerdict(
+        cell=Cell(model.name, "alone").id,
+        model=model.name,
+        scenario="alone",
+        status=status,
+        findings=(Finding(kind=kind, message=message, evidence=evidence, error=error, detail=detail),),
+    )
+
+
+def _changed_meanwhile(model: ModelDeclaration, artifact: Artifact, effects: Effects) -> CellVerdict:
+    message = f"{effects.shown(Path(artifact.path))} or its inputs were written to while the run was using them"
+    return CellVerdict(
+        cell=Cell(model.name, "alone").id,
+        model=model.name,
+        scenario="alone",
+        status=Status.INCONCLUSIVE,
+        findings=(Finding(kind="not_measured", message=message, subject="written to meanwhile"),),
+    )

@@ -13,7 +13,7 @@ from harness.apps.upgrade.plan import make_plan
 from harness.project import Project
 from harness.checks.outputs.compare import compare
 from harness.checks.outputs.findings import differs
-from harness.verdict.judge import judge_cells
+from harness.verdict.cells import judge_cells
 from harness.core.plan import Plan
 from harness.checks.latency.benchmark import benchmark
 from harness.checks.startup.initialize import initialize_groups

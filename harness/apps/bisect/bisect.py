@@ -27,7 +27,7 @@ from harness.project import Project
 from harness.search.bisect.cell import RED, SHOWN_AS, WELL
 from harness.search.bisect.cell import bisect as search
 from harness.search.bisect.recheck import alone_again, initialize_until_seen, well_rounds
-from harness.search.explanation import by_bisection
+from harness.search.explained_cells import by_bisection
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.store import codec
 from harness.store.run_folder import RunDir

@@ -24,7 +24,7 @@ from harness.environments.sides import direction_of
 from harness.environments.versions import in_order
 from harness.project import ANSWERS, Project, library_of
 from harness.report.json.results import dump_first_bad
-from harness.search.explanation import by_first_bad
+from harness.search.explained_cells import by_first_bad
 from harness.search.first_bad import search_first_bad
 from harness.store.explanations import place_of
 from harness.store.run_folder import RunDir

@@ -13,7 +13,7 @@ from harness.apps.doctor.facts import Disk, Host, Tools
 from harness.checks.latency.machine import STOLEN_LIMIT
 from harness.core.environment import ENVIRONMENT_BYTES
 from harness.core.machine import CheckStatus, MachineCheck
-from harness.environments.candidate import Candidate
+from harness.environments.candidate_facts import Candidate
 from harness.environments.cuda_support import LINK_THEM, gpu_trouble, is_older, minimal_driver, runs_on
 
 GB = 1e9
@@ -329,7 +329,7 @@ CHECKS = (
         "wheel",
         ENVIRONMENTS,
         _wheel,
-        source="the environment's own files, else harness/environments/wheels.py",
+        source="the environment's own files, else harness/environments/wheel_requirements.py",
         limit="known",
         problems={
             "unknown": Problem(

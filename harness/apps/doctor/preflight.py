@@ -21,7 +21,7 @@ from harness.core.plan import Plan, Settings
 from harness.core.report import RunReport
 from harness.environments import candidates
 from harness.environments.builder import EnvironmentBuilder
-from harness.environments.candidate import Candidate
+from harness.environments.candidate_facts import Candidate
 from harness.environments.installer import find_uv, pip_for
 from harness.environments.interpreters import find_pythons
 from harness.environments.native import NoCompiler, ask_compiler

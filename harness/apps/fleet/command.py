@@ -118,7 +118,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
 
 def _plan(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.fleet.plan import plan_fleet
-    from harness.apps.fleet.planning import times_of
+    from harness.apps.fleet.units import times_of
     from harness.config.durations import seconds_of
     from harness.report.formats import FLEET_PLAN, ShownFleetPlan
 
@@ -139,8 +139,8 @@ def _plan(parsed: argparse.Namespace, project: "Project") -> object:
 
 def _run(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.fleet.plan import in_folder, known_in, load_plan
-    from harness.apps.fleet.planning import read_shard
     from harness.apps.fleet.shard import run_shard
+    from harness.apps.fleet.units import read_shard
     from harness.core.outcome import Decision
     from harness.report.documents.fleet import shard_document
     from harness.report.formats import on_terminal
@@ -210,7 +210,7 @@ def _time_more(parsed: argparse.Namespace, project: "Project") -> object:
 def _job(parsed: argparse.Namespace, project: "Project") -> object:
     from harness.apps.fleet.engines.jobs import MODULE, SHARDS, Job, Pods, kubernetes, limit_s, slurm
     from harness.apps.fleet.plan import PLAN, load_plan
-    from harness.apps.fleet.planning import usual_machines
+    from harness.apps.fleet.units import usual_machines
     from harness.project import started_by
 
     planned = load_plan(parsed.plan)

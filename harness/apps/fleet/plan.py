@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__
-from harness.apps.fleet.planning import RUN_S, Content, examined, machines_for, units_of, why_unusable
 from harness.apps.fleet.results import WRITABLE, FleetResults, KeptResults
 from harness.apps.fleet.stores.reading import read_store
 from harness.apps.fleet.stores.sources import CACHE_BYTES, SourceFault, Store, listed_files, open_store
+from harness.apps.fleet.units import RUN_S, Content, examined, machines_for, units_of, why_unusable
 from harness.artifacts.owners import MANIFEST, FleetManifest, load_fleet_manifest
 from harness.checks.prediction.registries import registries_of
 from harness.config.command_words import ENV, LIBRARY, OTHER_SIDE, SET, names_a_side, words_of

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from harness.apps.fleet.planning import DEFAULT_COSTS, Costs, key_of
+from harness.apps.fleet.units import DEFAULT_COSTS, Costs, key_of
 from harness.core.errors import RunDirError
 from harness.core.fleet import Examination, Fault, FleetResult, StoreStatus
 from harness.core.report import RunReport

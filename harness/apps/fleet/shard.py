@@ -19,11 +19,11 @@ from harness.apps.fleet.plan import (
     sides_of,
     store_of,
 )
-from harness.apps.fleet.planning import content_of, key_of, runs_of, shard_of
 from harness.apps.fleet.results import FleetResults
 from harness.apps.fleet.stores.reading import foreign_code, sha256_of
 from harness.apps.fleet.stores.sources import UNREACHABLE, Listed, SourceFault, Store
 from harness.apps.fleet.stores.torchserve import unpacked
+from harness.apps.fleet.units import content_of, key_of, runs_of, shard_of
 from harness.apps.report.files import stored_report
 from harness.apps.upgrade.execute import execute
 from harness.apps.upgrade.plan import make_plan

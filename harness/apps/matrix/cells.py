@@ -18,7 +18,7 @@ from harness.probing.alone import deadline_of
 from harness.probing.facts import Effects, Export, Provisioned
 from harness.search.release import Release, Row, make_row
 from harness.verdict.alone import judge_one, not_made, unsupported_words
-from harness.verdict.cells import judge_alone
+from harness.verdict.cell import judge_alone
 from harness.verdict.inputs import with_inputs
 from harness.verdict.matrix import direction_of
 from harness.verdict.prediction import deciding, loading

@@ -26,7 +26,7 @@ from harness.probing.facts import Attributed, Compared, Effects, Provisioned, Ti
 from harness.probing.provision import sides
 from harness.project import Project, shown_path
 from harness.search.bisect.cell import bisect
-from harness.search.explanation import by_mitigations
+from harness.search.explained_cells import by_mitigations
 from harness.search.mitigation.search import MitigationSearch, search
 from harness.search.reproduce.program import reproduce_whole
 from harness.serving.scenarios import INITIALIZATIONS, TIMING

@@ -18,7 +18,7 @@ from harness.project import Project, shown_path
 from harness.report.formats import RUN, Shown, ShownRun
 from harness.report.json.report import load_report
 from harness.report.json.results import load_matrix
-from harness.search.explanation import with_later
+from harness.search.explained_cells import with_later
 from harness.store import codec
 from harness.store.explanations import kept
 from harness.store.run_folder import PLAN, REPORT, RunDir, find_run

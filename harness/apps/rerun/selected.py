@@ -21,7 +21,7 @@ from harness.core.report import Explained
 from harness.core.text import first_few
 from harness.machine.progress import Progress
 from harness.project import Project
-from harness.search.explanation import rewrites_that_cure
+from harness.search.explained_cells import rewrites_that_cure
 from harness.serving.scenarios import CELL_SCENARIOS, TIMING
 from harness.store import codec, explanations
 from harness.store.run_folder import LAST, RunDir, find_run, require_own

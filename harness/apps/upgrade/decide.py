@@ -19,9 +19,9 @@ from harness.machine.progress import rough_duration
 from harness.probing.facts import Compared, Complete, Decided, Effects, Provisioned, Started, Timed, WithWorker
 from harness.report.text.so_far import RED, render_so_far
 from harness.serving.scenarios import INITIALIZATIONS, Scenario
+from harness.verdict.cells import judge_cells
 from harness.verdict.decide import decide, judge_row
 from harness.verdict.demands import demands, unmet
-from harness.verdict.judge import judge_cells
 from harness.verdict.latency import judge_common, why_common_is_open
 
 

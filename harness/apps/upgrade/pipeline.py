@@ -42,11 +42,11 @@ from harness.probing.loaders import look_at_loaders
 from harness.probing.old_answers import probe_old_release
 from harness.probing.provision import build_environments, opened, sides, take_fingerprints
 from harness.project import Project
-from harness.search.attribute import attribute_failures
 from harness.search.explain import explain
+from harness.search.failure_attribution import attribute_failures
 from harness.search.mitigation.mitigate import mitigate
 from harness.store.run_folder import RunDir
-from harness.verdict.judge import judge_attributed, judge_cells, without_changed_bytes
+from harness.verdict.cells import judge_attributed, judge_cells, without_changed_bytes
 
 
 def run(plan: Plan, run_dir: RunDir, project: Project) -> RunReport:

@@ -16,7 +16,7 @@ from harness.probing.facts import Answered, Effects, Provisioned, Timed
 from harness.probing.requests import with_own_loading
 from harness.probing.verification import legible_outputs
 from harness.serving.scenarios import INITIALIZATIONS
-from harness.verdict.cells import judge_alone
+from harness.verdict.cell import judge_alone
 from harness.verdict.latency import judge_latency
 
 

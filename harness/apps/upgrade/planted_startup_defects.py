@@ -21,7 +21,7 @@ from harness.machine import pool
 from harness.probing.facts import Effects, GroupRun, Initialized, ScenarioResult, Started, WithWorker
 from harness.probing.requests import with_own_loading
 from harness.serving.scenarios import INITIALIZATIONS, Scenario
-from harness.verdict.judge import judge_initialized
+from harness.verdict.cells import judge_initialized
 
 # Whatever the run has: so many callers ask a shared module clearly more often than one does.
 THREADS = 4

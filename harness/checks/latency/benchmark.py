@@ -14,14 +14,14 @@ from harness.artifacts.archive.limits import CannotRead
 from harness.artifacts.archive.reading import read_artifact
 from harness.checks.latency import statistics
 from harness.checks.latency.allocator import settled
+from harness.checks.latency.budget import Candidate, further_rounds, next_round, side_by_side, total_s
 from harness.checks.latency.common_slowdown import common_slowdown, with_own_parts
+from harness.checks.latency.expected_time import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
 from harness.checks.latency.limits import Next, affordable, gate_verdicts, next_step, tolerated, verdicts_beyond
 from harness.checks.latency.looks import look_from
 from harness.checks.latency.moderation import Prior, fit_prior
 from harness.checks.latency.quantities import OF_FIRST_ROUNDS, quantity_priors
 from harness.checks.latency.rounds import FEWEST_CONTROLS, MeasuredRound, Round, control_every
-from harness.checks.latency.spending import Candidate, further_rounds, next_round, side_by_side, total_s
-from harness.checks.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
 from harness.config.policy import model_budget, model_policy, some_gate
 from harness.core.archive import Reach
 from harness.core.errors import ConfigError

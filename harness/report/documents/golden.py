@@ -119,7 +119,7 @@ def _diff(diff: RecordDiff, at: int) -> Part:
 
 def _charts(diff: RecordDiff) -> Iterator[Figure]:
     """Yield the charts of a comparison, whose scenario is none of a run's and says nothing here."""
-    from harness.report.page.figures import model_figures  # noqa: PLC0415  only a page draws
+    from harness.report.charts.model_charts import model_figures  # noqa: PLC0415  only a page draws
 
     assert diff.comparison is not None
     for chart in model_figures(ModelReport(model=diff.model, comparisons=(diff.comparison,)), {}):

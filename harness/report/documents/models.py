@@ -99,7 +99,7 @@ def _model(report: RunReport, item: ModelExcess, red: Mapping[str, RedCell], tru
 
 
 def _figures(model: ModelReport, limits: Mapping[str, float]) -> Iterator[Figure]:
-    from harness.report.page.figures import model_figures  # noqa: PLC0415  only a page draws
+    from harness.report.charts.model_charts import model_figures  # noqa: PLC0415  only a page draws
 
     yield from model_figures(model, limits)
 

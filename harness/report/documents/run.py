@@ -338,7 +338,7 @@ def _others(rows: Sequence[TableRow]) -> Iterator[Part]:
 
 def _fleet_charts(report: RunReport, models: Sequence[ModelExcess], earlier: Sequence[RunOutline]) -> Charts:
     def draw() -> Iterator[Figure]:
-        from harness.report.page.fleet_charts import fleet_figures, trend_figures  # noqa: PLC0415  only a page draws
+        from harness.report.charts.fleet_charts import fleet_figures, trend_figures  # noqa: PLC0415  only a page draws
 
         yield from fleet_figures(steady_calls(report, models))
         yield from trend_figures([*earlier, outline(report)] if earlier else [])

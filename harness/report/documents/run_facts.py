@@ -286,7 +286,7 @@ def timelines(report: RunReport) -> Iterator[Part]:
 
 
 def _timelines(items: Sequence[Timeline]) -> Iterator[Figure]:
-    from harness.report.page.timeline_chart import common_end, timeline_figure  # noqa: PLC0415  only a page draws
+    from harness.report.charts.timeline_chart import common_end, timeline_figure  # noqa: PLC0415  only a page draws
 
     end_ns = common_end(items)
     yield from (timeline_figure(item, end_ns) for item in items)

@@ -16,7 +16,7 @@ from harness.report.words.predictions import Line, static_lines
 from harness.report.words.quantities import limits_of, measured_lines
 from harness.report.words.since import change_of_cell, machine_lines
 from harness.report.words.summary import cure_words
-from harness.search.explanation import SINCE
+from harness.search.explained_cells import SINCE
 from harness.verdict.causes import cause_of
 from harness.verdict.commands import RED, bisect_command, is_red, more_command, rerun_command
 

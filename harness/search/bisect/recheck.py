@@ -8,7 +8,7 @@ from harness.core.outcome import Status
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Attributed, Effects, Judged, Started, WithWorker, new_profile
 from harness.serving.scenarios import INITIALIZATIONS
-from harness.verdict.judge import judge_cells
+from harness.verdict.cells import judge_cells
 
 # What fails in 3 of 10 runs stays away in so many with 3 % (0.7^10).
 TIMES = 10

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from harness.checks.hang.readings import reading
 from harness.checks.latency.benchmark import Time
-from harness.checks.latency.spending import total_s
+from harness.checks.latency.budget import total_s
 from harness.config.policy import model_budget
 from harness.core.diagnosis import Setting
 from harness.core.measurement import LatencyMeasurement
@@ -28,7 +28,7 @@ from harness.search.mitigation.trial import (
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.serving.settings.differences import NUMERIC
 from harness.serving.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT, as_before, changes
-from harness.verdict.judge import numeric_settings
+from harness.verdict.cells import numeric_settings
 
 
 def mitigate(facts: Attributed, effects: Effects) -> Mitigated:

@@ -20,8 +20,8 @@ from harness.search.delta_debugging import chance_of_missing, repeats_needed
 from harness.serving.scenarios import INITIALIZATIONS
 from harness.serving.settings.mitigations import NOT_MITIGABLE, applied
 from harness.serving.settings.paste_lines import lines_to_paste
-from harness.verdict.cells import judge_alone
-from harness.verdict.judge import judge_initialized
+from harness.verdict.cell import judge_alone
+from harness.verdict.cells import judge_initialized
 
 # The failure of the model was seen once; that it is gone must not be chance.
 ONCE = (1, 1)

@@ -11,7 +11,7 @@ from harness.core.diagnosis import Issue, Reproducer
 from harness.core.environment import EnvSpec, Fingerprint
 from harness.core.measurement import RatioEstimate
 from harness.core.probe import Failure, ProbeResult, ServingProfile
-from harness.environments.libraries import is_file
+from harness.environments.operator_libraries import is_file
 from harness.machine import pool
 from harness.probing.facts import Effects, Provisioned, profile_of
 from harness.probing.requests import worker_limits

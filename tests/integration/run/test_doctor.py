@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.environments import wheels
-from harness.environments.wheels import wheel_of
+from harness.environments import wheel_requirements
+from harness.environments.wheel_requirements import wheel_of
 from harness.environments.builder import default_environment_root
 
 pytestmark = pytest.mark.integration
@@ -26,9 +26,9 @@ def release_of(interpreter: Path) -> str:
 
 @pytest.mark.parametrize("interpreter", BUILT, ids=lambda path: path.parts[-3])
 def test_the_table_says_what_the_wheels_say(interpreter: Path) -> None:
-    folder = wheels.site_of(interpreter)
+    folder = wheel_requirements.site_of(interpreter)
     assert folder is not None
-    found, table = wheels.look_at_wheel(folder), wheel_of(release_of(interpreter))
+    found, table = wheel_requirements.look_at_wheel(folder), wheel_of(release_of(interpreter))
     assert found is not None
     assert table is not None
     assert (found.cuda, found.architectures) == (table.cuda, table.architectures)
@@ -42,9 +42,9 @@ def test_the_files_say_what_torch_says(old_python: str, new_python: str) -> None
             (interpreter, "-W", "ignore", "-c", ARCHITECTURES), capture_output=True, text=True, timeout=120, check=True
         )
         cuda, *architectures = said.stdout.split()
-        folder = wheels.site_of(Path(interpreter))
+        folder = wheel_requirements.site_of(Path(interpreter))
         assert folder is not None
-        found = wheels.look_at_wheel(folder)
+        found = wheel_requirements.look_at_wheel(folder)
         assert found is not None
         assert (found.cuda, found.architectures) == (cuda, tuple(architectures))
 

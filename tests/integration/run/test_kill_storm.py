@@ -14,7 +14,7 @@ from harness.apps.upgrade.execute import compat as run_compat
 from harness.apps.report.files import Finished
 from harness.project import Project
 from harness.checks.outputs.compare import compare
-from harness.verdict.judge import judge_cells
+from harness.verdict.cells import judge_cells
 from harness.core.outcome import Outcome, Status
 from harness.core.plan import Plan
 from harness.core.probe import ServingProfile

@@ -1,8 +1,8 @@
 """A healthy machine and healthy environments, for tests that break one thing."""
 
 from harness.core.machine import Cores, GpuCard, GpuState, Gpus
-from harness.environments.candidate import Wheel
-from harness.environments.candidate import Candidate
+from harness.environments.candidate_facts import Wheel
+from harness.environments.candidate_facts import Candidate
 from harness.apps.doctor.facts import Disk, Host, Limits, Memory, Tools
 
 GB = 10**9

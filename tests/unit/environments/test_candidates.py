@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from harness.environments import candidates
 from harness.environments.candidates import examine
-from harness.environments.wheels import SOURCE
+from harness.environments.wheel_requirements import SOURCE
 from harness.core.environment import EnvSpec, Environment
-from harness.environments.candidate import IndexAnswer
+from harness.environments.candidate_facts import IndexAnswer
 from harness.environments.builder import EnvironmentBuilder, EnvironmentSlot
 from harness.environments.interpreters import find_pythons
-from tests.unit.environments.test_wheels import NEW_VERSION, site
+from tests.unit.environments.test_wheel_requirements import NEW_VERSION, site
 import time
 from harness.environments.candidates import ask_index
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from harness.verdict.judge import judge_cells, without_changed_bytes
+from harness.verdict.cells import judge_cells, without_changed_bytes
 from harness.artifacts.archive.limits import CannotRead
 from harness.core.findings import DISTURBANCE
 from harness.core.golden import VALUES

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.verdict.cells import judge_alone
+from harness.verdict.cell import judge_alone
 from harness.core.devices import CPU, TABLE, Device
 from harness.core.environment import Environment, Fingerprint
 from harness.core.outcome import Outcome, Status

@@ -14,7 +14,7 @@ from harness.environments.pythons import OWN_PYTHON
 from harness.artifacts.golden_records import GoldenStore
 from harness.artifacts.fixture_folders import declared_in
 from harness.search.first_bad import search_first_bad
-from harness.search.first_bad_search import most_builds, most_questions
+from harness.search.first_bad_choice import most_builds, most_questions
 from harness.store.run_folder import RunDir
 from harness.machine.progress import Progress
 from tests.programs import stub

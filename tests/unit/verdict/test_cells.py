@@ -1,459 +1,671 @@
-"""One cell: what happened in both releases becomes a status with reasons."""
+"""Facts become verdicts, rows and a decision."""
 
-import itertools
+import datetime
+from harness.core.measurement import CommonSlowdown
+from tests.unit.builders.verdicts import ratio
+from tests.unit.builders.stages import continued
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from harness.verdict.cells import judge_alone
-from harness.core.comparison import OutputComparison
-from harness.core.diagnosis import FailureRates, Tally
-from harness.core.findings import OUTCOME_KIND, SEVERITY, Severity, status_of
-from harness.core.hang import Evidence, HangKind, HangProof
-from harness.core.outcome import Outcome, Status
-from harness.core.probe import CallRecord, FailedRequest, Failure, ModelResult
-from harness.core.text import error_line
-from harness.core.verdict import CellVerdict
-from harness.checks.hang.story import failure_finding
-from tests.unit.builders.verdicts import (
-    NEW,
-    OLD,
-    call,
-    cell_id,
-    compared,
-    equal,
-    finding,
-    load_error,
+from harness.verdict.cells import judge_cells
+from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics
+from harness.core.environment import Fingerprint
+from harness.core.findings import SEVERITY
+from harness.core.hang import Evidence
+from harness.core.outcome import Decision, Outcome, Status
+from harness.core.plan import PolicyRule, PolicySettings
+from harness.core.probe import Failure, Span
+from harness.core.verdict import PlantedDefectResult, CellVerdict, Mitigation, Waiver
+from harness.probing.facts import OldAnswers, Export, Decided, Failing, Initialized, ScenarioResult
+from harness.apps.upgrade.decide import decide_run
+from harness.serving.scenarios import INITIALIZATIONS
+from harness.artifacts.tensors.outputs import Outputs
+from tests.unit.builders.stages import (
+    FINGERPRINTS,
+    TODAY,
+    all_ran,
+    artifact,
+    in_scenario,
+    planted_defect,
+    declared,
+    effects,
+    failing,
+    group_run,
+    initialized,
+    known,
+    measured,
+    planned,
+    probed,
     result,
-    tensor,
 )
 
-GOOD = compared(call(equal()))
-BAD = compared(call(tensor()))
-FAILING = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] is Severity.FAIL]
-UNKNOWN = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] is Severity.INCONCLUSIVE]
+CAUGHT = (PlantedDefectResult(name="bird", expected="values", reported=("values",), caught=True),)
+ALONE = "m/alone"
 
 
-def alone(
-    old: list[ModelResult], new: ModelResult, comparison: OutputComparison | None = GOOD, **more: Any
-) -> CellVerdict:
-    return judge_alone(cell_id(), old=old, new=new, comparison=comparison, old_name=OLD, new_name=NEW, **more)
-
-
-def kinds(judged: CellVerdict) -> list[str]:
-    return [item.kind for item in judged.findings]
-
-
-def test_every_outcome_but_completed_has_a_known_kind() -> None:
-    assert set(OUTCOME_KIND) == set(Outcome) - {Outcome.COMPLETED}
-    assert set(OUTCOME_KIND.values()) <= set(SEVERITY)
-
-
-def test_infrastructure_outcomes_are_never_a_regression() -> None:
-    assert set(UNKNOWN) == {
-        Outcome.EXPORT_ERROR,
-        Outcome.PROTOCOL_ERROR,
-        Outcome.STARVED,
-        Outcome.NOT_RUN,
-        Outcome.ENV_UNAVAILABLE,
-        Outcome.UNSUPPORTED,
-    }
-
-
-@pytest.mark.parametrize(
-    ("found", "status"),
-    [
-        ((), Status.PASS),
-        (("stride", "load_time"), Status.PASS),
-        (("load_time", "not_decidable"), Status.INCONCLUSIVE),
-        (("not_decidable", "values", "stride"), Status.FAIL),
-    ],
-)
-def test_heaviest_finding_decides_the_status(found: tuple[str, ...], status: Status) -> None:
-    assert status_of([finding(kind) for kind in found]) is status
-
-
-# judge_alone
-
-
-def test_model_that_answers_the_same_passes() -> None:
-    judged = alone([result(), result()], result())
-    assert (judged.status, judged.findings, judged.note, judged.scenario) == (Status.PASS, (), "", "alone")
-    assert (judged.cell, judged.model) == (cell_id(), "m")
-
-
-def test_model_that_answers_differently_fails() -> None:
-    judged = alone([result()], result(), BAD)
-    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
-
-
-def test_call_dependent_divergence_is_a_finding_of_its_own_kind() -> None:
-    judged = alone([result()], result(), compared(call(equal()), call(tensor(), index=1)))
-    assert (judged.status, kinds(judged), judged.note) == (Status.FAIL, ["late_divergence"], "")
-
-
-def test_model_without_a_golden_is_not_decided() -> None:
-    judged = alone([result()], result(), None)
-    assert (judged.status, kinds(judged)) == (Status.INCONCLUSIVE, ["not_measured"])
-    assert alone([], result(), None).status is Status.INCONCLUSIVE
-
-
-@pytest.mark.parametrize("outcome", FAILING)
-def test_model_that_worked_and_fails_now_fails(outcome: Outcome) -> None:
-    judged = alone([result(), result()], result(outcome), None)
-    assert (judged.status, kinds(judged)) == (Status.FAIL, [OUTCOME_KIND[outcome]])
-
-
-@pytest.mark.parametrize("outcome", FAILING)
-def test_model_that_fails_against_a_golden_record_fails(outcome: Outcome) -> None:
-    assert alone([], result(outcome), None).status is Status.FAIL
-
-
-@pytest.mark.parametrize("outcome", UNKNOWN)
-def test_failure_of_our_infrastructure_is_not_decided(outcome: Outcome) -> None:
-    assert alone([result()], result(outcome), None).status is Status.INCONCLUSIVE
-
-
-@pytest.mark.parametrize("outcome", FAILING)
-def test_model_that_failed_alike_before_is_no_regression(outcome: Outcome) -> None:
-    judged = alone([result(outcome), result(outcome)], result(outcome), None)
-    assert (judged.status, kinds(judged)) == (Status.SAME_FAIL, [OUTCOME_KIND[outcome]])
-    assert judged.note.startswith("fails before the upgrade too")
-    assert OLD in judged.note
-
-
-@pytest.mark.parametrize(("before", "after"), list(itertools.permutations(FAILING, 2)))
-def test_model_that_failed_otherwise_before_is_a_regression(before: Outcome, after: Outcome) -> None:
-    judged = alone([result(before), result(before)], result(after), None)
-    assert (judged.status, kinds(judged), judged.note) == (Status.FAIL, [OUTCOME_KIND[after]], "")
-
-
-def raised(input_set: str | None = "example", call: int | None = 2, phase: str = "call") -> ModelResult:
-    failure = Failure(type="RuntimeError", message="boom", phase=phase, input_set=input_set, call=call)
-    return result(Outcome.RUNTIME_ERROR, phase=phase, failure=failure)
-
-
-def test_same_error_at_the_same_call_is_no_regression_whatever_it_says() -> None:
-    other = replace(
-        raised(), failure=Failure(type="IndexError", message="x", phase="call", input_set="example", call=2)
+def compared(max_abs: float = 0.0, scenario: str = "alone") -> OutputComparison:
+    tensor = TensorMetrics(
+        path="output",
+        dtype="float32",
+        elements=4,
+        bit_equal=max_abs == 0.0,
+        max_abs=max_abs,
+        scale=1.0,
+        tolerance_abs=1e-5,
     )
-    assert alone([raised()], other, None).status is Status.SAME_FAIL
-
-
-@pytest.mark.parametrize(
-    "new",
-    [raised(call=1), raised(call=3), raised(input_set="batch 2"), raised(None, None, phase="prepare")],
-    ids=["earlier call", "later call", "input set", "phase"],
-)
-def test_same_error_at_another_place_is_a_regression(new: ModelResult) -> None:
-    judged = alone([raised(), raised()], new, None)
-    assert (judged.status, kinds(judged)) == (Status.FAIL, ["call_error"])
-
-
-def test_hang_in_another_phase_is_a_regression() -> None:
-    at_load, at_call = result(Outcome.HANG, phase="load"), result(Outcome.HANG, phase="call 1 of example")
-    assert alone([at_call], at_load, None).status is Status.FAIL
-    assert alone([at_call], at_call, None).status is Status.SAME_FAIL
-
-
-def test_calls_that_differ_before_the_common_failure_fail_with_their_findings() -> None:
-    judged = alone([raised()], raised(), BAD)
-    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
-    assert judged.note == "beside the call that fails in both releases"
-
-
-@pytest.mark.parametrize("comparison", [GOOD, None, compared(call(equal(sampled=True)))])
-def test_calls_that_agree_before_the_common_failure_make_no_regression(comparison: OutputComparison | None) -> None:
-    judged = alone([raised()], raised(), comparison)
-    assert (judged.status, kinds(judged)) == (Status.SAME_FAIL, ["call_error"])
-
-
-@pytest.mark.parametrize("before", [outcome for outcome in FAILING if outcome is not Outcome.HANG])
-def test_model_that_failed_before_and_works_now_proves_nothing_and_says_so(before: Outcome) -> None:
-    judged = alone([result(before)], result(), None)
-    assert (judged.status, judged.findings) == (Status.SAME_FAIL, ())
-    assert judged.note.startswith("works now, failed before: ")
-    assert OLD in judged.note
-
-
-def test_model_that_hung_before_and_works_now_is_not_decided() -> None:
-    judged = alone([result(Outcome.HANG, phase="load")], result(), None)
-    assert (judged.status, kinds(judged)) == (Status.INCONCLUSIVE, ["not_measured"])
-    assert (
-        judged.findings[0].message == f"nothing to compare with: hangs in load in {OLD}, alone; it completes in {NEW}"
+    return OutputComparison(
+        model="m", scenario=scenario, calls=(CallComparison(input_set="example", call=0, tensors=(tensor,)),)
     )
 
 
-@pytest.mark.parametrize("before", UNKNOWN)
-@pytest.mark.parametrize("after", [Outcome.COMPLETED, Outcome.LOAD_ERROR])
-def test_old_release_that_could_not_be_asked_excuses_nothing(before: Outcome, after: Outcome) -> None:
-    judged = alone([result(before), result(before)], result(after), None)
-    assert judged.status is Status.INCONCLUSIVE
-    assert kinds(judged)[0] == OUTCOME_KIND[before]
-    assert ("load_error" in kinds(judged)) == (after is Outcome.LOAD_ERROR)
+def equal(**changes: Any) -> Decided:
+    """Return facts of a run whose only model answers the same."""
+    plan = changes.pop("plan", planned())
+    return known(plan, **{"comparisons": {("m", "alone"): compared()}, "group_runs": all_ran(plan), **changes})
 
 
-@pytest.mark.parametrize("after", [Outcome.COMPLETED, Outcome.CRASH])
-def test_unstable_old_release_is_not_decided(after: Outcome) -> None:
-    judged = alone([result(), result(Outcome.HANG), result()], result(after), BAD)
-    assert judged.status is Status.INCONCLUSIVE
-    assert kinds(judged) == (
-        ["unstable_old_release"] if after is Outcome.COMPLETED else ["unstable_old_release", "crash"]
-    )
-    assert judged.findings[0].message == f"{OLD} completes it only 2 of 3 times"
+def cells(facts: Decided, **more: Any) -> tuple[CellVerdict, ...]:
+    return judge_cells(facts, effects(**more)).verdicts["m"]
 
 
-CRASHED = result(Outcome.CRASH, phase="call 0 of example")
+def group(
+    outcome: Outcome = Outcome.COMPLETED, old: Outcome | None = None, scenario: str = "concurrent", **new: Any
+) -> dict[tuple[str, str], Initialized]:
+    """Return the facts of one initialization."""
+    return {("m", scenario): initialized(outcome, old, **{"exit_detail": "signal SIGSEGV", **new})}
 
 
-def rates(new: tuple[int, int], old: tuple[int, int], *, only_new: tuple[str, ...] = ()) -> FailureRates:
-    """Return how often it crashes: (failures, passes) of each release."""
-    tallies = [Tally(fails=fails, passes=passes, outcomes=("crash",) if fails else ()) for fails, passes in (new, old)]
-    tallies[0] = replace(tallies[0], differently=len(only_new), outcomes=(*tallies[0].outcomes, *only_new))
-    return FailureRates(outcomes=("crash",), new=tallies[0], old=tallies[1])
+# cells
 
 
-IN_BOTH, MORE_OFTEN, SEEN_ONCE = rates((2, 4), (3, 3)), rates((9, 0), (1, 9)), rates((0, 30), (0, 30))
-FLAKY, FINE = [result(), CRASHED], [result(), result()]
+def test_model_that_answers_the_same_passes_alone() -> None:
+    (cell,) = cells(equal())
+    assert (cell.cell, cell.model, cell.scenario, cell.status) == (ALONE, "m", "alone", Status.PASS)
+
+
+def test_settings_that_differ_between_the_sides_are_reported_with_wrong_values_and_only_there() -> None:
+    wrong = equal(comparisons={("m", "alone"): compared(0.5)})
+    probe = wrong.alone["m"]
+    engines = {side: {"matmul_precision": value} for side, value in (("old", "highest"), ("new", "high"))}
+
+    def told(facts: Decided) -> list[str]:
+        facts = replace(
+            facts,
+            alone={"m": replace(probe, data={"numerics": engines["new"]})},
+            baselines={"m": replace(facts.baselines["m"], numerics=engines["old"])},
+        )
+        return [label for finding in cells(facts)[0].findings for label, _ in finding.story]
+
+    assert told(wrong) == ["differs"]
+    assert told(equal()) == []
+
+
+def test_every_scenario_that_was_probed_has_a_cell() -> None:
+    found = cells(equal(initialized=group(), latency={"m": measured(0.99, 1.01)}))
+    assert [(cell.scenario, cell.status) for cell in found] == [
+        ("alone", Status.PASS),
+        ("concurrent", Status.PASS),
+        ("latency", Status.PASS),
+    ]
+    assert [cell.cell for cell in found] == ["m/alone", "m/concurrent", "m/latency"]
+
+
+def test_model_that_crashes_fails_with_signal_release_and_evidence() -> None:
+    probe = probed(result(outcome=Outcome.CRASH, phase="load"), exit_detail="signal SIGSEGV", directory="/run/probes/7")
+    (cell,) = cells(equal(alone={"m": probe}, comparisons={}))
+    (finding,) = cell.findings
+    assert (cell.status, finding.kind, finding.evidence) == (Status.FAIL, "crash", "probes/7")
+    assert "signal SIGSEGV" in finding.message
+    assert "torch 2.6.0" in finding.message
+
+
+def test_model_that_crashed_before_too_is_no_regression() -> None:
+    crashed = result(outcome=Outcome.CRASH)
+    facts = equal(alone={"m": probed(crashed)}, baselines={"m": OldAnswers(results=(crashed, crashed))})
+    (cell,) = cells(facts)
+    assert cell.status is Status.SAME_FAIL
+    assert "torch 2.1.2" in cell.note
+    assert cell.note.endswith("says nothing of concurrent init, load while serving: not asked of what fails alone")
+
+
+def test_model_without_a_comparison_is_not_decided() -> None:
+    (cell,) = cells(equal(comparisons={}))
+    assert cell.status is Status.INCONCLUSIVE
+
+
+def test_group_that_crashes_fails_the_concurrent_cell_only() -> None:
+    alone, concurrent = cells(equal(initialized=group(Outcome.CRASH)))
+    assert (alone.status, concurrent.status) == (Status.PASS, Status.FAIL)
+    assert "signal SIGSEGV" in concurrent.findings[0].message
+    assert concurrent.findings[0].evidence == "probes/g"
+
+
+def test_group_that_crashed_before_too_is_no_regression() -> None:
+    assert cells(equal(initialized=group(Outcome.CRASH, old=Outcome.CRASH)))[1].status is Status.SAME_FAIL
+
+
+def test_outputs_beside_other_models_are_judged_by_their_own_comparison() -> None:
+    comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
+    alone, concurrent = cells(equal(initialized=group(), comparisons=comparisons))
+    assert (alone.status, concurrent.status) == (Status.PASS, Status.FAIL)
+    (finding,) = concurrent.findings
+    assert (finding.kind, finding.evidence) == ("race", "probes/g")
+    assert finding.message.startswith("answers otherwise than alone")
+
+
+def test_race_that_the_old_release_has_too_is_no_regression() -> None:
+    comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
+    both = {key: replace(item, old_differs=True) for key, item in group(old=Outcome.COMPLETED).items()}
+    cell = cells(equal(initialized=both, comparisons=comparisons))[1]
+    assert (cell.status, [item.kind for item in cell.findings]) == (Status.SAME_FAIL, ["race"])
+
+
+def test_cells_of_initializations_come_in_the_order_of_the_plan_and_in_its_words() -> None:
+    plan = planned(scenarios=("alone", "shared", "while_serving", "latency"))
+    hung = (failing(Outcome.HANG, 2),)
+    serving = group(Outcome.HANG, scenario="while_serving", rounds=3, failed_rounds=2, failures=hung)
+    found = cells(equal(plan=plan, initialized={**serving, **group(scenario="shared")}))
+    assert [(cell.scenario, cell.status) for cell in found] == [
+        ("alone", Status.PASS),
+        ("shared", Status.PASS),
+        ("while_serving", Status.FAIL),
+    ]
+    assert found[2].cell == "m/while_serving"
+    assert "in load while serving" in found[2].findings[0].message
+    assert found[2].note == "in 2 of 3 rounds"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "comparison", "asked", "status", "found", "note"),
-    [
-        (FLAKY, CRASHED, None, IN_BOTH, Status.SAME_FAIL, ["crash"], "fails before the upgrade too: crashes the process"),
-        (FINE, CRASHED, None, IN_BOTH, Status.SAME_FAIL, ["crash"], "not clearly more often than before: in 2 of 6 runs"),
-        (FINE, CRASHED, None, rates((3, 0), (0, 7)), Status.FAIL, ["crash"], ""),
-        (FLAKY, CRASHED, None, MORE_OFTEN, Status.FAIL, ["crash"], "fails clearly more often than before: in 9 of 9 runs"),
-        (FINE, CRASHED, None, SEEN_ONCE, Status.INCONCLUSIVE, ["crash"], "not decided whether it is a regression"),
-        ([CRASHED] * 2, CRASHED, None, rates((0, 0), (3, 0)), Status.SAME_FAIL, ["crash"], "fails before the upgrade"),
-        ([CRASHED] * 2, CRASHED, BAD, rates((0, 0), (3, 0)), Status.FAIL, ["values"], "where it does not fail as"),
-        (FLAKY, result(), GOOD, IN_BOTH, Status.SAME_FAIL, ["crash"], "not clearly more often than before"),
-        (FLAKY, result(), BAD, IN_BOTH, Status.FAIL, ["values"], "where it does not fail as the old release does"),
-        (FLAKY, result(), GOOD, MORE_OFTEN, Status.FAIL, ["crash"], "fails clearly more often than before"),
-        (FLAKY, result(), GOOD, SEEN_ONCE, Status.INCONCLUSIVE, ["unstable_old_release"], "not decided whether"),
-        (FLAKY, CRASHED, None, rates((2, 4), (3, 3), only_new=("hang",)), Status.INCONCLUSIVE, ["crash"], "hang was seen"),
-    ],
-)  # fmt: skip
-def test_rates_in_both_releases_decide_what_one_run_cannot(
-    old: list[ModelResult],
-    new: ModelResult,
-    comparison: OutputComparison | None,
-    asked: FailureRates,
-    status: Status,
-    found: list[str],
-    note: str,
+    ("new", "old", "status"), [(0.0, 0.0, Status.PASS), (0.5, 0.0, Status.FAIL), (0.5, 0.5, Status.SAME_FAIL)]
+)
+def test_replays_of_both_releases_are_judged(new: float, old: float, status: Status) -> None:
+    def numbers(difference: float) -> dict[str, Any]:
+        return {"mode": "global", "max_abs_difference": difference, "scale": 1.0}
+
+    key = ("m", "cuda_graphs")
+    (before,) = group(old=Outcome.COMPLETED, scenario="cuda_graphs", graph=numbers(new)).values()
+    assert before.old is not None
+    both = {key: replace(before, old=replace(before.old, graph=numbers(old)))}
+    plan = planned(scenarios=("alone", "cuda_graphs"))
+    comparisons = {("m", "alone"): compared(), key: compared(scenario="cuda_graphs")}
+    cell = cells(equal(plan=plan, initialized=both, comparisons=comparisons))[1]
+    assert (cell.scenario, cell.status) == ("cuda_graphs", status)
+
+
+# every way to fail against the same in the old release
+
+
+def ways(*found: Failing, rounds: int = 10, **changes: Any) -> ScenarioResult:
+    """Return how a model came through that failed in these ways, each in rounds of its own."""
+    judged = sum(item.rounds for item in found if item.result.outcome not in (Outcome.STARVED, Outcome.PROTOCOL_ERROR))
+    return replace(
+        in_scenario(), result=found[0].result, failures=found, rounds=rounds, failed_rounds=judged, **changes
+    )
+
+
+def judged(new: ScenarioResult, old: ScenarioResult | None, **changes: Any) -> CellVerdict:
+    return cells(equal(initialized={("m", "concurrent"): Initialized(new=new, old=old)}, **changes))[1]
+
+
+OLD_HANG = failing(Outcome.HANG, 5, phase="call 1 of example")
+NEW_HANG = failing(Outcome.HANG, 5, phase="call 0 of other values")
+CRASH = failing(Outcome.CRASH, 1, phase="load", directory="/run/probes/crash", exit_detail="signal SIGBUS")
+
+
+def test_new_way_to_fail_is_not_excused_by_an_old_one() -> None:
+    assert judged(ways(NEW_HANG), ways(OLD_HANG)).status is Status.SAME_FAIL
+    found = judged(ways(NEW_HANG, CRASH), ways(OLD_HANG))
+    (finding,) = found.findings
+    assert (found.status, finding.kind, finding.evidence) == (Status.FAIL, "crash", "probes/crash")
+    assert "signal SIGBUS" in finding.message
+    assert found.note.startswith("in 1 of 10 rounds")
+
+
+def test_what_only_the_old_release_fails_in_is_no_failure() -> None:
+    assert judged(in_scenario(), ways(OLD_HANG, CRASH)).status is Status.PASS
+
+
+def test_each_way_to_fail_is_held_against_the_same_way_in_the_old_release() -> None:
+    new, old = ways(NEW_HANG, CRASH), ways(failing(Outcome.RUNTIME_ERROR, 1), CRASH, OLD_HANG)
+    found = judged(new, old)
+    assert (found.status, found.findings[0].kind) == (Status.SAME_FAIL, "hang")
+    assert found.note == "in 5 of 10 rounds; fails before the upgrade too (5 of 10 rounds)"
+
+
+def test_way_to_fail_in_another_phase_is_another_way() -> None:
+    found = judged(ways(failing(Outcome.HANG, 5, phase="load")), ways(OLD_HANG))
+    assert (found.status, found.note) == (
+        Status.FAIL,
+        "in 5 of 10 rounds; fails otherwise in the old release (5 of 10 rounds)",
+    )
+
+
+def test_way_that_is_clearly_more_frequent_is_a_regression_though_the_sum_of_all_is_not() -> None:
+    new = ways(failing(Outcome.CRASH, 1, phase="load"), failing(Outcome.HANG, 9, phase="call"))
+    old = ways(failing(Outcome.CRASH, 9, phase="load"), failing(Outcome.HANG, 1, phase="call"))
+    assert (new.failed_rounds, old.failed_rounds) == (10, 10)
+    found = judged(new, old)
+    assert (found.status, found.findings[0].kind) == (Status.FAIL, "hang")
+    assert found.note == "in 9 of 10 rounds; fails less often in the old release (1 of 10 rounds)"
+    assert (found.failed_rounds, found.rounds) == (10, new.rounds)
+    assert judged(old, old).status is Status.SAME_FAIL
+
+
+@pytest.mark.parametrize("unclear", [Outcome.STARVED, Outcome.PROTOCOL_ERROR])
+def test_old_release_of_which_nothing_was_learnt_is_unknown(unclear: Outcome) -> None:
+    nothing = ways(failing(unclear, 5), rounds=0)
+    found = judged(ways(CRASH, rounds=5), nothing)
+    assert (found.status, found.note) == (Status.FAIL, "in 1 of 5 rounds")
+    assert judged(ways(CRASH, rounds=5), None) == found
+    never_reached = replace(in_scenario("m", Outcome.NOT_RUN), rounds=0)
+    assert judged(ways(CRASH, rounds=5), never_reached) == found
+
+
+@pytest.mark.parametrize("unclear", [Outcome.STARVED, Outcome.PROTOCOL_ERROR])
+def test_failure_is_not_hidden_by_rounds_that_say_nothing_and_they_are_not_hidden_by_an_old_failure(
+    unclear: Outcome,
 ) -> None:
-    judged = alone(old, new, comparison, rates=asked)
-    assert (judged.status, kinds(judged)) == (status, found)
-    assert judged.note.startswith(note) and bool(judged.note) is bool(note)
+    nothing = failing(unclear, 5)
+    assert judged(ways(CRASH, nothing), ways(CRASH)).status is Status.INCONCLUSIVE
+    assert judged(ways(CRASH, nothing), in_scenario()).status is Status.FAIL
+    assert judged(ways(nothing), ways(nothing)).status is Status.INCONCLUSIVE
 
 
-# what a failure is called
+def test_evidence_of_the_way_that_is_reported_stands_beside_it() -> None:
+    seen = Evidence(remarks=("gdb is not installed",))
+    new = ways(NEW_HANG, replace(CRASH, evidence=seen), evidence=Evidence(remarks=("of the hang",)))
+    story = judged(new, ways(OLD_HANG)).findings[0].story
+    assert ("seen", "gdb is not installed") in story
+    assert ("seen", "of the hang") not in story
 
 
-def test_hang_names_the_phase_and_the_release() -> None:
-    hung = result(Outcome.HANG, phase="call 2 of example")
-    found = failure_finding(hung, NEW, stage="alone", evidence="probes/1")
-    assert found.message == f"hangs in call 2 of example in {NEW}, alone"
-    assert (found.kind, found.where, found.evidence) == ("hang", "call 2 of example", "probes/1")
+@pytest.mark.parametrize(("before", "status"), [(None, Status.FAIL), ({"calls": 1, "first": 4}, Status.SAME_FAIL)])
+def test_answers_while_serving_of_both_releases_are_judged(before: dict[str, int] | None, status: Status) -> None:
+    new = in_scenario(served_otherwise={"calls": 2, "first": 3})
+    found = judged(new, in_scenario(served_otherwise=before))
+    assert (found.status, [item.kind for item in found.findings]) == (status, ["race"])
+    assert judged(in_scenario(), in_scenario(served_otherwise={"calls": 2, "first": 3})).status is Status.PASS
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        (HangKind.BLOCKED, "hangs in load (blocked) in"),
-        (HangKind.BUSY, "hangs in load (busy without progress) in"),
-        (HangKind.OVERDUE, "hangs in load in"),
-    ],
-)
-def test_hang_says_what_the_proof_has_found(kind: HangKind, words: str) -> None:
-    seen = Evidence(proof=HangProof(kind=kind, silent_s=5.0, window_s=1.0), remarks=("gdb is missing",))
-    found = failure_finding(result(Outcome.HANG, phase="load"), NEW, stage="alone", seen=seen)
-    assert found.message.startswith(words)
-    assert any("gdb is missing" in text for _, text in found.story)
+@pytest.mark.parametrize(("threads", "status"), [(1, Status.FAIL), (2, Status.PASS)])
+def test_random_numbers_are_shared_only_among_threads(threads: int, status: Status) -> None:
+    drawing = probed(result(), data={"draws:m": {"set": "example", "call": 0}})
+    comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
+    found = judged(in_scenario(threads=threads), None, alone={"m": drawing}, comparisons=comparisons)
+    assert found.status is status
+    assert judged(in_scenario(threads=threads), None, comparisons=comparisons).status is Status.FAIL
 
 
-CALLS = tuple(CallRecord(input_set="example", call=n, duration_ns=ns) for n, ns in enumerate((4_000_000, 20_000_000)))
+def test_what_a_hung_process_did_is_reported_with_the_finding() -> None:
+    seen = Evidence(remarks=("gdb is not installed",))
+    (_, cell) = cells(equal(initialized=group(Outcome.HANG, evidence=seen)))
+    assert ("seen", "gdb is not installed") in cell.findings[0].story
+    alone = probed(result(outcome=Outcome.HANG), evidence=seen)
+    (cell,) = cells(equal(alone={"m": alone}, comparisons={}))
+    assert ("seen", "gdb is not installed") in cell.findings[0].story
 
 
-@pytest.mark.parametrize(
-    ("phase", "old", "words"),
-    [
-        ("call 1 of example", [result(calls=CALLS)], "20 ms at most: an endless loop, or more than 607 times as"),
-        ("load", [result(load_ns=1_500_000_000)], "1.5 s at most: an endless loop, or more than 8 times as slow"),
-        ("call 1 of example", [], "left out. --deadline 122 waits longer"),
-        ("call 1 of example", [result(calls=CALLS), result(Outcome.HANG)], "left out. --deadline 122 waits longer"),
-    ],
-)
-def test_deadline_of_a_busy_call_says_what_is_known_and_how_to_wait_longer(
-    phase: str, old: list[ModelResult], words: str
-) -> None:
-    seen = Evidence(proof=HangProof(kind=HangKind.BUSY, silent_s=14.0, window_s=1.0, own_s=12.15))
-    found = failure_finding(result(Outcome.HANG, phase=phase), NEW, stage="alone", seen=seen, old=old)
-    said = dict(found.story)["proof"]
-    assert said.startswith("busy without progress: computing for 14.0 s without progress; not done after 12.2 s")
-    assert words in said
-    assert said.endswith("--deadline 122 waits longer")
+def test_slow_model_fails_the_latency_cell_only() -> None:
+    found = cells(equal(latency={"m": measured(1.2, 1.3)}))
+    assert [cell.status for cell in found] == [Status.PASS, Status.FAIL]
 
 
-def test_process_that_waited_for_the_cpu_is_not_the_models_fault() -> None:
-    starved = result(Outcome.STARVED, phase="load")
-    found = failure_finding(starved, NEW, stage="alone", seen=Evidence(remarks=("gdb is missing",)))
-    assert (found.kind, found.story) == ("starved", ())
-    assert found.message.startswith("starved in load")
-    assert status_of([found]) is Status.INCONCLUSIVE
+# inputs that nobody gave
 
 
-def test_crash_names_the_signal_where_it_is_known() -> None:
-    crashed = result(Outcome.CRASH, phase="load")
-    found = failure_finding(crashed, NEW, stage="alone", exit_detail="signal SIGSEGV")
-    assert found.message == f"crashes the process in load (signal SIGSEGV) in {NEW}, alone"
-    unknown = failure_finding(crashed, NEW, stage="alone").message  # of a result that is kept without its process
-    assert unknown == f"crashes the process in load in {NEW}, alone"
-
-
-def test_unreached_model_says_so() -> None:
-    found = failure_finding(result(Outcome.NOT_RUN), NEW, stage="alone")
-    assert (found.kind, found.message) == ("not_measured", f"was not reached in {NEW}, alone")
-
-
-def test_load_error_quotes_the_telling_line() -> None:
-    found = failure_finding(load_error(), NEW, stage="alone")
-    assert found.message == f"does not load in {NEW}, alone: RuntimeError: Unknown builtin op: aten::gone"
-
-
-def test_call_error_names_call_and_input_set() -> None:
-    failure = Failure(type="RuntimeError", message="boom", phase="call", input_set="batch 2", call=3)
-    raised = result(Outcome.RUNTIME_ERROR, phase="call", failure=failure)
-    found = failure_finding(raised, NEW, stage="alone")
-    assert found.message == f"raises at call 3 of batch 2 in {NEW}, alone: RuntimeError: boom"
-    prepared = replace(raised, failure=replace(failure, phase="prepare", call=None))
-    assert failure_finding(prepared, NEW, stage="alone").message.startswith("raises in prepare ")
-
-
-def test_memory_kill_without_an_error_names_outcome_and_phase() -> None:
-    killed = result(Outcome.OUT_OF_MEMORY, phase="load")
-    found = failure_finding(killed, NEW, stage="alone", exit_detail="signal SIGKILL")
-    assert found.message == f"out of memory in load signal SIGKILL in {NEW}, alone"
-
-
-@pytest.mark.parametrize(
-    ("message", "line"),
-    [
-        ("The following operation failed:\nTraceback:\n  File x\nRuntimeError: shapes differ\n", "shapes differ"),
-        ("RuntimeError: first\nAssertionError: last", "last"),
-        ("\n  Unknown builtin op: x.\nHere are hints", "Unknown builtin op: x."),
-        ("RuntimeError:", "RuntimeError:"),
-        ("  \n", "KeyError"),
-    ],
-)
-def test_telling_line_is_what_is_wrong_and_not_the_frame(message: str, line: str) -> None:
-    assert error_line(Failure(type="KeyError", message=message, phase="call")) == line
-
-
-def test_line_that_only_announces_the_next_takes_it_along() -> None:
-    message = "\naten::pad(Tensor a) -> Tensor:\nExpected at most 3 arguments but found 4.\n  File x\n"
-    failure = Failure(type="RuntimeError", message=message, phase="load")
-    assert error_line(failure) == "aten::pad(Tensor a) -> Tensor: Expected at most 3 arguments but found 4."
-
-
-# requests
-
-
-def of_requests(**outcomes: Outcome) -> ModelResult:
-    """Return what became of a model whose requests ended so, in the order of their names."""
-    failed = tuple(
-        FailedRequest(input_set=name, outcome=outcome, phase=f"call 0 of {name}")
-        for name, outcome in outcomes.items()
-        if outcome is not Outcome.COMPLETED
+def guessed(**changes: Any) -> Decided:
+    """Return facts of a model whose inputs were guessed."""
+    made_up = artifact(
+        inputs_note="guessed from the graph: forward(x=float32[2, 16])", inputs_dir="/run/probes/a/inputs"
     )
-    answered = (name for name, outcome in outcomes.items() if outcome is Outcome.COMPLETED)
-    calls = tuple(CallRecord(input_set=name, call=0, duration_ns=1) for name in answered)
-    outcome = failed[0].outcome if failed else Outcome.COMPLETED
-    phase = failed[0].phase if failed else ""
-    return result(outcome, phase=phase, calls=calls, failed_requests=failed)
+    export = Export(declaration=declared(), outcome=Outcome.COMPLETED, artifact=made_up)
+    return equal(**{"exports": {"m": export}, **changes})
 
 
-def asked(old: ModelResult, new: ModelResult, *wrong: str) -> CellVerdict:
-    """Return the verdict where both releases were asked; what both answered is equal but for the ``wrong`` ones."""
-    both = [call.input_set for call in new.calls if call in old.calls]
-    calls = [call(tensor() if name in wrong else equal(), input_set=name) for name in both]
-    return alone([old, old], new, compared(*calls))
+def test_latency_of_guessed_inputs_fails_no_run() -> None:
+    slow = {"m": measured(1.5, 1.6)}
+    alone, latency = cells(guessed(latency=slow))
+    assert (alone.status, latency.status, latency.decides) == (Status.PASS, Status.FAIL, False)
+    assert "guessed" in latency.note
+    assert decided(with_planted_defects(guessed(latency=slow))) == (Decision.UPGRADE_OK, 0)
+    assert decided(with_planted_defects(equal(latency=slow))) == (Decision.BLOCKED, 1)
 
 
-ERROR, WELL = Outcome.RUNTIME_ERROR, Outcome.COMPLETED
+def test_guess_that_both_releases_answer_with_nothing_is_not_green() -> None:
+    empty, full = (Outputs(calls={("example", 0): ["list", items]}) for items in ([], [["int", 1]]))
+    (silent,) = cells(guessed(baselines={"m": OldAnswers(results=(result(),), golden=empty)}))
+    assert silent.status is Status.INCONCLUSIVE
+    assert "no value was compared" in silent.findings[0].message
+    (told,) = cells(guessed(baselines={"m": OldAnswers(results=(result(),), golden=full)}))
+    assert told.status is Status.PASS
+    assert [(finding.kind, finding.evidence) for finding in told.findings] == [("guessed_inputs", "probes/a/inputs")]
 
 
-@pytest.mark.parametrize("broken", ["a", "b"])
-def test_request_that_failed_before_hides_no_other_answer(broken: str) -> None:
-    other = "b" if broken == "a" else "a"
-    old = of_requests(**{name: ERROR if name == broken else WELL for name in "ab"})
-    judged = asked(old, of_requests(a=WELL, b=WELL), other)
-    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
-    assert "works now, failed before" in judged.note
+# coverage and exports
 
 
-@pytest.mark.parametrize("outcome", FAILING)
-def test_request_that_fails_in_both_releases_hides_no_other_answer(outcome: Outcome) -> None:
-    both = of_requests(a=outcome, b=WELL)
-    judged = asked(both, both, "b")
-    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
-    assert "fails before the upgrade too" in judged.note
+def uncovered(**changes: Any) -> Decided:
+    export = Export(declaration=declared(), outcome=Outcome.COMPLETED, artifact=artifact(), uncovered=("aten::linear",))
+    return equal(exports={"m": export}, **changes)
 
 
-@pytest.mark.parametrize("outcome", FAILING)
-def test_request_that_fails_now_is_a_regression_though_another_failed_before(outcome: Outcome) -> None:
-    judged = asked(of_requests(a=ERROR, b=WELL), of_requests(a=ERROR, b=outcome))
-    assert (judged.status, kinds(judged)) == (Status.FAIL, [OUTCOME_KIND[outcome]])
-    judged = asked(of_requests(a=ERROR, b=WELL), of_requests(a=WELL, b=outcome))
-    assert (judged.status, kinds(judged)) == (Status.FAIL, [OUTCOME_KIND[outcome]])
+def test_model_that_does_not_cover_what_it_declares_is_not_green() -> None:
+    (cell,) = cells(uncovered())
+    assert (cell.status, [item.kind for item in cell.findings]) == (Status.INCONCLUSIVE, ["covers"])
+    assert "aten::linear" in cell.findings[0].message
 
 
-@pytest.mark.parametrize("new", [{"a": WELL, "b": WELL}, {"a": ERROR, "b": WELL}])
-def test_only_the_request_that_failed_before_is_called_so(new: dict[str, Outcome]) -> None:
-    judged = asked(of_requests(a=ERROR, b=WELL), of_requests(**new))
-    assert judged.status is Status.SAME_FAIL
-    assert "call 0 of a" in judged.note
+def test_missing_coverage_hides_no_failure() -> None:
+    (cell,) = cells(uncovered(comparisons={("m", "alone"): compared(0.5)}))
+    assert (cell.status, [item.kind for item in cell.findings]) == (Status.FAIL, ["values", "covers"])
 
 
-def test_request_that_fails_elsewhere_than_before_is_a_regression() -> None:
-    old, new = of_requests(a=ERROR, b=WELL), of_requests(a=WELL, b=ERROR)
-    assert asked(old, new).status is Status.FAIL
+def test_missing_coverage_makes_no_regression_of_an_old_failure() -> None:
+    crashed = result(outcome=Outcome.CRASH)
+    (cell,) = cells(uncovered(alone={"m": probed(crashed)}, baselines={"m": OldAnswers(results=(crashed,))}))
+    assert (cell.status, [item.kind for item in cell.findings]) == (Status.SAME_FAIL, ["crash", "covers"])
 
 
-def test_request_that_no_release_got_to_is_not_decided() -> None:
-    both = of_requests(a=Outcome.CRASH, b=Outcome.NOT_RUN)
-    judged = asked(both, both)
-    assert (judged.status, set(kinds(judged))) == (Status.INCONCLUSIVE, {"not_measured"})
-    assert judged.findings[0].message == f"does not get as far as call 0 of b in {OLD}, alone"
+def test_model_that_cannot_be_exported_is_inconclusive_and_has_one_cell() -> None:
+    failure = Failure(type="RuntimeError", message="cannot script\nmore", phase="convert")
+    where = probed(result(outcome=Outcome.EXPORT_ERROR), directory="/run/probes/9")
+    export = Export(declaration=declared(), outcome=Outcome.EXPORT_ERROR, failure=failure, result=where)
+    (cell,) = cells(equal(exports={"m": export}, alone={}, baselines={}))
+    (finding,) = cell.findings
+    assert (cell.cell, cell.status, finding.kind, finding.evidence) == (
+        ALONE,
+        Status.INCONCLUSIVE,
+        "export_error",
+        "probes/9",
+    )
+    assert finding.message == "could not be exported in torch 2.1.2: RuntimeError: cannot script"
 
 
-def test_call_before_the_one_that_failed_before_is_compared() -> None:
-    old = of_requests(a=ERROR, b=WELL)
-    new = of_requests(a=WELL, b=WELL)
-    judged = alone([old, old], new, compared(call(tensor(), input_set="a"), call(equal(), input_set="b")))
-    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
+def test_hang_of_the_exporter_has_no_failure_and_still_a_reason() -> None:
+    export = Export(declaration=declared(), outcome=Outcome.HANG)
+    (cell,) = cells(equal(exports={"m": export}, alone={}, baselines={}))
+    assert cell.status is Status.INCONCLUSIVE
+    assert cell.findings[0].message.endswith(": hang")
 
 
-ALWAYS, BY_CHANCE = Tally(fails=9, outcomes=("runtime_error",)), Tally(fails=5, passes=4, outcomes=("runtime_error",))
+def test_model_that_the_release_cannot_express_is_unsupported_and_not_red() -> None:
+    failure = Failure(type="Unsupported", message="needs torch 2.9 or later to export", phase="")
+    export = Export(declaration=declared(), outcome=Outcome.UNSUPPORTED, failure=failure)
+    (cell,) = cells(equal(exports={"m": export}, alone={}, baselines={}))
+    assert (cell.status, cell.findings[0].message) == (Status.UNSUPPORTED, "needs torch 2.9 or later to export")
+
+
+def test_golden_record_needs_no_old_environment() -> None:
+    facts = equal(baselines={"m": OldAnswers()})
+    (cell,) = cells(facts, sides=("new",))
+    assert cell.status is Status.PASS
+
+
+# waivers
+
+
+def waiver(kind: str = "values", days: int = 0) -> Waiver:
+    return Waiver(model="m", kind=kind, reason="known", owner="ann", expires=TODAY + datetime.timedelta(days=days))
+
+
+@pytest.mark.parametrize(("days", "status"), [(0, Status.XFAIL), (-1, Status.FAIL)])
+def test_waiver_counts_until_the_day_it_expires(days: int, status: Status) -> None:
+    (cell,) = cells(equal(comparisons={("m", "alone"): compared(0.5)}), waivers=(waiver(days=days),))
+    assert cell.status is status
+
+
+def test_waiver_applies_to_every_cell_of_its_model() -> None:
+    facts = equal(comparisons={("m", "alone"): compared(0.5)}, initialized=group(), latency={"m": measured(1.2, 1.3)})
+    found = cells(facts, waivers=(waiver(), waiver("latency")))
+    assert [cell.status for cell in found] == [Status.XFAIL, Status.PASS, Status.XFAIL]
+
+
+# the decision
+
+
+def decided(facts: Decided) -> tuple[Decision, int]:
+    judgement = decide_run(continued(facts, judge_cells(facts, effects())), effects()).judgement
+    return judgement.decision, judgement.exit_code
+
+
+def with_planted_defects(facts: Decided, found: tuple[PlantedDefectResult, ...] = CAUGHT) -> Decided:
+    return replace(facts, plan=replace(facts.plan, planted_defects=(planted_defect("bird"),)), planted_defects=found)
+
+
+def test_healthy_run_is_upgrade_ok() -> None:
+    assert decided(with_planted_defects(equal())) == (Decision.UPGRADE_OK, 0)
 
 
 @pytest.mark.parametrize(
-    ("often", "status"), [(None, Status.FAIL), (ALWAYS, Status.FAIL), (BY_CHANCE, Status.SAME_FAIL)]
+    ("low", "high", "decision"),
+    [
+        (0.995, 1.005, Decision.CELL_OK),
+        (1.02, 1.04, Decision.INCONCLUSIVE),  # the limit is 3 %
+        (1.04, 1.05, Decision.BLOCKED),
+        (None, None, Decision.INCONCLUSIVE),  # too few models, or rounds
+    ],
 )
-def test_a_call_that_only_the_old_release_answers_fails_beside_one_that_fails_in_both(
-    often: Tally | None, status: Status
+def test_run_that_repeats_what_all_share_is_decided_by_that(
+    low: float | None, high: float | None, decision: Decision
 ) -> None:
-    """Unless chance chose which calls it answers."""
-    both, lost = of_requests(a=ERROR, b=WELL), replace(compared(), missing_calls=(("a", 1),))
-    rates = FailureRates(outcomes=("runtime_error",), input_set="a", new=often, old=often) if often else None
-    assert alone([both, both], both, lost, rates=rates).status is status
+    facts = equal(latency={"m": measured(0.99, 1.01)})
+    common = CommonSlowdown(ratio=ratio(low, high), models=("m",), call_s=1e-3) if low and high else None
+    facts = replace(facts, plan=replace(facts.plan, repeats_common=True), common=common)
+    assert decided(facts)[0] is decision
 
 
-def test_rates_of_one_request_say_nothing_of_another() -> None:
-    old, new = of_requests(a=ERROR, b=WELL), of_requests(a=ERROR, b=ERROR)
-    often = Tally(fails=20, outcomes=("runtime_error",))
-    rates = FailureRates(outcomes=("runtime_error",), input_set="a", new=often, old=often)
-    judged = alone([old, old], new, None, rates=rates)
-    assert judged.status is Status.FAIL
+def test_undecided_latency_under_the_bound_is_shown_and_decides_nothing() -> None:
+    assert decided(with_planted_defects(equal(latency={"m": measured(0.98, 1.2)}))) == (Decision.UPGRADE_OK, 0)
+    assert decided(with_planted_defects(equal(latency={"m": measured(0.98, 1.3)}))) == (Decision.INCONCLUSIVE, 4)
+
+
+def test_planted_defects_of_the_plan_must_have_been_probed() -> None:
+    assert decided(with_planted_defects(equal(), ())) == (Decision.INCONCLUSIVE, 4)
+    assert decided(equal()) == (Decision.CELL_OK, 0)  # a plan without planted defects repeats a cell
+
+
+def test_planted_defect_that_the_benchmark_missed_counts_like_any_other() -> None:
+    slow = planted_defect("slow", expect="latency", scenario="latency")
+    facts = with_planted_defects(equal())
+    facts = replace(
+        facts, plan=replace(facts.plan, planted_defects=(*facts.plan.planted_defects, slow, declared("healthy")))
+    )
+    seen = {"slow": measured(1.5, 1.6, "slow"), "healthy": measured(0.99, 1.01, "healthy")}
+    assert decided(replace(facts, latency=seen)) == (Decision.UPGRADE_OK, 0)
+    missed = {**seen, "slow": measured(0.99, 1.01, "slow")}
+    assert decided(replace(facts, latency=missed)) == (Decision.INCONCLUSIVE, 4)
+    false_alarm = {**seen, "healthy": measured(1.5, 1.6, "healthy")}
+    assert decided(replace(facts, latency=false_alarm)) == (Decision.INCONCLUSIVE, 4)
+
+
+@pytest.mark.parametrize(("cures", "decision"), [(True, Decision.OK_WITH_MITIGATION), (False, Decision.BLOCKED)])
+def test_failure_blocks_unless_a_mitigation_cures_it(cures: bool, decision: Decision) -> None:
+    tried = Mitigation(cell=ALONE, model="m", name="fuser off", switches={"texpr_fuser": False}, cures=cures)
+    facts = equal(comparisons={("m", "alone"): compared(0.5)}, mitigations={"m": (tried,)})
+    assert decided(with_planted_defects(facts)) == (decision, 1)
+
+
+def test_accepted_mitigation_of_the_policy_makes_the_exit_green() -> None:
+    facts = with_planted_defects(equal())
+    policy = replace(facts.plan.settings.policy, accepted_mitigations=("fuser off",))
+    facts = replace(facts, plan=replace(facts.plan, settings=replace(facts.plan.settings, policy=policy)))
+    assert decided(facts) == (Decision.OK_WITH_MITIGATION, 0)
+
+
+def test_same_torch_on_both_sides_is_never_green() -> None:
+    same = {**FINGERPRINTS, "old": FINGERPRINTS["new"]}
+    assert decided(with_planted_defects(equal(fingerprints=same))) == (Decision.INCONCLUSIVE, 4)
+    other = {**FINGERPRINTS, "old": Fingerprint(torch="2.6.0", git_revision="another")}
+    assert decided(with_planted_defects(equal(fingerprints=other))) == (Decision.UPGRADE_OK, 0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "used", "green"), [("cuda", "cpu", False), ("cuda", "cuda", True), ("auto", "cpu", True)]
+)
+def test_cpu_in_place_of_the_gpu_that_was_asked_for_is_never_green(wanted: str, used: str, green: bool) -> None:
+    plan = planned(settings={"device": wanted}, device=used)
+    assert (decided(with_planted_defects(equal(plan=plan)))[0] is Decision.UPGRADE_OK) is green
+
+
+@pytest.mark.parametrize(
+    ("asked", "worker", "decision"),
+    [
+        (("alone", "inter_op"), "python", Decision.INCONCLUSIVE),
+        (("alone", "small_pools"), "python", Decision.INCONCLUSIVE),
+        (("alone", "inter_op"), "libtorch", Decision.UPGRADE_OK),
+        (("alone", "concurrent", "while_serving"), "python", Decision.UPGRADE_OK),
+    ],
+)
+def test_scenario_that_was_asked_for_and_not_done_is_never_green(
+    asked: tuple[str, ...], worker: str, decision: Decision
+) -> None:
+    plan = planned(scenarios=asked)
+    ran = tuple(run for run in all_ran(plan) if worker == "libtorch" or not INITIALIZATIONS[run.scenario].native_only)
+    facts = with_planted_defects(equal(plan=plan, worker=worker, group_runs=ran))
+    assert decided(facts)[0] is decision
+    why = f"asked for and not done, for want of the C++ worker: {asked[1]}"
+    assert (why in reason_of(facts)) is (decision is Decision.INCONCLUSIVE)
+
+
+def reason_of(facts: Decided) -> str:
+    judgement = decide_run(continued(facts, judge_cells(facts, effects())), effects()).judgement
+    return judgement.reason
+
+
+def test_scenario_in_which_no_model_could_take_part_is_never_green() -> None:
+    plan = planned("m", scenarios=("alone", "concurrent", "shared", "reinit", "latency"))
+    ran = tuple(run for run in all_ran(plan) if run.scenario not in ("shared", "reinit"))
+    facts = with_planted_defects(equal(plan=plan, group_runs=ran))
+    assert decided(facts) == (Decision.INCONCLUSIVE, 4)
+    assert "no model could take part in: shared, reinit" in reason_of(facts)
+    assert decided(with_planted_defects(equal(plan=plan))) == (Decision.UPGRADE_OK, 0)
+
+
+def test_scenario_in_which_some_took_part_is_not_empty() -> None:
+    plan = planned("m", "n", scenarios=("alone", "shared"))
+    comparisons = {(name, "alone"): compared() for name in ("m", "n")}
+    only_one = (group_run([probed(result("n"))], scenario="shared", members=("n",)),)
+    facts = with_planted_defects(equal(plan=plan, comparisons=comparisons, group_runs=only_one))
+    assert decided(facts) == (Decision.UPGRADE_OK, 0)
+
+
+def test_scenario_that_nobody_could_take_part_in_because_nobody_works_alone_is_reported_by_the_models() -> None:
+    broken = probed(result("m", Outcome.LOAD_ERROR, phase="load"))
+    facts = with_planted_defects(equal(alone={"m": broken}, comparisons={}, group_runs=()))
+    assert decided(facts) == (Decision.BLOCKED, 1)
+    assert "no model could take part" not in reason_of(facts)
+    known_before = replace(facts, baselines={"m": OldAnswers(results=(result("m", Outcome.LOAD_ERROR, phase="load"),))})
+    assert "no model could take part" not in reason_of(known_before)
+
+
+def test_judgement_keeps_rows_reasons_and_planted_defects() -> None:
+    facts = with_planted_defects(equal(comparisons={("m", "alone"): compared(0.5)}))
+    judgement = decide_run(continued(facts, judge_cells(facts, effects())), effects()).judgement
+    (row,) = judgement.rows
+    assert (row.model, row.status, judgement.planted_defects) == ("m", Status.FAIL, CAUGHT)
+    assert row.reason in judgement.reason
+    assert row.reason == row.cells[0].findings[0].message
+
+
+def test_race_in_the_rounds_that_it_completed_is_not_hidden_by_an_old_hang() -> None:
+    both_hang = {"failures": (failing(Outcome.HANG),), "rounds": 2, "failed_rounds": 1, "answers": (("m", "/run/1"),)}
+    item = Initialized(new=in_scenario("m", Outcome.HANG, **both_hang), old=in_scenario("m", Outcome.HANG, **both_hang))
+    comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
+    (_, cell) = cells(equal(initialized={("m", "concurrent"): item}, comparisons=comparisons))
+    assert (cell.status, [finding.kind for finding in cell.findings]) == (Status.FAIL, ["race"])
+
+
+def test_old_release_that_completed_where_the_machine_let_it_is_fine_and_does_not_fail_otherwise() -> None:
+    starved = {"failures": (failing(Outcome.STARVED),), "rounds": 1, "answers": (("m", "/run/1"),)}
+    new = in_scenario("m", Outcome.CRASH, failures=(failing(Outcome.CRASH),), failed_rounds=1)
+    item = Initialized(new=new, old=in_scenario("m", Outcome.STARVED, **starved))
+    (_, cell) = cells(equal(initialized={("m", "concurrent"): item}))
+    assert (cell.status, cell.note) == (Status.FAIL, "")
+
+
+# the policy
+
+
+def under_policy(facts: Decided, **settings: Any) -> Decided:
+    policy = PolicySettings(**settings)
+    changed = replace(facts.plan.settings, policy=policy, policy_file="policy.toml")
+    return replace(facts, plan=replace(facts.plan, settings=changed))
+
+
+def test_policy_of_a_run_changes_its_cells_and_they_say_so() -> None:
+    off = equal(comparisons={("m", "alone"): compared(0.5)})
+    (cell,) = cells(under_policy(off, severity={"values": "warn"}))
+    assert (cell.status, cell.judged) == (Status.XFAIL, Status.FAIL)
+    assert "severity.values of policy.toml" in cell.note
+    (strict,) = cells(under_policy(equal(comparisons={("m", "alone"): compared(5e-6)}), limits={"error": 1e-6}))
+    assert (strict.status, strict.judged) == (Status.FAIL, Status.PASS)
+
+
+def test_rule_holds_for_the_models_that_it_matches() -> None:
+    off = equal(comparisons={("m", "alone"): compared(0.005)})
+    rules = (PolicyRule(models="m", limits={"error": 0.01}),)
+    assert cells(under_policy(off, rules=rules))[0].status is Status.PASS
+    assert cells(under_policy(off, rules=(replace(rules[0], models="other"),)))[0].status is Status.FAIL
+
+
+def test_run_that_lacks_what_its_policy_asks_for_is_not_green() -> None:
+    facts = with_planted_defects(equal())
+    assert decided(facts) == (Decision.UPGRADE_OK, 0)
+    for settings in ({"minimum_models": 2}, {"required_scenarios": ("latency",)}):
+        assert decided(under_policy(facts, **settings)) == (Decision.INCONCLUSIVE, 4)
+    assert decided(under_policy(facts, minimum_models=1, minimum_coverage=1.0)) == (Decision.UPGRADE_OK, 0)
+
+
+def test_no_policy_hides_a_missed_planted_defect() -> None:
+    facts = under_policy(equal(), severity=dict.fromkeys(SEVERITY, "info"))
+    missed = (replace(CAUGHT[0], caught=False),)
+    assert decided(replace(with_planted_defects(facts), planted_defects=missed)) == (Decision.INCONCLUSIVE, 4)
+
+
+# time until ready
+
+
+def started(new_s: float) -> Decided:
+    """Return facts of a group of two, of which ``n`` alone loads slower than before."""
+
+    def run(side: str, n_s: float) -> Any:
+        spans = (
+            Span(phase="load", begin_ns=0, end_ns=10**9, model="m"),
+            Span(phase="load", begin_ns=10**9, end_ns=10**9 + round(n_s * 1e9), model="n"),
+        )
+        probe = probed(result("m"), result("n"), spans=spans, side=side)
+        return group_run([probe], side=side, group="misc", members=("m", "n"))
+
+    items = {(name, "concurrent"): initialized(old=Outcome.COMPLETED, name=name) for name in ("m", "n")}
+    return equal(
+        plan=planned("m", "n"),
+        comparisons={(name, "alone"): compared() for name in ("m", "n")},
+        initialized=items,
+        group_runs=(run("new", new_s), run("old", 3.0)),
+    )
+
+
+def test_a_slow_start_is_reported_with_the_model_that_took_longer_and_still_passes() -> None:
+    judged = judge_cells(started(9.0), effects())
+    found = {(name, cell.scenario): cell for name, own in judged.verdicts.items() for cell in own}
+    assert found["n", "concurrent"].kinds == ("initialization_time",)
+    assert found["n", "concurrent"].status is Status.PASS
+    assert found["m", "concurrent"].kinds == ()
+
+
+def test_a_start_that_takes_as_long_as_before_is_not_reported() -> None:
+    judged = judge_cells(started(3.1), effects())
+    assert not [cell.kinds for own in judged.verdicts.values() for cell in own if cell.kinds]
+
+
+def test_a_policy_gives_a_start_its_limit_and_its_weight() -> None:
+    def judged(**policy: Any) -> dict[str, Status]:
+        facts = started(9.0)
+        settings = replace(facts.plan.settings, policy=PolicySettings(**policy))
+        found = judge_cells(replace(facts, plan=replace(facts.plan, settings=settings)), effects()).verdicts["n"]
+        return {kind: cell.status for cell in found for kind in cell.kinds}
+
+    assert judged(limits={"initialization": 3.0}) == {}
+    assert judged(severity={"initialization_time": "fail"}) == {"initialization_time": Status.FAIL}

@@ -137,7 +137,7 @@ def policies(settings: PolicySettings) -> dict[str, ModelPolicy]:
 
 
 def judged(found: dict[str, Found], settings: PolicySettings, known: Sequence[Waiver]) -> RunReport:
-    """Return the report of a run that has found this, judged as ``harness/verdict/judge.py`` does."""
+    """Return the report of a run that has found this, judged as ``harness/verdict/cells.py`` does."""
     context, own = WaiverContext(waivers=known, ran=RAN, today=DAY), policies(settings)
     verdicts = {}
     for name, (cells, comparisons, latency) in found.items():

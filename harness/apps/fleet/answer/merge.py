@@ -10,8 +10,8 @@ from harness.apps.fleet.answer.timing import FleetTiming, over_fleet
 from harness.apps.fleet.answer.waves import Judged, waves_of
 from harness.apps.fleet.faults import LABELS
 from harness.apps.fleet.plan import STORE, PlannedFleet, options_again, sides_again
-from harness.apps.fleet.planning import family_of, is_of
 from harness.apps.fleet.results import FleetResults, KeptResults
+from harness.apps.fleet.units import family_of, is_of
 from harness.checks.migration.readiness import owned
 from harness.config.command_words import OTHER_SIDE
 from harness.config.policy import IN_CONFIG, Tagged, policy_of

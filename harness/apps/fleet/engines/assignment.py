@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from harness.apps.fleet.planning import shard_of
+from harness.apps.fleet.units import shard_of
 from harness.core.fleet import FleetUnit
 
 TRIES = 2

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.apps.fleet.planning import slowest_s
+from harness.apps.fleet.units import slowest_s
 from harness.core.errors import ExitCode
 from harness.core.fleet import FleetPlan
 from harness.environments.builder import ROOT_VARIABLE

@@ -20,8 +20,8 @@ from harness.apps.fleet.engines import node
 from harness.apps.fleet.engines.assignment import Assignment, Part, parts_of
 from harness.apps.fleet.engines.jobs import limit_s
 from harness.apps.fleet.plan import STORE, PlannedFleet
-from harness.apps.fleet.planning import seconds_of
 from harness.apps.fleet.results import FleetResults
+from harness.apps.fleet.units import seconds_of
 from harness.core.errors import ConfigError, EnvironmentUnavailable, ExitCode
 from harness.core.fleet import Fault, FleetPlan, FleetUnit, ShardDone
 from harness.core.text import counted

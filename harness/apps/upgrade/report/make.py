@@ -52,8 +52,8 @@ from harness.serving.settings import differences
 from harness.serving.settings.differences import Setting
 from harness.store import codec
 from harness.verdict.causes import with_causes
+from harness.verdict.cells import numeric_settings
 from harness.verdict.inputs import guess_notes, guess_of, stride_notes, untested_method_notes
-from harness.verdict.judge import numeric_settings
 from harness.verdict.latency import common_notes
 from harness.verdict.waivers.apply import ran_under
 from harness.verdict.waivers.uses import waiver_notes, waiver_uses

@@ -9,13 +9,13 @@ import pytest
 
 from harness.checks.outputs.compare import compare
 from harness.checks.outputs.findings import differs
-from harness.verdict.judge import judge_attributed, judge_cells
+from harness.verdict.cells import judge_attributed, judge_cells
 from harness.core.outcome import Status
 from harness.checks.latency.benchmark import benchmark
 from harness.probing.alone import probe_alone
 from harness.probing.facts import Attributed, Compared, Effects, Probed, WithWorker
 from harness.probing.old_answers import probe_old_release
-from harness.search.attribute import attribute_failures
+from harness.search.failure_attribution import attribute_failures
 from harness.checks.startup.initialize import initialize_groups
 from harness.checks.startup.native import build_workers
 from tests.integration.checks.startup.concurrency import drawn

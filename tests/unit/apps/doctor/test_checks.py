@@ -13,8 +13,8 @@ import pytest
 from harness.verdict.exit_codes import exit_code
 from harness.apps.doctor.checks import CHECKS, Facts, examined, run_notes
 from harness.core.machine import CheckStatus, Checkup, Gpus, MachineCheck
-from harness.environments.candidate import Wheel
-from harness.environments.candidate import Candidate, IndexAnswer
+from harness.environments.candidate_facts import Wheel
+from harness.environments.candidate_facts import Candidate, IndexAnswer
 from harness.apps.doctor.facts import Container, Disk, Host, Limits, Memory, Tools
 from harness.core.errors import ExitCode
 from tests.unit.builders.machines import (

@@ -15,7 +15,7 @@ from harness.environments import candidates
 from harness.apps.doctor import preflight
 from harness.core.environment import Environment
 from harness.core.machine import Cores, Gpus
-from harness.environments.candidate import Candidate, IndexAnswer
+from harness.environments.candidate_facts import Candidate, IndexAnswer
 from harness.apps.doctor.facts import Disk
 from harness.core.plan import Plan
 from harness.core.errors import ExitCode

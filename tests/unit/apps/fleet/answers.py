@@ -13,7 +13,7 @@ from harness.core.report import ModelReport, RunReport
 from harness.core.verdict import CellVerdict, Mitigation
 from harness.apps.fleet.answer.merge import merged
 from harness.apps.fleet.plan import PlannedFleet
-from harness.apps.fleet.planning import DEFAULT_COSTS, RUN_S, Content, content_of, examined, units_of
+from harness.apps.fleet.units import DEFAULT_COSTS, RUN_S, Content, content_of, examined, units_of
 from harness.apps.fleet.shard import frame_of
 from harness.store import codec
 from tests.unit.builders.reports import healthy, upgrade_ok, verdict

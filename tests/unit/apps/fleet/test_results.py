@@ -13,7 +13,7 @@ from harness.core.fleet import Examination, Fault, FleetResult
 from harness.core.errors import RunDirError
 from harness.apps.fleet.plan import known_in
 from harness.apps.fleet.results import FleetResults, KeptResults
-from harness.apps.fleet.planning import FULL_S
+from harness.apps.fleet.units import FULL_S
 from harness.store import codec
 from tests.unit.builders.pages import comparison, tensor
 from tests.unit.builders.reports import latency, ratio

@@ -9,7 +9,7 @@ import pytest
 
 from harness import cli
 from harness.cli.parser import parser
-from harness.search.explanation import by_bisection
+from harness.search.explained_cells import by_bisection
 from harness.core.diagnosis import BisectAnswer, Bisection, Rewritten
 from harness.core.outcome import Status
 from harness.core.report import Explained

@@ -8,7 +8,7 @@ import pytest
 from mypy import api
 
 from harness.checks.outputs.compare import compare
-from harness.verdict.judge import judge_cells
+from harness.verdict.cells import judge_cells
 from harness.checks.latency.benchmark import benchmark
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from harness.verdict.decide import judge_row
-from harness.verdict.judge import judge_attributed, judge_cells
+from harness.verdict.cells import judge_attributed, judge_cells
 from harness.core.outcome import Outcome, Status
 from harness.core.probe import ProbeRequest, ProbeResult, model_of
 from harness.probing.alone import patient, probe_alone
 from harness.probing.facts import Attributed, OldAnswers
-from harness.search.attribute import attribute_failures
+from harness.search.failure_attribution import attribute_failures
 from harness.checks.startup.initialize import initialize_groups
 from tests.unit.builders.stages import Runner, continued, effects, facts_of, probed, result
 

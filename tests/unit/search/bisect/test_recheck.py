@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.verdict.judge import judge_cells
+from harness.verdict.cells import judge_cells
 from harness.search.bisect import recheck
 from harness.search.bisect.recheck import TIMES, alone_again, initialize_until_seen, well_rounds
 from harness.core.comparison import OutputComparison

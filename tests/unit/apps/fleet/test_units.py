@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from harness.core.fleet import Examination, FleetArtifact, Serving
 from harness.core.prediction import Prediction
 from harness.core.errors import ConfigError
-from harness.apps.fleet.planning import (
+from harness.apps.fleet.units import (
     DEFAULT_COSTS,
     MOST_IN_A_RUN,
     MOST_S,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from harness.core.outcome import Outcome
 from harness.core.probe import Span
 from harness.core.timeline import Timeline
+from harness.report.charts.svg import Scale, box, drawing, element, hint, lines, text, ticks
 from harness.report.document import Figure
-from harness.report.page.svg import Scale, box, drawing, element, hint, lines, text, ticks
 from harness.report.words.phrases import seconds, shorten
 
 WIDTH = 900

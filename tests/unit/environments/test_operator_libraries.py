@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.environments.libraries import is_file, located
+from harness.environments.operator_libraries import is_file, located
 from harness.environments.sides import env_specs
 from harness.core.errors import ConfigError
 from tests.unit.builders.config import PAIR, load

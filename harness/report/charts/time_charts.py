@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.checks.latency.statistics import against, log_ratio, logarithm
 from harness.core.measurement import CONTROL, NEW, OLD, LatencyMeasurement, PairSample, RatioEstimate, signed_percent
-from harness.report.page.svg import NARROW, Scale, drawing, element, hint, line, lines, text, ticks
+from harness.report.charts.svg import NARROW, Scale, drawing, element, hint, line, lines, text, ticks
 
 _LEFT, _RIGHT = 64, 10
 _ROW = 16

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-BOOTSTRAP = Path(__file__).resolve().parents[4] / "harness" / "worker" / "bootstrap.py"
+BOOTSTRAP = Path(__file__).resolve().parents[3] / "harness" / "worker" / "bootstrap.py"
 
 CASES = {
     "apart": ("tensor([1.0, -4.0])", "tensor([1.5, -4.0])", [0.5, 4.0]),

@@ -12,7 +12,7 @@ from harness.core.outcome import Outcome, Status
 from harness.core.probe import ProbeRequest, ProbeResult, model_of
 from harness.core.verdict import CellVerdict, Finding
 from harness.probing.facts import Attributed, Decided, GroupRun
-from harness.search.attribute import FIRST_RUNS, TIME_S, attribute_failures
+from harness.search.failure_attribution import FIRST_RUNS, TIME_S, attribute_failures
 from harness.checks.startup.trials import answer_of
 from harness.checks.startup.attribution_words import attribution_words
 from harness.checks.startup.launch import threads_of

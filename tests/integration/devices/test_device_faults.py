@@ -15,8 +15,8 @@ from harness.core.errors import ExitCode
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from tests.accelerator.build import build
 from tests.integration.gate import PROJECT, Run, finished, harness
-from tests.integration.core.devices.test_device_outside_torch import CONFIGURATION
-from tests.integration.core.devices.test_fake_accelerator import RELEASES, interpreter
+from tests.integration.devices.test_device_outside_torch import CONFIGURATION
+from tests.integration.devices.test_fake_accelerator import RELEASES, interpreter
 from tests.programs import cli, stub
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -8,7 +8,7 @@ import pytest
 from harness.core.diagnosis import Attribution, FailureRates, Answer, SearchAnswer, Tally, Trial
 from harness.core.errors import InternalError
 from harness.search.delta_debugging import repeats_needed
-from harness.search.attribution import RUNS_MEASURED, attribute
+from harness.search.group_reduction import RUNS_MEASURED, attribute
 from harness.checks.startup.attribution_words import attribution_words, rarer_than, time_notes
 from harness.checks.startup.attribution_words import unverifiable
 from tests.unit.builders.oracles import FAILS, PASSES, Simulated, needs

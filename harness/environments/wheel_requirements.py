@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from harness.environments.candidate import Wheel
+from harness.environments.candidate_facts import Wheel
 from harness.machine.files import text_of
 
 _MAXWELL_TO_AMPERE: Final = ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86")

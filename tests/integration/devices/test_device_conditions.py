@@ -21,7 +21,7 @@ from tests.accelerator.conditions import all_conditions, measured
 from tests.accelerator.native_conditions import Branches
 from tests.docs.running import JUDGED
 from tests.integration.gate import PROJECT
-from tests.integration.core.devices.test_device_faults import PROGRAM
+from tests.integration.devices.test_device_faults import PROGRAM
 from tests.worker.transcripts import replay
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

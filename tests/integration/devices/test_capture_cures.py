@@ -10,8 +10,8 @@ from harness.core.outcome import Decision, Status
 from harness.environments.builder import default_environment_root
 from tests.accelerator.build import build
 from tests.integration.gate import PROJECT, Run, finished, harness
-from tests.integration.core.devices.test_device_outside_torch import CONFIGURATION
-from tests.integration.core.devices.test_fake_accelerator import interpreter
+from tests.integration.devices.test_device_outside_torch import CONFIGURATION
+from tests.integration.devices.test_fake_accelerator import interpreter
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

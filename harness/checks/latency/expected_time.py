@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.checks.latency.budget import side_by_side
 from harness.checks.latency.model_round import (
     COLD_CALLS,
     FEWEST_FIRST_CALLS,
@@ -13,7 +14,6 @@ from harness.checks.latency.model_round import (
     SHAPE_CALLS_LEAST,
     SHAPE_S,
 )
-from harness.checks.latency.spending import side_by_side
 from harness.core.measurement import CONTROL
 from harness.core.plan import LatencyBudget
 from harness.core.probe import ModelResult

@@ -9,8 +9,8 @@ from harness.core.plan import LatencyBudget
 from harness.core.quantities import STEADY
 from harness.core.report import ModelReport
 from harness.core.text import visible
+from harness.report.charts import error_charts, time_charts
 from harness.report.document import Figure
-from harness.report.page import error_charts, time_charts
 from harness.report.words.phrases import scenario_words, shorten
 
 

@@ -9,9 +9,9 @@ from harness.core.measurement import signed_percent
 from harness.core.outcome import Status
 from harness.core.report import RunOutline
 from harness.core.text import counted
+from harness.report.charts.svg import NARROW, Scale, box, drawing, element, hint, line, lines, short, text, ticks
 from harness.report.document import BAD, GOOD, OPEN, QUIET, Figure
 from harness.report.excess import Steady
-from harness.report.page.svg import NARROW, Scale, box, drawing, element, hint, line, lines, short, text, ticks
 from harness.report.words.phrases import percent, seconds, seconds_pair
 
 WIDE = 900

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.core.releases import Conclusion, Ending, ReleaseAnswer
-from harness.search.first_bad_search import (
+from harness.search.first_bad_choice import (
     Line,
     conclude,
     good_again,

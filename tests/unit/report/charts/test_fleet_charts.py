@@ -7,7 +7,7 @@ from harness.core.measurement import RatioEstimate
 from harness.core.outcome import Decision, Status
 from harness.core.report import RunOutline
 from harness.report.excess import Steady
-from harness.report.page.fleet_charts import (
+from harness.report.charts.fleet_charts import (
     fleet_figures,
     interval_chart,
     old_new_chart,

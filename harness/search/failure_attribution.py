@@ -17,8 +17,8 @@ from harness.core.outcome import FINE, UNCLEAR, Outcome, Status
 from harness.core.verdict import CellVerdict
 from harness.machine import clock
 from harness.probing.facts import Attributed, Effects, GroupRun, Judged
-from harness.search.attribution import RARE, attribute, trial_of
 from harness.search.delta_debugging import repeats_for_rate
+from harness.search.group_reduction import RARE, attribute, trial_of
 from harness.serving.scenarios import INITIALIZATIONS
 
 # Processes per failing server group: enough for 16 models with a failure that shows every time (tests/unit/search).

@@ -6,7 +6,7 @@ import pytest
 
 from harness.core.outcome import Outcome
 from harness.core.probe import CallRecord, Deadline, FailedRequest, ModelResult, ModelRun, ProbeRequest, ProbeResult
-from harness.probing.rest import unreached, with_rest
+from harness.probing.unasked_requests import unreached, with_rest
 from tests.unit.builders.stages import artifact, probed, result
 
 DEADLINE = Deadline(load_s=1, call_s=1, total_s=1)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.builders.verdicts import mitigation
-from harness.search.explanation import by_bisection, by_mitigations, by_first_bad, with_later, worth_explaining
+from harness.search.explained_cells import by_bisection, by_mitigations, by_first_bad, with_later, worth_explaining
 from harness.core.diagnosis import (
     BisectAnswer,
     Bisection,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from harness.checks.outputs.totals import ERROR_EDGES
 from harness.core.comparison import CallComparison, OutputComparison, TensorMetrics
-from harness.report.page.svg import NARROW, Scale, drawing, element, hint, line, lines, short, text
+from harness.report.charts.svg import NARROW, Scale, drawing, element, hint, line, lines, short, text
 
 SERIES = 5
 """Tensors with a line of their own, the worst ones."""

@@ -1,11 +1,11 @@
 """What the table of wheels says of releases."""
 
 import pytest
-from harness.environments.wheels import LAST_LINE, SOURCE, WHEELS, cuda_of_suffix, wheel_of
+from harness.environments.wheel_requirements import LAST_LINE, SOURCE, WHEELS, cuda_of_suffix, wheel_of
 from harness.environments.pythons import LAST_KNOWN_RELEASE
 from pathlib import Path
-from harness.environments import wheels
-from harness.environments.candidate import Wheel
+from harness.environments import wheel_requirements
+from harness.environments.candidate_facts import Wheel
 
 
 @pytest.mark.parametrize(
@@ -69,30 +69,30 @@ def site(folder: Path, version: str, tag: str, library: bytes | None = FLAGS) ->
 
 
 def test_an_old_wheel_tells_cuda_and_architectures_and_no_glibc(tmp_path: Path) -> None:
-    assert wheels.look_at_wheel(site(tmp_path, OLD_VERSION, "cp311-cp311-linux_x86_64")) == Wheel(
-        cuda="12.1", architectures=("sm_75", "sm_80", "sm_90", "compute_90"), source=wheels.INSTALLED
+    assert wheel_requirements.look_at_wheel(site(tmp_path, OLD_VERSION, "cp311-cp311-linux_x86_64")) == Wheel(
+        cuda="12.1", architectures=("sm_75", "sm_80", "sm_90", "compute_90"), source=wheel_requirements.INSTALLED
     )
 
 
 def test_a_new_wheel_tells_glibc_by_its_tag(tmp_path: Path) -> None:
-    found = wheels.look_at_wheel(site(tmp_path, NEW_VERSION, "cp311-cp311-manylinux_2_28_x86_64"))
+    found = wheel_requirements.look_at_wheel(site(tmp_path, NEW_VERSION, "cp311-cp311-manylinux_2_28_x86_64"))
     assert found is not None
     assert (found.cuda, found.glibc) == ("13.2", "2.28")
 
 
 @pytest.mark.parametrize("library", [None, b"", b"\x7fELF\0nothing here\0"])
 def test_a_library_that_does_not_tell_is_no_error(tmp_path: Path, library: bytes | None) -> None:
-    found = wheels.look_at_wheel(site(tmp_path, OLD_VERSION, "cp311-cp311-linux_x86_64", library))
+    found = wheel_requirements.look_at_wheel(site(tmp_path, OLD_VERSION, "cp311-cp311-linux_x86_64", library))
     assert found is not None
     assert found.architectures == ()
 
 
 def test_a_build_without_cuda_has_no_architectures(tmp_path: Path) -> None:
-    found = wheels.look_at_wheel(site(tmp_path, CPU_VERSION, "cp311-cp311-linux_x86_64"))
+    found = wheel_requirements.look_at_wheel(site(tmp_path, CPU_VERSION, "cp311-cp311-linux_x86_64"))
     assert found is not None
     assert (found.cuda, found.architectures) == (None, ())
 
 
 def test_a_folder_without_torch_is_none(tmp_path: Path) -> None:
-    assert wheels.look_at_wheel(tmp_path) is None
-    assert wheels.site_of(tmp_path / "bin" / "python") is None
+    assert wheel_requirements.look_at_wheel(tmp_path) is None
+    assert wheel_requirements.site_of(tmp_path / "bin" / "python") is None

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.core.outcome import Outcome
-from harness.report.page.error_charts import compact, decade, error_chart, histogram_chart, worst_paths, worth_drawing
-from harness.report.page.figures import model_figures
-from harness.report.page.svg import Scale, element, hint, text, ticks
-from harness.report.page.time_charts import latency_chart
-from harness.report.page.timeline_chart import common_end, timeline_chart
+from harness.report.charts.error_charts import compact, decade, error_chart, histogram_chart, worst_paths, worth_drawing
+from harness.report.charts.model_charts import model_figures
+from harness.report.charts.svg import Scale, element, hint, text, ticks
+from harness.report.charts.time_charts import latency_chart
+from harness.report.charts.timeline_chart import common_end, timeline_chart
 from tests.unit.builders.reports import HOSTILE_NAMES, healthy, latency, ratio
 from tests.unit.builders.pages import comparison, benchmark, span, tensor, timeline
 

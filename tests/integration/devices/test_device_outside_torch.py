@@ -15,7 +15,7 @@ from harness.store.run_folder import PROBES
 from harness.worker import wire
 from tests.accelerator.build import build
 from tests.integration.gate import PROJECT, Run, finished, harness
-from tests.integration.core.devices.test_fake_accelerator import interpreter
+from tests.integration.devices.test_fake_accelerator import interpreter
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

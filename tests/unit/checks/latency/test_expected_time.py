@@ -7,7 +7,7 @@ import pytest
 from harness.core.plan import LatencyBudget
 from harness.core.probe import CallRecord, ModelResult
 from harness.checks.latency.model_round import FEWEST_FIRST_CALLS, FIRST_CALLS
-from harness.checks.latency.time_left import Open, RoundCost, TimeLeft, expected_cost, undecided_share
+from harness.checks.latency.expected_time import Open, RoundCost, TimeLeft, expected_cost, undecided_share
 from tests.unit.builders.verdicts import result
 
 BUDGET = LatencyBudget()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.core.devices.test_fake_accelerator import RELEASES, interpreter
+from tests.integration.devices.test_fake_accelerator import RELEASES, interpreter
 from tests.worker.transcripts import replay
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

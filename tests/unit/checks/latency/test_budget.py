@@ -7,7 +7,7 @@ import pytest
 
 from harness.core.measurement import RatioEstimate
 from harness.core.plan import LatencyBudget
-from harness.checks.latency.spending import Candidate, further_rounds, next_round, seconds, side_by_side, total_s
+from harness.checks.latency.budget import Candidate, further_rounds, next_round, seconds, side_by_side, total_s
 
 OPEN = Candidate(cost_s=1.0, rounds=1, decided_in_s=5.0)
 SOON = replace(OPEN, decided_in_s=1.0)
