@@ -1,11 +1,10 @@
 """Writes the six artifacts of ``models/``; run it with the Python of a torch 2.1.2 environment, in this folder.
 
-Small enough for git, and each one stands for something that an upgrade to 2.6.0 meets. The answers of the README's first
+Small enough for git; each stands for something that an upgrade to 2.6.0 meets. The answers of the README's first
 command come from these files; ``tests/integration/test_examples.py`` asks for them again.
 """
 
 from pathlib import Path
-from typing import Tuple
 
 import torch
 import torch.nn.functional as F
@@ -77,11 +76,11 @@ class Unpacked(nn.Module):
         self.rounds = 60_000
 
     @torch.jit.export
-    def __getstate__(self) -> Tuple[Tensor, int, bool]:
+    def __getstate__(self) -> tuple[Tensor, int, bool]:
         return self.weight, self.rounds, self.training
 
     @torch.jit.export
-    def __setstate__(self, state: Tuple[Tensor, int, bool]) -> None:
+    def __setstate__(self, state: tuple[Tensor, int, bool]) -> None:
         work = state[0]
         for _ in range(state[1]):
             work = torch.tanh(work @ state[0])
