@@ -171,6 +171,24 @@ def load_seconds(facts: WithWorker, members: Collection[str]) -> dict[str, float
     return {name: max(durations) * 1e-9 for name, durations in loads.items() if durations}
 
 
+def expected_s(scenario: Scenario, members: Sequence[str], facts: WithWorker) -> float:
+    """Return how long one round of the new release is expected to take, in seconds, by what the old one needed alone.
+
+    Loads and calls of Python's threads take turns (GIL); those of the C++ worker are two at a time.
+    """
+    load_s = load_seconds(facts, members)
+    calls_s = {name: _calls_s(facts.baselines[name].results) for name in members}
+    script = affordable(scenario, members, threads_of(facts), load_s)
+    times_s = {"load": load_s, "calls": calls_s}
+    steps = (step for steps in script.threads for step in steps if step[0] in times_s)
+    work_s = sum(times_s[str(step[0])].get(model_of(str(step[1])), 0.0) for step in steps)
+    return facts.plan.settings.init_rounds * work_s / (1 if facts.worker_of(scenario, members) == "python" else 2)
+
+
+def _calls_s(results: Sequence[ModelResult]) -> float:
+    return max((sum(call.duration_ns for call in result.calls) * 1e-9 for result in results), default=0.0)
+
+
 def threads_of(facts: Provisioned) -> int:
     """Return how many threads initialize: as configured, and never one alone."""
     return max(2, facts.plan.settings.init_threads)
