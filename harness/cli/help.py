@@ -32,7 +32,7 @@ class CommandHelp(NamedTuple):
 
 
 TOP = """where to begin:
-  inspect models/           which releases will load your files? installs nothing
+  inspect models/           which releases load your files? installs nothing
   doctor                    can this machine run the gate? installs nothing
   compat                    judge the upgrade: one decision, one exit code
   report last               show the last run again, or in another format
