@@ -137,7 +137,7 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.GGUF: ("GGUF model", "an upgrade of torch changes nothing for its runtime: not judged here"),
     ArchiveFormat.WEB_PAGE: (
         "web page",
-        "the download ended at a page, of a login or an error: download the file again",
+        "a login or an error was downloaded in place of the file: get it again",
     ),
     ArchiveFormat.TEXT: ("text file", "it is no model"),
     ArchiveFormat.OTHER_ZIP: ("zip archive without a model of torch", "name the model in it"),

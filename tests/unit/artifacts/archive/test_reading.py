@@ -251,7 +251,7 @@ PICKLED_TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n)R"
         (gzip.compress(b"x", mtime=0), ArchiveFormat.GZIP),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", ArchiveFormat.LFS_POINTER),
         (b"\x7fELF\x02", ArchiveFormat.SHARED_LIBRARY),
-        (b"<html>not found</html>\n", ArchiveFormat.TEXT),
+        (b"<html>not found</html>\n", ArchiveFormat.WEB_PAGE),
         (b"\x00\x01\x02\xff" * 9, ArchiveFormat.UNKNOWN),
     ],
 )  # fmt: skip
