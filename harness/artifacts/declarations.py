@@ -181,7 +181,9 @@ class Decoration(NamedTuple):
     values: dict[str, Any]
 
 
-@functools.lru_cache(maxsize=4096)  # a run reads the same folders for its models, its planted defects and what has changed
+@functools.lru_cache(
+    maxsize=4096
+)  # a run reads the same folders for its models, its planted defects and what has changed
 def read_declarations(text: str, *, source: str, module: str, package_root: str) -> tuple[ModelDeclaration, ...]:
     """Return the models that a fixture file declares, in the order of its lines; none for a file without any.
 
