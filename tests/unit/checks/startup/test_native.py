@@ -45,7 +45,7 @@ class Builds:
 
     def __call__(
         self, libtorches: Mapping[str, LibTorch], folder: Path, *, cuda: bool, cancelled: threading.Event
-    ) -> Mapping[str, NativeBuild]:
+    ) -> dict[str, NativeBuild]:
         self.built, self.folder, self.cuda = dict(libtorches), folder, cuda
         return {side: self._ends[side] for side in libtorches}
 
