@@ -68,12 +68,12 @@ class Projection(nn.Module):
 
 
 class Unpacked(nn.Module):
-    """Makes its weight anew when it is loaded, as packed formats do: loading takes about two seconds."""
+    """Makes its weight anew when it is loaded, as packed formats do: loading takes about a second."""
 
     def __init__(self) -> None:
         super().__init__()
         self.weight = torch.randn(48, 48) / 7.0
-        self.rounds = 60_000
+        self.rounds = 20_000
 
     @torch.jit.export
     def __getstate__(self) -> tuple[Tensor, int, bool]:
