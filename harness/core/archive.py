@@ -34,6 +34,8 @@ class ArchiveFormat(StrEnum):
     GZIP = "gzip"
     LFS_POINTER = "lfs_pointer"
     SHARED_LIBRARY = "shared_library"
+    GGUF = "gguf"
+    WEB_PAGE = "web_page"
     TEXT = "text"
     OTHER_ZIP = "other_zip"
     EMPTY = "empty"
