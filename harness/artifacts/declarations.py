@@ -4,6 +4,7 @@
 """
 
 import ast
+import functools
 import hashlib
 import itertools
 import math
@@ -180,6 +181,9 @@ class Decoration(NamedTuple):
     values: dict[str, Any]
 
 
+@functools.lru_cache(
+    maxsize=4096
+)  # a run reads the same folders for its models, its planted defects and what has changed
 def read_declarations(text: str, *, source: str, module: str, package_root: str) -> tuple[ModelDeclaration, ...]:
     """Return the models that a fixture file declares, in the order of its lines; none for a file without any.
 
@@ -219,10 +223,10 @@ def merge_catalogue(declarations: Iterable[ModelDeclaration]) -> tuple[ModelDecl
     catalogue = sorted(declarations, key=lambda model: (model.package_root, model.source, model.line))
     by_name: dict[str, ModelDeclaration] = {}
     for model in catalogue:
-        first = by_name.setdefault(model.name, model)
-        if first is not model:
-            message = f'model "{model.name}" is already declared at {first.where}'
+        if model.name in by_name:
+            message = f'model "{model.name}" is already declared at {by_name[model.name].where}'
             raise FixtureError(f"{model.where}: {message}", "cells and goldens hang off the name: rename one")
+        by_name[model.name] = model
     for model in catalogue:
         if model.planted_defect is None:
             continue

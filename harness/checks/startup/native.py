@@ -3,7 +3,8 @@
 And which models are brought up in a Python server too: those whose loading or calls may wait for another thread.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from harness.checks.prediction.check import inspect_file
 from harness.checks.prediction.predict import TORCHS_CLASSES
@@ -29,13 +30,19 @@ WAITING = frozenset({"prim::fork", "aten::wait"})
 NOTHING_READ: Mapping[str, InspectedFile] = {}
 
 
-def begin_builds(facts: Provisioned, effects: Effects) -> Background[dict[str, NativeBuild]]:
+Build = Callable[..., dict[str, NativeBuild]]
+Companions = Callable[[LibTorch, Path], tuple[str, ...]]
+
+
+def begin_builds(
+    facts: Provisioned, effects: Effects, build: Build = native.build_workers
+) -> Background[dict[str, NativeBuild]]:
     """Begin to compile the C++ workers, beside what the run does meanwhile; nothing where the plan needs none."""
     needed = _needs_worker(facts, effects) and facts.plan.settings.runtime != "python"
     needed = needed and facts.plan.runs_on.cpp and not _loads_as_python_alone_can(facts, effects)
     libtorch = _libtorch(effects) if needed else {}
     folder, cuda = effects.native_folder, facts.plan.runs_on.nvidia
-    return Background(lambda cancelled: native.build_workers(libtorch, folder, cuda=cuda, cancelled=cancelled))
+    return Background(lambda cancelled: build(libtorch, folder, cuda=cuda, cancelled=cancelled))
 
 
 def _needs_worker(facts: Provisioned, effects: Effects) -> bool:
@@ -57,6 +64,9 @@ def build_workers(
     effects: Effects,
     predictions: Mapping[str, InspectedFile] = NOTHING_READ,
     begun: Background[dict[str, NativeBuild]] | None = None,
+    *,
+    build: Build = native.build_workers,
+    companions: Companions = native.library_companions,
 ) -> WithWorker:
     """Return the facts with the runtime that initializes, and that is timed, and the models that Python serves too.
 
@@ -69,7 +79,7 @@ def build_workers(
             alone, lacks what a library registers from Python.
         ConfigError: it was asked for by name, and archives are to be loaded by torch.load, or it has no such device.
     """
-    worker, why = _worker(facts, effects, predictions, begun)
+    worker, why = _worker(facts, effects, predictions, begun, build=build, companions=companions)
     return WithWorker(
         **Probed.known(facts),
         worker=worker,
@@ -83,6 +93,9 @@ def _worker(
     effects: Effects,
     predictions: Mapping[str, InspectedFile],
     begun: Background[dict[str, NativeBuild]] | None,
+    *,
+    build: Build,
+    companions: Companions,
 ) -> tuple[str, str]:
     """Return the runtime, and why it is not the one a reader would expect; empty where it is."""
     runtime = facts.plan.settings.runtime
@@ -106,7 +119,7 @@ def _worker(
         return "python", f'runtime = "python" was asked for; {PYTHON_LOADS}'
     effects.progress.stage("C++ worker", len(effects.environments))
     name = {side: environment.name for side, environment in effects.environments.items()}
-    with begun or begin_builds(facts, effects) as building:
+    with begun or begin_builds(facts, effects, build) as building:
         builds = building.result(tick=lambda: effects.progress.tick("compiling"))
     for side, built in builds.items():
         how = "cached" if built.cached else f"built in {built.seconds:.0f} s"
@@ -120,8 +133,8 @@ def _worker(
     for side, built in builds.items():
         if built.binary is not None:
             has_libraries = side in effects.runner.libraries
-            companions = native.library_companions(libtorch[side], effects.native_folder) if has_libraries else ()
-            effects.runner.use_native(side, built.binary, companions)
+            beside = companions(libtorch[side], effects.native_folder) if has_libraries else ()
+            effects.runner.use_native(side, built.binary, beside)
     for side in effects.runner.libraries:
         why_not, mend = _cannot_open(side, facts, effects, predictions)
         if why_not and runtime == "libtorch":
