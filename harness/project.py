@@ -59,9 +59,7 @@ class Project:
         until: where the run ends, one of ``UNTIL``; empty: with everything that was planned.
         more: for how long a run that is resumed times what it left undecided, such as ``10min``; empty: as planned.
         policy_file: of ``--policy``.
-        arguments: the words of the command line.
         whole_fleet: False where one model is checked alone, of which policy asks no number of models and no scenarios.
-        progress: what is told while a command works.
     """
 
     folder: Path
@@ -250,7 +248,6 @@ class Project:
         return frozenset(OTHER_SIDE) & set(map(_name_of, self.environments))
 
     def interpreters_for(self, name: str) -> list[str]:
-        """Return the arguments of ``--env`` for one release."""
         return [argument for argument in self.environments if _name_of(argument) == name]
 
     def libraries_for(self, name: str, names: Collection[str]) -> list[str]:
@@ -259,7 +256,6 @@ class Project:
 
     @property
     def reports(self) -> Path:
-        """Where runs are kept."""
         return Path(self.out).absolute() if self.out is not None else self.folder / "reports"
 
     @property
@@ -274,15 +270,12 @@ class Project:
 
     @property
     def waivers_path(self) -> Path:
-        """Where the project keeps its waivers."""
         return self.folder / "golden" / "waivers.toml"
 
     def golden_store(self, folder: str | None = None) -> GoldenStore:
-        """Return the golden records of the project, or those in ``folder``."""
         return GoldenStore(self.folder / (folder or "golden"))
 
     def command(self, *words: str) -> str:
-        """Return ``own_command`` of this project."""
         return own_command(self.folder, *words)
 
 
@@ -367,7 +360,6 @@ def shown_path(path: Path) -> str:
 
 
 def _cores() -> int:
-    """Return how many cores this process may use: those that it may run on, within the quota of its container."""
     allowed, granted = len(os.sched_getaffinity(0)), quota().cores
     return allowed if granted is None else max(1, min(allowed, math.ceil(granted)))
 

@@ -58,10 +58,8 @@ class ArchiveFields(TypedDict):
 
 
 def archive_fields(path: Path) -> ArchiveFields:
-    """Return where an archive lies and what identifies it, as an ``Artifact`` has them.
-
-    Raises:
-        ValueError: as for ``archive_identity``.
+    """Return where an archive lies and what identifies it, as an ``Artifact`` has them; raises as
+    ``archive_identity``.
     """
     digest, archive_version, operator_version = archive_identity(path)
     return ArchiveFields(
@@ -74,7 +72,7 @@ def archive_fields(path: Path) -> ArchiveFields:
 
 
 def stream_identity(content: BinaryIO, size_bytes: int, path: Path) -> tuple[str, str | None, str | None]:
-    """Return the same for an open archive; errors name it by ``path``."""
+    """Return what ``archive_identity`` does, for an open archive; errors name it by ``path``."""
     digest = hashlib.sha256()
     versions: dict[str, str] = {}
     try:
@@ -120,7 +118,6 @@ def has_digest(digest: str, content: io.BufferedReader | io.BytesIO, size_bytes:
 
 
 def has_changed(artifact: Artifact) -> bool:
-    """Return whether the file of an artifact, or its recorded inputs, are other ones by now than were probed."""
     path, inputs = Path(artifact.path), Path(artifact.inputs_dir)
     try:
         with path.open("rb") as content:
@@ -131,10 +128,8 @@ def has_changed(artifact: Artifact) -> bool:
 
 
 def artifact_of(declaration: ModelDeclaration, export: ProbeResult) -> Artifact:
-    """Return the artifact that a completed export left in its folder.
-
-    Raises:
-        ValueError: the saved file is not a readable archive.
+    """Return the artifact that a completed export left in its folder. Raises ``ValueError``: it is no readable
+    archive.
     """
     folder = Path(export.directory)
     exported = export.data["exported"]
@@ -151,7 +146,6 @@ def artifact_of(declaration: ModelDeclaration, export: ProbeResult) -> Artifact:
 
 
 def inputs_digest(folder: Path) -> str:
-    """Return the sha256 over the recorded inputs: index and bytes."""
     digest = hashlib.sha256()
     for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
         with (folder / name).open("rb") as stream:
@@ -161,7 +155,6 @@ def inputs_digest(folder: Path) -> str:
 
 
 def uncovered(declaration: ModelDeclaration, artifact: Artifact) -> tuple[str, ...]:
-    """Return the operators that the declaration promises and the artifact does not contain."""
     present = {operator.partition(".")[0] for operator in artifact.operators}
     return tuple(operator for operator in declaration.covers if operator not in present)
 
@@ -171,11 +164,7 @@ WITHOUT_VALUES = "extracted out without a trace: only the types of its inputs ar
 
 
 def extracted_artifact(artifact: Artifact, order: ExtractOrder, extraction: ProbeResult) -> Artifact:
-    """Return the part extracted from ``artifact``, under its name, with the traced values as its one request.
-
-    Raises:
-        ValueError: the saved file is not a readable archive.
-    """
+    """Return the part extracted from ``artifact``, under its name, with the traced values as its one request."""
     folder = Path(extraction.directory)
     called = order.beside is not None
     return Artifact(
@@ -215,10 +204,8 @@ def _node(node: Mapping[str, Any]) -> TracedNode:
 
 
 def rewritten_artifact(artifact: Artifact, probe: ProbeResult) -> Artifact:
-    """Return ``artifact`` as it was rewritten, with the same requests.
-
-    Raises:
-        ValueError: the saved file is not a readable archive.
+    """Return ``artifact`` as it was rewritten, with the same requests. Raises ``ValueError``: it is no readable
+    archive.
     """
     return replace(artifact, **archive_fields(Path(probe.directory) / f"{artifact.model}.pt"))
 
@@ -235,8 +222,7 @@ def keep_rewritten(artifact: Artifact, folder: Path) -> Path:
 def uncalled_methods(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[str, ...]:
     """Return, for each method in ``named`` without an input set, why it is not called.
 
-    Args:
-        adopted: the worker's mark of that name: ``input_sets`` and ``given_up``.
+    ``adopted``: the worker's mark of that name: ``input_sets`` and ``given_up``.
     """
     called = {"forward" if method == wire.KEYWORDS_METHOD else method for _, method in adopted["input_sets"]}
     why = dict(adopted.get("given_up", ()))

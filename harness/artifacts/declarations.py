@@ -47,7 +47,6 @@ def combinations(grid: Grid) -> Iterator[dict[str, GridValue]]:
 
 
 def too_large(grid: Grid) -> str:
-    """Return why a grid is refused for its size; empty if it is not."""
     models = math.prod(len(values) for values in grid.values())
     return f"the grid has {models} combinations" if models > MOST_MODELS else ""
 
@@ -173,8 +172,6 @@ ON_FUNCTION: Final = "write it as a decorator with arguments, above a function a
 
 
 class Decoration(NamedTuple):
-    """One decorator of ours: which one, its line, and the values of its arguments."""
-
     decorator: str
     line: int
     values: dict[str, Any]
@@ -183,14 +180,8 @@ class Decoration(NamedTuple):
 def read_declarations(text: str, *, source: str, module: str, package_root: str) -> tuple[ModelDeclaration, ...]:
     """Return the models that a fixture file declares, in the order of its lines; none for a file without any.
 
-    Args:
-        text: the file's source.
-        source: its path relative to ``package_root``, for messages.
-        module: its dotted name.
-        package_root: absolute folder that makes the name importable.
-
-    Raises:
-        FixtureError: ``source:line``, what was expected and what to do.
+    ``package_root`` is the absolute folder that makes the name importable. Raises ``FixtureError``: ``source:line``,
+    what was expected and what to do.
     """
     tree = _parse(text, source)
     names = _local_names(tree)

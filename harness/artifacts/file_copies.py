@@ -112,7 +112,6 @@ def _request_files(inputs: str) -> list[str]:
 
 
 def _digest_now(paths: Sequence[str], given: GivenArtifact) -> str:
-    """Return the digest of files; empty where there are none, or one cannot be read."""
     try:
         return _digest(paths, given)
     except CannotRead:
@@ -120,11 +119,7 @@ def _digest_now(paths: Sequence[str], given: GivenArtifact) -> str:
 
 
 def _digest(paths: Sequence[str], given: GivenArtifact) -> str:
-    """Return the sha256 of a file, of several that of their digests.
-
-    Raises:
-        CannotRead: one cannot be read.
-    """
+    """Return the sha256 of a file, of several that of their digests. Raises ``CannotRead``: one cannot be read."""
     digests = []
     for path in paths:
         with files.opened(path, given.within) as source:

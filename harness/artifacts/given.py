@@ -54,7 +54,6 @@ def finished(model: ModelDeclaration) -> ModelDeclaration:
 
 
 def source_digest(model: ModelDeclaration) -> str:
-    """Return a digest of a given model's files: of their paths, sizes and times of change."""
     assert model.given is not None
     paths = [model.given.path, model.given.inputs]
     if model.source.endswith(".toml"):
@@ -111,7 +110,6 @@ def what_else(path: str) -> str:
 
 
 def why_unreadable(path: str) -> str:
-    """Return why a file cannot be opened; empty if it can."""
     try:
         with opened(path):
             return ""
@@ -128,7 +126,6 @@ def _size_and_time(path: str) -> tuple[int, int]:
 
 
 def shown(path: str) -> str:
-    """Return ``path`` for a message."""
     return path if path.isprintable() else ascii(path)
 
 
@@ -140,9 +137,8 @@ NEAR: Final = 0.5
 def orphan_notes(models: Sequence[ModelDeclaration], names: Sequence[str]) -> tuple[str, ...]:
     """Return a note for each file that is named like requests and belongs to no artifact.
 
-    Args:
-        models: given models; the folders of their files are searched.
-        names: what the user named; folders among these are searched with everything below them.
+    ``models``: given models; the folders of their files are searched; ``names``: what the user named; folders among
+    these are searched with everything below them.
     """
     given = [model.given for model in models if model.given is not None]
     used = {os.path.realpath(item.inputs) for item in given if item.inputs}
@@ -286,7 +282,6 @@ def _read(path: str) -> tuple[ModelDeclaration, ...]:
 
 
 def _check(model: ModelDeclaration, manifest: str, text: str) -> None:
-    """Refuse a model of a manifest whose files are not there or are no artifact."""
     assert model.given is not None
     path, inputs_path = (
         where(f"{manifest}:{line_of(text, model.line, key)}" if model.line else manifest, model.name, key)

@@ -19,8 +19,7 @@ MOST_FOLDERS = 5000
 class ImportedSource:
     """Digests, each folder read once: a run must not mix two states of the same source.
 
-    Attributes:
-        too_many: folders with more source than is read, in the order met.
+    ``too_many``: folders with more source than is read, in the order met.
     """
 
     def __init__(self) -> None:
@@ -45,7 +44,6 @@ class ImportedSource:
 
 
 def _place(declaration: ModelDeclaration) -> Path | None:
-    """Return the file or folder whose source counts."""
     if declaration.given is not None:
         inputs = declaration.given.inputs
         return Path(inputs).parent if inputs.endswith(".py") else None
@@ -73,7 +71,6 @@ def _digest(place: Path) -> str | None:
 
 
 def _source_below(folder: Path) -> list[Path] | None:
-    """Return the ``.py`` files that an import could reach, sorted; None where there are more than ``MOST_FILES``."""
     paths = []
     for count, (where, names) in enumerate(_folders(folder)):
         paths += [where / name for name in names if name.endswith(".py") and (where / name).is_file()]

@@ -55,7 +55,6 @@ def read_manifest(text: str, *, file: str, folder: str) -> tuple[ModelDeclaratio
     """Return the models that a manifest names, in its order, without reading their files.
 
     Args:
-        text: the manifest.
         file: its path as messages name it.
         folder: the absolute folder that it lies in: its paths are relative to that.
 
@@ -193,9 +192,8 @@ ABOVE: Final = "# Written by the gate, for the command that its report prints."
 def manifest_text(model: ModelDeclaration, *, path: str, inputs: str = "") -> str:
     """Return a manifest of ``model`` alone, with other paths than declared.
 
-    Args:
-        path: of the artifact, relative to the manifest.
-        inputs: of the file with its requests, likewise; empty if it has none.
+    ``path``: of the artifact, relative to the manifest; ``inputs``: of the file with its requests, likewise; empty if
+    it has none.
     """
     assert model.given is not None
     lines = [ABOVE, "[[models]]", f"name = {text_of(model.name)}", f"path = {text_of(path)}"]
@@ -225,7 +223,6 @@ def text_of(value: str) -> str:
 
 
 def manifest_beside(artifact: Artifact) -> Path:
-    """Return the path of the manifest of ``artifact``."""
     return Path(artifact.path).with_name(MANIFEST)
 
 

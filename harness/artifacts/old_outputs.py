@@ -17,7 +17,6 @@ class Remembered:
     """What the old release answered for one model.
 
     Attributes:
-        golden: what it is judged by.
         repeats, other_threads: its answers in repeats, and with other thread counts; empty if they were not kept.
         reference: of the float64 run, None without one.
         numerics: the settings that change numbers, as its worker reported them.

@@ -35,9 +35,7 @@ TOP: Final = Table(
 class FleetManifest:
     """What a manifest says.
 
-    Attributes:
-        tiers: in the order in which they are upgraded.
-        entries: (pattern, what it says), in the order of the file.
+    ``tiers``: in the order in which they are upgraded; ``entries``: (pattern, what it says), in the order of the file.
     """
 
     tiers: tuple[str, ...] = ()
@@ -81,10 +79,8 @@ def load_fleet_manifest(path: Path, *, file: str) -> FleetManifest:
 
 
 def read_fleet_manifest(text: str, *, file: str) -> FleetManifest:
-    """Return what a manifest says.
-
-    Raises:
-        FixtureError: names the file, the table and the key; what was expected and what was found.
+    """Return what a manifest says. Raises ``FixtureError``: it names the file, the table and the key, and what was
+    expected.
     """
     if len(text) > MOST_BYTES:
         raise FixtureError(f"{file}: is no manifest: {len(text):,} characters", f"at most {MOST_BYTES:,}")

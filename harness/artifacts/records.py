@@ -74,11 +74,7 @@ def write_record(
 
 
 def chunks_of(path: Path) -> Iterator[bytes]:
-    """Yield the content of a file.
-
-    Raises:
-        GoldenError: it cannot be read.
-    """
+    """Yield the content of a file. Raises ``GoldenError``: it cannot be read."""
     try:
         with path.open("rb") as stream:
             while chunk := stream.read(CHUNK_BYTES):
@@ -338,12 +334,10 @@ def lay_out(record: GoldenRecord, destination: Path, chunks: Callable[[str], Ite
 
 
 def laid_out_chunks(folder: Path, record: GoldenRecord) -> Callable[[str], Iterable[bytes]]:
-    """Return what ``lay_out`` takes of a record that lies in a folder."""
     return lambda name: [_bytes_of(folder / name, record.files[name], since="recorded")]
 
 
 def remembered_of(record: GoldenRecord, values: Path) -> Remembered:
-    """Return what the old release answered; ``values`` is where ``lay_out`` wrote them."""
     outputs = outputs_by_run(record, bytes_of(values))
     return Remembered(
         golden=outputs[GOLDEN, 0],
@@ -355,11 +349,7 @@ def remembered_of(record: GoldenRecord, values: Path) -> Remembered:
 
 
 def write_file(path: Path, chunks: Iterable[bytes]) -> str:
-    """Write a file, and return its sha256.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file, and return its sha256. Raises ``OSError``: it cannot be written."""
     digest = hashlib.sha256()
     with path.open("wb") as stream:
         for chunk in chunks:
@@ -369,12 +359,10 @@ def write_file(path: Path, chunks: Iterable[bytes]) -> str:
 
 
 def run_of(record: GoldenRecord) -> str:
-    """Return the name of the run that a record comes from; empty if it was not recorded."""
     return record.source.run if record.source is not None else ""
 
 
 def same_content(one: GoldenRecord, other: GoldenRecord) -> bool:
-    """Whether two records judge alike: same torch, inputs, outputs and device, whatever run they come from."""
     profiles = [record.profile for record in (one, other) if record.profile is not None]
     return _content(one) == _content(other) and (len(profiles) < 2 or profiles[0] == profiles[1])
 

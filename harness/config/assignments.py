@@ -27,7 +27,6 @@ def assigned(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def merged(table: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``table`` with ``over`` in it, table by table; ``over`` wins."""
     result = dict(table)
     for key, value in over.items():
         both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)

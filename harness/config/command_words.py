@@ -29,8 +29,7 @@ class Typed(NamedTuple):
 def typed(arguments: Sequence[str], names: Sequence[str] = REPEATED, *, here: str = "") -> Iterator[Typed]:
     """Yield those options of ``arguments`` that are in ``names``, in order.
 
-    Args:
-        here: the working directory in which they were typed: what they name is named from anywhere; empty: as typed.
+    ``here``: the working directory in which they were typed: what they name is named from anywhere; empty: as typed.
     """
     for index, word in enumerate(arguments):
         name, equals, value = word.partition("=")
@@ -55,12 +54,10 @@ def from_anywhere(name: str, value: str, here: str) -> str:
 
 
 def kept(arguments: Sequence[str], names: Sequence[str] = REPEATED, *, here: str = "") -> list[tuple[str, str]]:
-    """Return those options of ``arguments`` that are in ``names``, in order, each of their values with the name."""
     return [(option.name, value) for option in typed(arguments, names, here=here) for value in option.values]
 
 
 def words_of(options: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the words of options."""
     return [word for option in options for word in option]
 
 

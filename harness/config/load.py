@@ -37,7 +37,6 @@ def load_settings(
 
     Args:
         table: ``[tool.compat]`` as parsed.
-        file: name of the file for messages.
         overrides: from the command line, by the names in ``OPTIONS``; None means not given, the rest wins.
         mitigations: names that ``policy.accepted_mitigations`` may list; ``kinds``: those of findings, for
             ``policy.severity``.

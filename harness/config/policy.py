@@ -89,9 +89,7 @@ def _check_kinds(values: Mapping[str, Any], where: str, kinds: Collection[str]) 
 def policy_of(settings: PolicySettings, model: Named, *, source: str = IN_CONFIG) -> ModelPolicy:
     """Return what a policy says of one model: its rules worked in, the later one over the earlier, key by key.
 
-    Args:
-        model: whatever has a name and tags.
-        source: where the policy is written, for the words of what it decides.
+    ``model``: whatever has a name and tags; ``source``: where the policy is written, for the words of what it decides.
     """
     limits, severity, by = dict(settings.limits), dict(settings.severity), {}
     by.update({f"{section}.{key}": source for section in ("limits", "severity") for key in getattr(settings, section)})

@@ -88,11 +88,7 @@ def select(models: Sequence[ModelDeclaration], expression: str | None) -> tuple[
 
 
 def find_model(models: Iterable[ModelDeclaration], name: str) -> ModelDeclaration:
-    """Return the model called exactly ``name``.
-
-    Raises:
-        SelectionError: there is none; names the nearest.
-    """
+    """Return the model called exactly ``name``. Raises ``SelectionError``: there is none; names the nearest."""
     by_name = {model.name: model for model in models}
     if name not in by_name:
         raise SelectionError(f'no model is called "{name}"', did_you_mean(name, by_name) + LIST_HINT)
@@ -100,7 +96,6 @@ def find_model(models: Iterable[ModelDeclaration], name: str) -> ModelDeclaratio
 
 
 def listed(models: Sequence[ModelDeclaration]) -> str:
-    """Return the names of the first models, and how many more there are."""
     return first_few([model.name for model in models], MOST_LISTED)
 
 

@@ -22,9 +22,7 @@ class TensorMetrics:
     """Every number the judging chain needs about one tensor pair, computed in float64.
 
     Attributes:
-        path: of the leaf in the output tree.
         dtype: wire name, e.g. ``"float32"``.
-        elements: number of elements compared.
         bit_equal: all bytes equal (NaNs in the same places with other payloads are not bit equal).
         nan_mismatches: elements of which one side is NaN; ``nan_appeared``: those of them that the new side has.
         inf_mismatches: other elements in which an infinity, or its sign, differs.
@@ -89,7 +87,6 @@ class CallComparison:
         tree: differences of structure; ``tensors``: numbers per leaf that is not known to be bit equal in the golden's
             order; ``equal``: how many others there are. Inputs that both sides changed in place are compared like
             outputs, under paths that begin with ``input``.
-        opaque: paths of values that have none on the wire.
         inputs_changed: paths of inputs that both sides changed in place; ``inputs_changed_old``,
             ``inputs_changed_new``: those that only one side did.
         aliases_old, aliases_new: inputs and outputs that share storage on one side only: ``"input[0] = output"``.

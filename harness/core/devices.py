@@ -27,8 +27,6 @@ class Device:
     """One kind of device.
 
     Attributes:
-        name: in options, cells, golden records and waivers.
-        words: what people call it.
         torch: what torch calls it, and its module for it (``torch.cuda``).
         build: the build of torch that sees it, where not every one does.
         nodes: device files, with ``*``; a machine that has it shows one of them. None: only torch can tell.
@@ -66,7 +64,6 @@ class Device:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether models run where the process does."""
         return self.name == "cpu"
 
     @property

@@ -42,11 +42,8 @@ class Declared:
 class Answer:
     """What the old release answered to one call.
 
-    Attributes:
-        run: ``golden``, ``repeat``, ``threads`` (other thread counts) or ``reference`` (float64); ``index`` tells
-            repeats apart.
-        changed: path of an input to the tree that the call made of it; None where nobody looked.
-        shared: groups of inputs and outputs in one storage.
+    ``run``: ``golden``, ``repeat``, ``threads`` (other thread counts) or ``reference`` (float64); ``index`` tells
+    repeats apart; ``changed``: path of an input to the tree that the call made of it; None where nobody looked.
     """
 
     run: str
@@ -220,5 +217,4 @@ class Packing:
 
     @property
     def complete(self) -> bool:
-        """Whether every model was packed."""
         return all(row.path for row in self.rows)

@@ -58,7 +58,6 @@ class ServingProfile:
         intra_op_threads, inter_op_threads: pool sizes, at least 1.
         runners: calls that a package of AOTInductor answers at once (``num_runners`` of its loader); others wait.
         switches: JIT switches, by the names in ``harness/serving/settings/table.py``.
-        env: environment variables of the worker process.
         numerics: settings that change numbers, likewise; what is not named stays as the release has it.
     """
 
@@ -76,8 +75,7 @@ class ServingProfile:
 class Deadline:
     """How long one phase may last without progress, in seconds; the controller's, never the worker's.
 
-    Attributes:
-        load_cpu_s: how long a load may compute, whatever it waited for; None: as long as it may last.
+    ``load_cpu_s``: how long a load may compute, whatever it waited for; None: as long as it may last.
     """
 
     load_s: float
@@ -94,7 +92,6 @@ class WorkerLimits:
         memory_bytes: private writable memory, torch's own included.
         memory_is_derived: whether it follows from the machine: then it is no part of what was asked.
         cpu_s: CPU time of all its threads; where it is None the controller derives one from the deadline.
-        file_bytes: size of any file that it writes.
         network: whether sockets other than local ones can be opened.
     """
 
@@ -151,7 +148,6 @@ class ExtractOrder:
     """A part of one call's program that becomes an archive of its own, with the values that go into it as its request.
 
     Attributes:
-        input_set: whose method it is.
         beside: directory of the probe with a free trace of that call, where the values come from; None: only their
             types are known, so the archive can be loaded and not called.
         place: which run of which block: ``()`` is the graph, ``(12, 0)`` branch or turn 0 of its node 12.
@@ -169,7 +165,6 @@ class RewriteOrder:
     """Rewrites of an artifact, saved as another archive; without ``edits`` and ``fold`` only what could be is told.
 
     Attributes:
-        method: the one that is rewritten, inlined for it.
         edits: names of rules in the worker's registry, each with the address of a node in the inlined graph, see
             ``TracedNode.address``.
         addresses: of nodes; which rules fit them is told.
@@ -272,9 +267,8 @@ class CallRecord:
 class FailedRequest:
     """One request that a model did not answer in full: the first call that raised, or where the process ended or hung.
 
-    Attributes:
-        phase: the phase that failed; for a hang or crash with the call and the input set.
-        failure: the error; None where there was none.
+    ``phase``: the phase that failed; for a hang or crash with the call and the input set; ``failure``: the error; None
+    where there was none.
     """
 
     input_set: str

@@ -68,7 +68,6 @@ class EnvironmentSlot:
 
     @property
     def folder(self) -> Path:
-        """The environment itself."""
         digest = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:8]
         return self.root / f"torch-{self.release}-cp{self.python.replace('.', '')}-{digest}"
 
@@ -142,12 +141,9 @@ def default_environment_root(project: Path) -> Path:
 class EnvironmentBuilder:
     """Builds environments below ``root``, or returns the ones that are there.
 
-    Args:
-        root: made if it does not exist.
-        progress: called with the spec's name and a short text; from several threads, one at a time.
-        uv: path of uv, usually ``find_uv()``; None builds with venv and pip instead.
-        deadline_s: for one environment, waiting for another run's build included.
-        free_disk_bytes: a build is refused when its filesystem has less.
+    ``progress`` is called with the spec's name and a short text, from several threads, one at a time; ``uv``: None
+    builds with venv and pip instead; ``deadline_s``: for one environment, waiting for another run's build included;
+    ``free_disk_bytes``: a build is refused when its filesystem has less.
     """
 
     def __init__(
@@ -168,7 +164,6 @@ class EnvironmentBuilder:
 
     @property
     def root(self) -> Path:
-        """Where the environments are, and what is built against them."""
         return self._root
 
     def is_ready(self, spec: EnvSpec) -> bool:
@@ -180,7 +175,6 @@ class EnvironmentBuilder:
         return spec.interpreter or self._slot(spec).folder.name
 
     def build(self, spec: EnvSpec, cancelled: threading.Event | None = None) -> Environment:
-        """Return the environment of one spec; see ``build_all``."""
         return self.build_all([spec], cancelled)[0]
 
     def build_all(self, specs: Sequence[EnvSpec], cancelled: threading.Event | None = None) -> list[Environment]:

@@ -124,9 +124,8 @@ class _Ended:
 def ask_index(spec: EnvSpec, *, uv: str | None, interpreter: str, limit_s: float = LIMIT_S) -> IndexAnswer:
     """Return what the index and the cache have of the release of ``spec``, within ``limit_s`` seconds.
 
-    Args:
-        uv: its path; None asks pip, whose cache cannot be asked.
-        interpreter: a Python of the minor version that the environment would get.
+    ``uv``: its path; None asks pip, whose cache cannot be asked; ``interpreter``: a Python of the minor version that
+    the environment would get.
     """
     assert spec.release is not None
     if uv is None:
@@ -158,7 +157,6 @@ def _online(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> _Ended:
 
 
 def _is_cached(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> bool:
-    """Return whether an installation could be made with nothing from the network; a dry run says what it lacks."""
     options = ("--dry-run", "--offline", "--no-progress", "--python", interpreter)
     with tempfile.TemporaryDirectory(prefix="doctor-") as nowhere:
         packages = (f"torch=={spec.release}", *spec.extras, *spec.index_args)

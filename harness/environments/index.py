@@ -40,7 +40,6 @@ class ReleaseIndex:
         uv: its path; None asks pip.
         python: ``"3.11"``: releases without a wheel for it are not listed; ``interpreter``: one of that minor version.
         index_args: as in ``EnvSpec``.
-        folder: where answers are remembered.
     """
 
     uv: str | None

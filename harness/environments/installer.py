@@ -88,7 +88,6 @@ def listed(output: str) -> tuple[str, ...]:
 
 
 def environment_python(folder: Path) -> Path:
-    """Return where the interpreter of the environment in ``folder`` is."""
     return folder / "bin" / "python"
 
 
@@ -223,8 +222,7 @@ _RULES: Final[Sequence[_Rule]] = (
 class Explanation(NamedTuple):
     """What an installer's output means: a sentence, the line that says so, and what to do.
 
-    Attributes:
-        is_unreachable: whether the index did not answer, rather than say no.
+    ``is_unreachable``: whether the index did not answer, rather than say no.
     """
 
     message: str
@@ -285,7 +283,6 @@ def _cut(line: str) -> str:
 
 
 def _plain(output: str) -> str:
-    """Return the output without colours, frames and the wrapping of older uv's."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", output)
     text = re.sub(r"\n\s*[\u2502|]?\s{6,}(?=\S)", " ", text)
     return re.sub(r"[\u00d7\u2500-\u257f\u25b6]+", " ", text)

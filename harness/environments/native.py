@@ -40,9 +40,7 @@ _QUESTION_S: Final = 20.0
 class Compiler:
     """A compiler that knows the C++ asked for.
 
-    Attributes:
-        command: how it is started.
-        version: what it says of itself; another version builds anew.
+    ``command``: how it is started; ``version``: what it says of itself; another version builds anew.
     """
 
     command: tuple[str, ...]
@@ -62,7 +60,6 @@ def find_compiler() -> str | None:
 
 
 def why_no_compiler() -> str:
-    """Return why ``find_compiler`` found none."""
     named = os.environ.get("CXX")
     return f"CXX names {named!r}, which is not there" if named else "no C++ compiler was found"
 
@@ -123,11 +120,8 @@ class NotBuilt(Exception):
 class Recipe:
     """Everything that decides what comes out.
 
-    Attributes:
-        name: for people, in the folder's name.
-        output: file name of what is built.
-        command, libraries: what is run, with ``-o FILE`` between the two.
-        identity: what else makes another build: versions and digests.
+    ``command`` and ``libraries``: what is run, with ``-o FILE`` between the two; ``identity``: what else makes another
+    build: versions and digests.
     """
 
     name: str
@@ -138,7 +132,6 @@ class Recipe:
 
     @property
     def folder(self) -> str:
-        """Name of the folder that holds the build."""
         text = json.dumps([self.output, self.command, self.libraries, self.identity])
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -201,7 +194,6 @@ class LibTorch:
         torch: version in full, ``"2.6.0+cu124"``.
         root: the package's folder, with ``include`` and ``lib``.
         cxx11_abi: whether it was built with libstdc++'s newer strings.
-        git_revision: torch's own, where the wheel tells.
     """
 
     torch: str
@@ -222,13 +214,8 @@ class LibTorch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NativeBuild:
-    """What became of a build.
-
-    Attributes:
-        binary: the program or library, or None.
-        why_not: why there is none and what to do about it; else empty.
-        seconds: how long this call took.
-        cached: whether nothing had to be compiled.
+    """What became of a build: ``binary``, or ``why_not`` and what to do about it; ``cached``: nothing had to be
+    compiled.
     """
 
     binary: Path | None
@@ -245,18 +232,12 @@ def build_worker(
     tick: Callable[[], None] = lambda: None,
     cancelled: threading.Event | None = None,
 ) -> NativeBuild:
-    """Return the C++ worker for ``libtorch``, compiled now or before.
+    """Return the C++ worker for ``libtorch``, compiled now or before, below ``folder``.
 
-    Two processes that ask for the same build compile once: the other one waits. Whatever ends this call early, be it
-    an exception in this thread or ``cancelled`` from another, ends the compiler's process group too.
-
-    Args:
-        folder: where builds are kept; made if it is not there.
-        cuda: with CUDA graphs and models on a GPU; needs the CUDA headers that came with the wheel.
-        tick: called about every 2 s while it compiles or waits.
-
-    Raises:
-        Cancelled: ``cancelled`` was set.
+    Two processes that ask for the same build compile once: the other one waits. Whatever ends this call early, be it an
+    exception in this thread or ``cancelled`` from another, ends the compiler's process group too. ``cuda``: with CUDA
+    graphs and models on a GPU; needs the CUDA headers that came with the wheel. ``tick`` is called about every 2 s.
+    Raises ``Cancelled``.
     """
     return _built(lambda: _worker_recipe(libtorch, cuda=cuda), folder, tick, cancelled)
 
@@ -264,8 +245,7 @@ def build_worker(
 def build_library(source: Path, folder: Path, *, name: str = "") -> NativeBuild:
     """Return the shared library of one C++ file that needs no torch, compiled now or before.
 
-    Args:
-        name: by which the dynamic linker takes it for another one.
+    ``name``: by which the dynamic linker takes it for another one.
     """
 
     def build(cancelled: threading.Event) -> NativeBuild:
@@ -365,7 +345,6 @@ def _library_recipe(source: Path, name: str) -> Recipe:
 
 
 def sources_digest(folder: Path) -> str:
-    """Return a digest over the sources below ``folder``, names and contents."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in SOURCE_SUFFIXES):
         name, content = str(path.relative_to(folder)), path.read_bytes()

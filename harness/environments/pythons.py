@@ -39,13 +39,10 @@ WHEELS: Final[Sequence[tuple[Minor, Minor, Minor]]] = (
 
 
 class PythonRange(NamedTuple):
-    """The Pythons, both ends included, on which a release can run TorchScript."""
-
     oldest: Minor
     newest: Minor
 
     def __contains__(self, minor: object) -> bool:
-        """Whether a Python such as ``(3, 11)`` is in the range."""
         return isinstance(minor, tuple) and self.oldest <= minor <= self.newest
 
     def __str__(self) -> str:

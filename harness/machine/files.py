@@ -21,7 +21,6 @@ ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Run
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file; empty where it cannot be read."""
     try:
         return path.read_text(errors="replace")
     except OSError:
@@ -100,11 +99,7 @@ def moved(folder: Path, place: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link, or a folder with everything in it.
-
-    Raises:
-        RunDirError: it cannot be removed.
-    """
+    """Remove a file, a link, or a folder with everything in it. Raises ``RunDirError``: it cannot be removed."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -131,12 +126,8 @@ def keep_bug_report(text: str) -> Path | None:
 def locked(path: Path, patience: Patience) -> Iterator[int]:
     """Hold the lock at ``path``, a file or a folder that is there; gives its descriptor, for a child to inherit.
 
-    Where another process has it, that is told at once.
-
-    Raises:
-        Cancelled: while waiting for the one who has it.
-        DeadlineExceeded: likewise.
-        OSError: the file cannot be made.
+    That another process has it is told at once. Raises ``Cancelled`` and ``DeadlineExceeded`` while waiting for it, and
+    ``OSError``: the file cannot be made.
     """
     lock = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT) | os.O_CLOEXEC, 0o644)
     try:

@@ -33,13 +33,6 @@ REASON_WORDS = {
 
 
 def look(uuid: str | None, own: Collection[int]) -> GpuState | None:
-    """Return how a GPU does now, None where ``nvidia-smi`` gives no answer in 10 s.
-
-    Args:
-        uuid: of the GPU that the benchmark uses. Without it a machine with one GPU is told of, but not who else is on
-            it.
-        own: processes of the benchmark, still alive.
-    """
     which = (f"--id={uuid}",) if uuid else ()
     status, text = _first_known((_STATE.format(reasons=reasons) for reasons in REASONS), *which, deadline_s=DEADLINE_S)
     if status != 0:
@@ -59,9 +52,6 @@ def state_in(text: str, pids: Collection[int], own: Collection[int]) -> GpuState
 
     Inside a container the numbers of processes may be those of another namespace: then as many as the benchmark has are
     taken for its own.
-
-    Args:
-        pids: all processes on it.
     """
     lines = text.splitlines()
     fields = [field.strip() for line in lines for field in line.split(",")]
@@ -135,8 +125,7 @@ _PROFILERS: Final = re.compile(r"nv-hostengine|dcgm.*|nsys.*|ncu|nv-nsight.*|nsi
 def survey(proc: Path = PROC, dev: Path = DEV, visible: str | None = None) -> Gpus:
     """Return what the machine shows of its GPUs; asks ``nvidia-smi`` only where there is a device file.
 
-    Args:
-        visible: CUDA_VISIBLE_DEVICES; None where it is not set.
+    ``visible``: CUDA_VISIBLE_DEVICES; None where it is not set.
     """
     gpus = without_asking(proc, dev)
     if not gpus.nodes:
@@ -166,7 +155,6 @@ def _complaint(text: str) -> str:
 
 
 def without_asking(proc: Path = PROC, dev: Path = DEV) -> Gpus:
-    """Return what files tell: no process is started."""
     control = [dev / _CONTROL[0]] if (dev / _CONTROL[0]).exists() else []
     nodes = sorted(path for path in _names(dev) if _NODE.fullmatch(path.name)) or control
     linked = dict.fromkeys([*nodes, *(dev / name for name in _CONTROL if (dev / name).exists())]) if nodes else {}
@@ -185,7 +173,6 @@ def driver_in(text: str) -> str:
 
 
 def cards_in(text: str, processes: str) -> tuple[GpuCard, ...]:
-    """Return the cards from the answers of ``nvidia-smi``; lines of another form are left out."""
     rows = ([field.strip() for field in line.split(",")] for line in text.splitlines())
     return tuple(card for row in rows if (card := _card(row, processes)) is not None)
 

@@ -47,7 +47,6 @@ def core_times_in(text: str) -> dict[int, CoreTime]:
 
 
 def core_times() -> dict[int, CoreTime]:
-    """Return core -> time since the start of the machine."""
     return core_times_in(text_of(Path("/proc/stat")))
 
 
@@ -66,9 +65,7 @@ def cpu_s_in(text: str) -> float:
 class Quota:
     """The CPU quota of the container.
 
-    Attributes:
-        cores: cores' worth of time; None: no quota.
-        throttled_s: for how long it was stopped since its start.
+    ``cores``: cores' worth of time; None: no quota; ``throttled_s``: for how long it was stopped since its start.
     """
 
     cores: float | None = None
@@ -100,8 +97,7 @@ def _version_1_limit(folder: Path) -> list[str]:
 class Watch:
     """Adds up what happened on the cores of a benchmark while it is ``attentive``.
 
-    Args:
-        cores: to which the benchmark is pinned; empty: all that this process may use.
+    ``cores``: to which the benchmark is pinned; empty: all that this process may use.
     """
 
     def __init__(self, cores: Sequence[int]) -> None:
@@ -139,7 +135,6 @@ class Watch:
             self._own_s += sign * sum(max(after[pid] - own[pid], 0.0) for pid in own)
 
     def machine_state(self, *, cores: Sequence[int], why_not_pinned: str, gpu: GpuState | None) -> MachineState:
-        """Return what was seen so far."""
         now = quota()
         total = self._seen.total or 1.0
         return MachineState(

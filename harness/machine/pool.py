@@ -41,7 +41,6 @@ def each(function: Callable[[Item], Result], items: Iterable[Item], *, jobs: int
 
 
 def both(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
-    """Return what two functions return that run side by side; see ``each`` for what happens where one fails."""
     results: list[First] = []
     two: list[Second] = []
     calls: tuple[Callable[[], None], ...] = (lambda: results.append(first()), lambda: two.append(second()))
@@ -50,7 +49,6 @@ def both(first: Callable[[], First], second: Callable[[], Second]) -> tuple[Firs
 
 
 def answer(future: "Future[Result]") -> Result:
-    """Return the result of ``future``, or raise what it raised; an interrupt ends the wait for it."""
     while not wait((future,), timeout=INTERRUPT_S).done:
         pass
     return future.result()
@@ -135,8 +133,7 @@ def raise_failures(failures: Sequence[Exception]) -> None:
 class Background(Generic[T]):
     """A piece of work that goes on in a thread of its own from now on; leaving its ``with`` block ends it.
 
-    Args:
-        piece: gets an event and must end soon once it is set.
+    ``piece``: gets an event and must end soon once it is set.
     """
 
     def __init__(self, piece: Callable[[threading.Event], T]) -> None:
@@ -169,13 +166,7 @@ class DeadlineExceeded(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience:
-    """How a build waits.
-
-    Attributes:
-        deadline: on ``time.monotonic()``.
-        tick: called about every 2 s while it waits.
-        cancelled: ends the wait.
-    """
+    """How a build waits; ``deadline``: on ``time.monotonic()``; ``tick``: called about every 2 s while it waits."""
 
     deadline: float
     tick: Callable[[], None]

@@ -30,14 +30,10 @@ def start(
     env: Mapping[str, str] | None = None,
     pass_fds: Collection[int] = (),
 ) -> "subprocess.Popen[bytes]":
-    """Start ``command`` under a supervisor, whose number and end stand for its own.
+    """Start ``command`` under a supervisor, whose number and end stand for its own; ``env`` None is this process's
+    own.
 
-    Args:
-        env: all its environment variables; None: those of this process.
-        pass_fds: file descriptors that it inherits.
-
-    Raises:
-        OSError: it cannot be executed.
+    Raises ``OSError``: it cannot be executed.
     """
     read, write = os.pipe()
     try:

@@ -41,8 +41,7 @@ class Progress:
     def stage(self, name: str, total: int = 0, *, left_s: float | None = None) -> None:
         """Begin a stage of ``total`` steps (0: unknown).
 
-        Args:
-            left_s: how long it and what belongs to it will take, where that is known better than from its steps.
+        ``left_s``: how long it and what belongs to it will take, where that is known better than from its steps.
         """
         with self._lock:
             self._stage, self._done, self._total = name, 0, total
@@ -51,13 +50,11 @@ class Progress:
             self._show("", force=True)
 
     def step(self, what: str = "") -> None:
-        """Count one finished step."""
         with self._lock:
             self._done += 1
             self._show(what, force=False)
 
     def tick(self, what: str) -> None:
-        """Say what the current stage is doing."""
         with self._lock:
             self._show(what, force=False)
 
@@ -78,7 +75,6 @@ class Progress:
                 self._write(("\r\x1b[K" if self._terminal else "") + visible(text) + "\n" + self._line)
 
     def finish(self) -> None:
-        """End the last stage."""
         with self._lock:
             if self._line and self._enabled:
                 self._write("\r\x1b[K")

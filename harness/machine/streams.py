@@ -12,8 +12,7 @@ READER_GONE = (errno.EPIPE, errno.EIO)  # EIO: the terminal was closed
 class StandardStream(io.FileIO):
     """A standard stream that never fails: once it cannot be written, the rest of it is dropped.
 
-    Attributes:
-        refusal: errno, where that is not because nobody reads it any more.
+    ``refusal``: errno, where that is not because nobody reads it any more.
     """
 
     refusal: int | None = None

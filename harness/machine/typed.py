@@ -24,13 +24,9 @@ def decoded(data: bytes | str, type_: Any) -> Any:
 
 
 def converted(plain: Any, type_: Any, *, strict: bool = True) -> Any:
-    """Return builtins as a value of type ``type_``.
+    """Return builtins as a value of type ``type_``; ``strict``: no text stands for a number.
 
-    Args:
-        strict: whether no text stands for a number.
-
-    Raises:
-        msgspec.ValidationError: it has another shape.
+    Raises ``msgspec.ValidationError``: it has another shape.
     """
     _learn(type_)
     return msgspec.convert(plain, type_, strict=strict)

@@ -78,7 +78,6 @@ def _file(path: Path) -> Path:
 
 
 def _requests(inputs: Any, folder: Path) -> Path:
-    """Return the file that ``inputs`` were written to, in the simplest form that holds them."""
     if isinstance(inputs, Mapping) and not all(isinstance(name, str) for name in inputs):
         raise ConfigError("inputs: names of input sets are texts", "an argument that is a dict: ({...},)")
     leaves: list[Any] = []
@@ -102,7 +101,6 @@ def _requests(inputs: Any, folder: Path) -> Path:
 
 
 def _mapped(value: Any, change: Callable[[Any, str], Any], place: str = "inputs") -> Any:
-    """Return ``value`` with ``change`` applied to every leaf."""
     if isinstance(value, Mapping):
         return {change(key, place): _mapped(item, change, f"{place}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -166,11 +164,7 @@ class CannotCheck(Exception):
 class Checker:
     """The fixture ``torchscript_compat``.
 
-    Args:
-        folder: where runs are kept.
-        words: options of ``compat`` for all of them.
-        project: whose configuration and waivers count.
-        say: whether progress is written to standard error.
+    ``words``: options of ``compat`` for all of them; ``say``: whether progress is written to standard error.
     """
 
     def __init__(self, folder: Path, words: Sequence[str], *, project: Path, say: bool) -> None:
@@ -189,7 +183,6 @@ class Checker:
         """Return the folder of the run that found ``artifact`` compatible; a waived one makes the test xfail.
 
         Args:
-            artifact: a path, or a scripted or traced module.
             inputs: a file of requests, or what one holds: positional arguments as a tuple, one argument, or input
                 sets by name, of tensors, arrays and plain values. None: those beside the artifact; else guessed.
             old, new: a release, or NAME=PYTHON, a ready-made interpreter; None: as configured.

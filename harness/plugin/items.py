@@ -32,10 +32,7 @@ WIDTH = 100
 
 
 class Outcome(StrEnum):
-    """What becomes of an item.
-
-    XFAIL fails as its waiver expects; XPASS passes though a waiver expects it to fail.
-    """
+    """What becomes of an item. XFAIL fails as its waiver expects; XPASS passes though a waiver expects it to fail."""
 
     PASS = "passed"  # noqa: S105  no password
     FAIL = "failed"
@@ -48,9 +45,8 @@ class Outcome(StrEnum):
 class ItemResult:
     """One item: its name below its model, what becomes of it, and why.
 
-    Attributes:
-        text: of a failure, several lines; ``reason``: of a skip or a waiver, one line.
-        rerun: the command that repeats it; empty where there is none.
+    ``text``: of a failure, several lines; ``reason``: of a skip or a waiver, one line; ``rerun``: the command that
+    repeats it; empty where there is none.
     """
 
     name: str
@@ -162,7 +158,6 @@ class Check(pytest.Item):
             pytest.fail(self.result.text, pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return its place, and the name above its failure."""
         return self.report_path, 0, self.nodeid
 
 
@@ -211,8 +206,7 @@ class Suite(pytest.Collector):
 def suite_of(session: pytest.Session, name: str, folder: Path, chosen: Sequence[str]) -> Suite:
     """Return the collector of the run in ``folder``.
 
-    Args:
-        chosen: node ids; only what they name is collected, or everything if there are none.
+    ``chosen``: node ids; only what they name is collected, or everything if there are none.
     """
     suite = Suite.from_parent(session, name=name, nodeid=name)
     suite.folder, suite.chosen = folder, chosen
@@ -245,13 +239,11 @@ def _is_chosen(nodeid: str, chosen: Sequence[str]) -> bool:
 
 
 def _part_of_id(name: str) -> str:
-    """Return a name as one part of a node id."""
     return re.sub("::+", ":", visible(name))
 
 
 @functools.cache
 def report_in(folder: Path) -> RunReport:
-    """Return ``stored_report`` of a run, read once: every item asks."""
     return stored_report(folder)
 
 

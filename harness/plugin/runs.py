@@ -24,11 +24,6 @@ MAY_BE_NAMED = "name a run, TorchScript files, a folder of them or a models.toml
 
 
 def split(words: str) -> list[str]:
-    """Return the words of a command line.
-
-    Raises:
-        UsageError: a quote is not closed.
-    """
     try:
         return shlex.split(words)
     except ValueError as error:
@@ -36,11 +31,6 @@ def split(words: str) -> list[str]:
 
 
 def options_from(words: Sequence[str], project: Path) -> Project:
-    """Return what ``compat`` understands of ``words``.
-
-    Raises:
-        ConfigError: it does not understand them.
-    """
     typed = ["--project", str(project), "compat", *words]
     said = io.StringIO()
     try:
@@ -56,14 +46,8 @@ def options_from(words: Sequence[str], project: Path) -> Project:
 def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[[Project], Path] | None) -> Path:
     """Return the folder of the run that ``what`` names, or of one of the artifacts that it names, made now.
 
-    Args:
-        what: see ``--torchscript-compat``.
-        words: options of ``compat``.
-        project: whose configuration counts.
-        make: makes a run and returns its folder; None where none may be made.
-
-    Raises:
-        UsageError: it is neither; an option is wrong; the run could not be made.
+    ``what``: see ``--torchscript-compat``; ``make`` is None where no run may be made. Raises ``UsageError``: it is
+    neither, an option is wrong, or the run could not be made.
     """
     try:
         folder = _finished(what, options_from(words, project).reports)

@@ -15,7 +15,6 @@ Facts = TypeVar("Facts", bound=Provisioned)
 
 
 def probe_alone(facts: Answered, effects: Effects) -> Probed:
-    """Return the facts with the new release's ``ProbeResult`` per model."""
     plan = facts.plan
     models = [model for model in plan.models if facts.exports[model.name].artifact is not None]
     effects.progress.stage(f"load and call in {effects.environments['new'].name}", len(models))
@@ -33,7 +32,6 @@ def probe_alone(facts: Answered, effects: Effects) -> Probed:
 
 
 def probe_model(model: ModelDeclaration, facts: Answered, effects: Effects, profile: ServingProfile) -> ProbeResult:
-    """Return what one model does alone in the new release under ``profile``."""
     artifact = facts.artifact(model.name)
     return effects.runner(facts.requests.run("new", [artifact], deadline_of(model, facts), profile=profile))
 

@@ -29,10 +29,7 @@ def may_share(request: ProbeRequest) -> bool:
 class BatchWorker:
     """One process.
 
-    Attributes:
-        serves: what all its requests have in common.
-        folder: its own; each of its requests has a folder in it while it is done.
-        done: how many it has done.
+    ``folder``: its own; each of its requests has a folder in it while it is done; ``done``: how many it has done.
     """
 
     serves: tuple[Any, ...]
@@ -42,7 +39,6 @@ class BatchWorker:
     done: int = 0
 
     def end(self) -> bool:
-        """End it; False if it could not be reaped."""
         self.process.kill()
         with contextlib.suppress(OSError):  # what a failed probe has left stays
             self.folder.rmdir()
@@ -52,8 +48,7 @@ class BatchWorker:
 class Batches:
     """Lends batch workers, each to one probe at a time; there are as many as probes were at work at once.
 
-    Args:
-        start: starts one for such requests.
+    ``start``: starts one for such requests.
     """
 
     def __init__(self, start: Callable[[ProbeRequest, tuple[Any, ...]], BatchWorker]) -> None:
@@ -64,11 +59,9 @@ class Batches:
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody wants probes to share."""
         return self._open > 0
 
     def open(self) -> None:
-        """Keep workers from here on."""
         with self._lock:
             self._open += 1
 

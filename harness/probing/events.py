@@ -30,9 +30,8 @@ RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, 
 class OpenPhase:
     """A begin without an end.
 
-    Attributes:
-        ident, tid: the thread that is at it now: the one that began it, or that of a pool which has taken up its call.
-        asked_by: ident and tid of the thread that began it and waits, where a pool's thread is at it; else None.
+    ``ident`` and ``tid``: the thread that is at it now: the one that began it, or that of a pool which has taken up its
+    call; ``asked_by``: ident and tid of the thread that began it and waits, where a pool's thread is at it; else None.
     """
 
     phase: str
@@ -50,9 +49,8 @@ class OpenPhase:
 class EventLog:
     """The events of one worker, folded as they arrive; feed it lines, ask it any time.
 
-    Attributes:
-        failures: model -> its errors in order; under the empty name those that are no model's.
-        forked: thread of the script -> the process that was forked for it.
+    ``failures``: model -> its errors in order, under the empty name those that are no model's; ``forked``: thread of
+    the script -> the process that was forked for it.
     """
 
     open: dict[tuple[int, str], OpenPhase] = field(default_factory=dict)
@@ -183,7 +181,6 @@ class EventLog:
         return any(opened.phase == wire.EXIT for opened in self.open.values())
 
     def all_spans(self, end_ns: int) -> tuple[Span, ...]:
-        """Return finished spans and, ended at ``end_ns``, the open ones."""
         unfinished = (_span(opened, max(end_ns, opened.begin_ns), finished=False) for opened in self.open.values())
         return (*self.spans, *unfinished)
 
@@ -215,7 +212,6 @@ def _span(opened: OpenPhase, end_ns: int, *, finished: bool, cpu_ns: int = 0) ->
 
 
 def failure_outcome(failure: Failure) -> Outcome:
-    """Return the outcome that an error in this phase means."""
     if OUT_OF_MEMORY.search(f"{failure.type}: {failure.message}"):
         return Outcome.OUT_OF_MEMORY
     if failure.phase == wire.LOAD:
@@ -335,7 +331,7 @@ MOST_EVENT_LOG_BYTES = 256 << 20
 
 
 class EventTail:
-    """Feeds a event_log with the complete lines that a worker has appended since the last look."""
+    """Feeds an event log with the complete lines that a worker has appended since the last look."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -343,7 +339,6 @@ class EventTail:
         self.event_log = EventLog()
 
     def refresh(self) -> EventLog:
-        """Read what is new and return the event_log."""
         try:
             with self._path.open("rb") as stream:
                 while self._offset < MOST_EVENT_LOG_BYTES and self._take(stream):
@@ -353,7 +348,6 @@ class EventTail:
         return self.event_log
 
     def _take(self, stream: BinaryIO) -> bool:
-        """Feed the next piece of the file; False if there is no more of it yet."""
         stream.seek(self._offset)
         chunk = stream.read(LONGEST_LINE_BYTES)
         complete = chunk.rfind(b"\n") + 1

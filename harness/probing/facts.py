@@ -114,7 +114,6 @@ class ScenarioResult:
         answers: (name of the copy, directory of the probe) wherever it completed.
         graph: what the worker measured of its captured graph, None without one.
         served_otherwise: where it answered otherwise while serving: ``{"calls", "first"}``.
-        threads: how many threads the process had.
     """
 
     result: ModelResult
@@ -165,7 +164,6 @@ class Provisioned:
 
     @property
     def pair(self) -> tuple[str, str]:
-        """The versions of torch on the old and on the new side; empty where one is not known."""
         old, new = (self.fingerprints.get(side) for side in ("old", "new"))
         return (old.torch if old is not None else "", new.torch if new is not None else "")
 
@@ -384,17 +382,14 @@ class Effects:
     end_ns: int | None = None
 
     def end_within(self, seconds: float) -> int:
-        """Return when a search ends that may take so long from now on; ``end_ns`` where that is sooner."""
         own = clock.monotonic_ns() + int(seconds * 1e9)
         return own if self.end_ns is None else min(own, self.end_ns)
 
     @property
     def environment_root(self) -> Path:
-        """Where environments are kept, with what was built or learnt of them."""
         return self.native_folder.parent
 
     def folder(self, name: str) -> Path:
-        """Return a folder of the run, for what is not a probe."""
         return self.run_dir.path / name
 
     def evidence(self, directory: str) -> str:
@@ -413,7 +408,6 @@ def accepted_settings(plan: Plan) -> tuple[Setting, ...]:
 
 
 def profile_of(side: str, plan: Plan) -> ServingProfile:
-    """Return the profile under which a side of a plan runs."""
     return new_profile(plan) if side == "new" else plan.settings.profile
 
 

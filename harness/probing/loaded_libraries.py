@@ -23,7 +23,6 @@ class LoadedLibraries:
     Attributes:
         names: as they were asked for; ``versions``: of those that are modules and say one.
         paths: of all shared objects that came with them.
-        operators: what they have registered.
         threads: how many more threads the zygote has since.
     """
 
@@ -51,7 +50,6 @@ class LoadedLibraries:
         return ", ".join(f"{name} {self.versions.get(name, '')}".strip() for name in self.names)
 
     def registers(self, operator: str) -> bool:
-        """Whether they register anything in the namespace of ``operator``."""
         space = operator.partition("::")[0]
         return any(name.partition("::")[0] == space for name in self.operators)
 

@@ -56,10 +56,6 @@ def loader_notes(new: Tried, old: Tried | None, names: Mapping[str, str]) -> tup
     """Return a note for each way to load that is worse in the new release than in the old one.
 
     None where torch.jit.load is refused too: then it is the archive, or nobody could look.
-
-    Args:
-        new, old: way -> ``error``, empty where it loads, and ``warns``; ``old`` is None where nobody could be asked.
-        names: of the releases, by side.
     """
     if new.get(TORCH_JIT_LOAD, {"error": "nobody looked"})["error"]:
         return ()

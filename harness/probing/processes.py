@@ -39,8 +39,7 @@ def worker_environment(extra: Mapping[str, str]) -> dict[str, str]:
 class Worker(subprocess.Popen[bytes]):
     """The process of a worker, or of its keeper, which ends as the worker does and what this leaves with it.
 
-    Attributes:
-        number: of the worker itself.
+    ``number``: of the worker itself.
     """
 
     number: int
@@ -49,11 +48,8 @@ class Worker(subprocess.Popen[bytes]):
 def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str], *, kept: bool = False) -> Worker:
     """Start ``bootstrap.py`` on ``run_dir`` with pipes for orders and answers; stderr goes to a file.
 
-    Args:
-        kept: whether a keeper starts it, for what it starts may move to a session of its own.
-
-    Raises:
-        OSError: the interpreter cannot be executed.
+    ``kept``: whether a keeper starts it, for what it starts may move to a session of its own. Raises ``OSError``: the
+    interpreter cannot be executed.
     """
 
     def start() -> Worker:
@@ -67,14 +63,9 @@ def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str], *, kep
 def start_native(
     binary: Path, run_dir: Path, env: Mapping[str, str], *, orders: bool = False, kept: bool = False
 ) -> Worker:
-    """Start the C++ worker on ``run_dir``, in a session of its own.
+    """Start the C++ worker on ``run_dir``, in a session of its own; without ``orders`` it answers through files alone.
 
-    Args:
-        orders: whether it gets pipes for orders and answers; else it answers through files alone.
-        kept: as for ``start_worker``.
-
-    Raises:
-        OSError: it cannot be executed.
+    ``kept`` as for ``start_worker``. Raises ``OSError``: it cannot be executed.
     """
 
     def start() -> Worker:
@@ -97,7 +88,6 @@ def end(worker: Worker) -> bool:
 def _started(
     command: Sequence[str], run_dir: Path, env: Mapping[str, str], streams: Sequence[Stream], *, kept: bool
 ) -> Worker:
-    """Return ``command``, started with the number of its parent as its last argument."""
     asker, variables = str(os.getpid()), worker_environment(env)
     if not kept:
         worker = _popen((*command, asker), run_dir, variables, streams)

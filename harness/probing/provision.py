@@ -46,7 +46,6 @@ def with_common_python(specs: Mapping[str, EnvSpec]) -> dict[str, EnvSpec]:
 
 
 def build_environments(specs: Mapping[str, EnvSpec], builder: EnvironmentBuilder) -> dict[str, Environment]:
-    """Return one environment per side; what must be built is built side by side."""
     complete = with_common_python(specs)
     return dict(zip(complete, builder.build_all(list(complete.values())), strict=True))
 
@@ -103,9 +102,8 @@ def opened(
 ) -> Iterator[Effects]:
     """Yield what probes in ``environments``, by side, need; the mapping may grow while it is open.
 
-    Args:
-        reuse: whether results that ``run_dir`` holds are returned in place of new probes.
-        imported: where ``run_dir`` outlives this run, see ``ZygoteRunner``.
+    ``reuse``: whether results that ``run_dir`` holds are returned in place of new probes; ``imported``: where
+    ``run_dir`` outlives this run, see ``ZygoteRunner``.
     """
     native_folder = builder.root / "native"
     stack_dumper = build_stack_dumper(native_folder)

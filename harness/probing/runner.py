@@ -73,10 +73,9 @@ class Watchdog(Protocol):
 
 
 def require_seen(device: Device, fingerprint: Fingerprint, name: str) -> None:
-    """Refuse an environment whose torch does not see the device; ``found``: what it has said, ``name``: its own.
+    """Refuse an environment whose torch does not see the device.
 
-    Raises:
-        EnvironmentUnavailable: it sees none, or what it calls so is another maker's.
+    Raises ``EnvironmentUnavailable``: it sees none, or what it calls so is another maker's.
     """
     if device.is_cpu:
         return
@@ -100,12 +99,8 @@ class ZygoteRunner:
     Attributes:
         native: side -> the C++ worker that was built for it; ``libtorch``: side -> what a build needs to know.
         libraries: side -> what the operator libraries of its environment turned out to be; only where it has any.
-        companions: what the C++ worker may need to open them.
-        finished: what was asked for so far; ``rounds_ns``: begin and end of each round of the benchmark.
-        results: where results are stored, and which of them were reused.
 
     Args:
-        environments: ``"old"`` and ``"new"``, or other names of sides -> environment.
         folder: where probes leave their folders, named by key.
         watchdog: watches each process from outside; ``harness.checks.hang.watchdog``, which is a room above this one.
         reuse: whether a result that was stored before is returned in place of a new probe (``--resume``).
@@ -294,7 +289,6 @@ class ZygoteRunner:
         self.unreaped.extend(unreaped)
 
     def release(self, side: str) -> None:
-        """End the zygotes of ``side``, of which nothing runs any more; the next request starts another."""
         with self._lock:
             slots = [slot for slot in self._zygotes if slot[0] == side]
             zygotes = [self._zygotes.pop(slot) for slot in slots]
@@ -329,12 +323,11 @@ class ZygoteRunner:
 
     @property
     def import_cpu_s(self) -> float:
-        """CPU time of the dearest import of torch so far."""
+        """CPU time of the most expensive import of torch so far."""
         with self._lock:
             return max((zygote.import_cpu_s for zygote in self._zygotes.values()), default=0.0)
 
     def start(self, side: str, profile: ServingProfile) -> Zygote:
-        """Return the zygote of ``side``, started where none lives, without waiting until it is ready."""
         slot = (side, tuple(sorted(profile.env.items())))
         with self._lock:
             if self._closed:

@@ -86,9 +86,8 @@ def _shown(cell: CellVerdict) -> frozenset[Outcome]:
 class _Group:
     """One failing server group of one scenario.
 
-    Attributes:
-        failures: of models that seem to fail in the new release only; ``alike``: of those that failed in both.
-        alone: who was found to fail without any other model, in any scenario so far.
+    ``failures``: of models that seem to fail in the new release only; ``alike``: of those that failed in both;
+    ``alone``: who was found to fail without any other model, in any scenario so far.
     """
 
     run: GroupRun

@@ -42,11 +42,7 @@ def _halvings(possibilities: int) -> int:
 class Line:
     """Releases from the old end to the new one, and what is known of them.
 
-    Attributes:
-        releases: at least two, each once.
-        answers: of those that were asked.
-        ready: those whose environment is there.
-        builds_left: how many more may be built for questions.
+    ``releases``: at least two, each once; ``answers``: of those that were asked.
     """
 
     releases: Sequence[str]

@@ -17,8 +17,7 @@ def with_parts(
 ) -> list[MigratedModel]:
     """Return the models, of each kind of obstacle the smallest artifact with its smallest part.
 
-    Args:
-        facts: with the fingerprints of the sides ``old``, which extracts, and ``new``, which converts.
+    ``facts``: with the fingerprints of the sides ``old``, which extracts, and ``new``, which converts.
     """
     chosen: dict[str, tuple[Tried, MigratedModel]] = {}
     for attempt, model in sorted(

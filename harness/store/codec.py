@@ -32,7 +32,6 @@ def pretty(value: Any) -> bytes:
 
 
 def digest(value: Any) -> str:
-    """Return the sha256 of the canonical JSON of ``value``."""
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
@@ -41,15 +40,8 @@ def write_atomically(
 ) -> None:
     """Write ``path`` so that a reader, or a kill at any moment, sees the old content or the new one.
 
-    Its permissions stay as they were.
-
-    Args:
-        parents: whether its folder is made if need be.
-        synced: whether that holds for a machine that loses its power too; it costs a wait for the disk.
-        hint: what to do where it cannot be written.
-
-    Raises:
-        RunDirError: the folder cannot be written, or the disk is full.
+    Its permissions stay as they were. ``synced``: so does a machine that loses its power; it costs a wait for the disk.
+    Raises ``RunDirError``: the folder cannot be written, or the disk is full.
     """
     temporary = draft_of(path)
     try:

@@ -97,7 +97,6 @@ def read_result(path: Path) -> bytes:
 
 
 def folders(probes: Path) -> list[Path]:
-    """Return the folders of all probes of a run, in order."""
     return sorted(path for path in probes.glob("*") if path.is_dir())
 
 

@@ -64,7 +64,6 @@ class RunDir:
 
     @property
     def is_running(self) -> bool:
-        """Whether a process is writing into it."""
         try:
             with (self.path / LOCK).open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -143,22 +142,16 @@ class RunDir:
         return self
 
     def write(self, name: str, data: bytes) -> Path:
-        """Write a file of the run atomically and return its path."""
         path = self.path / name
         codec.write_atomically(path, data, parents=True)
         return path
 
     def save_plan(self, plan: Plan) -> None:
-        """Store what the run is going to do."""
         fields_by_name = {each.name: getattr(plan, each.name) for each in fields(plan)}
         self.write(PLAN, codec.canonical({"version": PLAN_VERSION, **fields_by_name}))
 
     def load_plan(self) -> Plan:
-        """Return the stored plan.
-
-        Raises:
-            RunDirError: missing or damaged.
-        """
+        """Return the stored plan. Raises ``RunDirError``: missing or damaged."""
         path = self.path / PLAN
         version, plan = codec.read_json(path, dict[str, Any]).get("version"), codec.read_json(path, Plan)
         if version != PLAN_VERSION:
@@ -172,11 +165,7 @@ class RunDir:
         )
 
     def baselines(self) -> dict[str, StoredBaseline]:
-        """Return where the golden outputs of each model lie.
-
-        Raises:
-            RunDirError: missing or damaged.
-        """
+        """Return where the golden outputs of each model lie. Raises ``RunDirError``: missing or damaged."""
         stored = codec.read_json(self.path / BASELINES, dict[str, StoredBaseline])
         return {
             name: _moved(baseline, lambda path: str(self.path / path) if path else "")

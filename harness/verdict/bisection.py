@@ -24,8 +24,6 @@ CALLED = re.compile(r"^(?:call|prepare|nodes) (\d+) of (.+)$")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallInQuestion:
-    """The first call that shows the symptom."""
-
     input_set: str
     call: int
 
@@ -46,7 +44,6 @@ def failing_call(result: ModelResult, comparison: OutputComparison | None) -> Ca
 
 
 def failing_findings(comparison: OutputComparison) -> tuple[str, ...]:
-    """Return in which ways the outputs are others than the golden ones, in words."""
     return tuple(finding.message for finding in _failing(output_findings(comparison)))
 
 
@@ -63,14 +60,10 @@ def faults(
 ) -> tuple[NodeFault, ...]:
     """Return the nodes that ended otherwise in the new release, in the order in which the old one ran them.
 
-    Args:
-        old, new: by place, in the order of the run.
-        comparison: of their outputs; the input set of a call is the place as text.
-        other_digests: nodes whose outputs are other bytes and were not kept.
-        strides: whether other strides count as well.
-        rounding: whether any other bit counts.
-        one_operator: whether more counts than one operator's rounding explains, though it may be fine for a model.
-        ended: what the new release's process did in a node that never ended, in words.
+    ``comparison`` has the place of a node, as text, for the input set. ``other_digests``: nodes whose outputs are other
+    bytes and were not kept; ``strides``: whether other strides count as well; ``rounding``: whether any other bit
+    counts; ``one_operator``: whether more counts than one operator's rounding explains, though it may be fine for a
+    model; ``ended``: what the new release's process did in a node that never ended, in words.
     """
     by_place = {call.input_set: call for call in comparison.calls}
     by_address: dict[Place, NodeFault] = {}

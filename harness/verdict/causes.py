@@ -88,8 +88,6 @@ _OFFSET = re.compile(r"\+0x[0-9a-f]+|\s+x \d+| {2}\(\d+ times\)")
 
 
 class Key(NamedTuple):
-    """What cells of one cause share."""
-
     kind: str
     id: str
     title: str
@@ -188,11 +186,7 @@ def fails_the_run(found: Finding, report: RunReport) -> bool:
 
 
 def cause_named(causes: Sequence[Cause], id_: str, run: str) -> Cause:
-    """Return one cause.
-
-    Raises:
-        SelectionError: there is none of that id; lists those that exist.
-    """
+    """Return one cause. Raises ``SelectionError``: there is none of that id; lists those that exist."""
     found = next((cause for cause in causes if cause.id == id_), None)
     if found is None:
         known = "; ".join(f"{cause.id} ({counted(len(cause.models), 'model')})" for cause in causes)
@@ -201,7 +195,6 @@ def cause_named(causes: Sequence[Cause], id_: str, run: str) -> Cause:
 
 
 def cause_of(causes: Sequence[Cause], cell: str) -> Cause | None:
-    """Return the cause of a cell; None where it has none."""
     return next((cause for cause in causes if cell in cause.cells), None)
 
 
@@ -429,19 +422,16 @@ def _key_of_follower(item: _Red) -> Key:
 
 
 def _normal(text: str, model: str) -> str:
-    """Return a text with its numbers, and the name of the model, taken out."""
     own = re.sub(rf"(?<!\w){re.escape(model)}(?!\w)", "MODEL", prose(text))
     return _NUMBERS.sub("N", _NUMBER.sub("N", own))
 
 
 def _named(words: str) -> str:
-    """Return a text as part of an id: how it begins, and four digits of the whole."""
     begin = _slug(_EXCEPTION.sub("", words, count=1))[:28].rstrip("-.:")
     return f"{begin.lower()}-{_digest(words)}"
 
 
 def _named_model(model: str) -> str:
-    """Return a model's name as part of an id."""
     slug = _slug(model)
     return slug if slug == model else f"{slug[:28]}-{_digest(model)}"
 
@@ -451,7 +441,6 @@ def _digest(text: str) -> str:
 
 
 def _slug(text: str) -> str:
-    """Return a text in the characters of an id, which no shell takes for anything else."""
     slug = _NOT_IN_AN_ID.sub("-", text).strip("-.:")
     return slug if len(slug) <= SLUG_LIMIT else f"{slug[:SLUG_KEPT]}-{_digest(text)}"
 
@@ -462,7 +451,6 @@ def _cut(text: str) -> str:
 
 
 def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
-    """Return one cause; ``items`` are its cells, the clearest first."""
     first = items[0]
     statuses = {item.status for item in items}
     return Cause(

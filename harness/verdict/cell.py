@@ -39,8 +39,6 @@ def judge_alone(
 
     Args:
         old: the baseline: the same artifact in the old environment, repeated. Empty where a golden stands in.
-        new: the artifact in the new environment.
-        comparison: new outputs against the golden; None where there is nothing to compare.
         rates: how often its failure shows in either release, which decides in place of the single runs; None where
             nobody asked.
     """
@@ -156,10 +154,8 @@ def _by_rates(
 ) -> tuple[Status, Sequence[Finding], str]:
     """Return status, findings and note of a model that fails alone as often as ``rates`` tell.
 
-    Args:
-        now, before: the failure in the one run of the new release, and in one of the old one; None where it completed.
-        worse: what its outputs are found to be beside that.
-        unstable: what is said of an old release that fails now and then.
+    ``now`` and ``before``: the failure in the one run of the new release, and in one of the old one; None where it
+    completed; ``unstable``: what is said of an old release that fails now and then.
     """
     status, note = STATUS_OF_CHANGE[change_of(rates)], change_words(rates)
     if status is not Status.FAIL and status_of(worse) is Status.FAIL:

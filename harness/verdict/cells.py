@@ -78,7 +78,6 @@ def judge_attributed(facts: Attributed, effects: Effects) -> Attributed:
 
 
 def judge_cells(facts: Timed, effects: Effects, attributions: Attributions = NOTHING_ASKED) -> Judged:
-    """Return the facts with the verdicts of every cell, policy and waivers applied."""
     verdicts = {}
     slow = slow_starts(facts)
     for model in facts.plan.models:
@@ -158,7 +157,6 @@ def judge_initialized(
     Each way to fail is judged by itself, and so is what it answered where it came through.
 
     Args:
-        draws: whether the model draws random numbers when it is called.
         attribution: what was asked about its failure; None where nothing was.
     """
     ways: list[Failing | None] = list(item.new.failures)
@@ -243,7 +241,6 @@ def _alone(model: ModelDeclaration, facts: Compared, effects: Effects, asked: At
 
 
 def numeric_settings(facts: Answered, probe: ProbeResult | None, export: Export | None) -> tuple[Setting, ...]:
-    """Return what changes numbers as the exporter, the old release and the new one (``probe``) have it."""
     baseline = facts.baselines.get(export.declaration.name) if export is not None else None
     return settings_between(export, baseline, probe, facts.fingerprints)
 

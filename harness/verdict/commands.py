@@ -23,7 +23,6 @@ MORE = "10min"
 
 
 def is_red(cell: CellVerdict) -> bool:
-    """Return whether a cell can keep the run from being green and so needs a reader."""
     return cell.status in RED and cell.decides
 
 
@@ -78,7 +77,6 @@ def _made(report: RunReport, cell: str) -> list[str]:
 
 
 def program_of(report: RunReport) -> list[str]:
-    """Return the words that commands about a run begin with."""
     try:
         return shlex.split(report.program)
     except ValueError:  # a report may hold any text
@@ -100,8 +98,7 @@ def inspect_command(report: RunReport, path: str) -> str:
 def at_home(report: RunReport, *, program: str, folder: str) -> RunReport:
     """Return the report with its commands as they run here: where it was made, it may not lie any more.
 
-    Args:
-        program: as ``own_command`` has it; ``folder``: of the run.
+    ``program``: as ``own_command`` has it; ``folder``: of the run.
     """
     here = replace(report, program=program or report.program, folder=folder)
     known = {cell: _rerun_words(report, cell)[2] for cell in report.rerun}

@@ -34,7 +34,6 @@ class Exceeded(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it is in short: ``ranker: time per request +17.4 %, limit +10 %``."""
         finding, name = self.finding, self.finding.quantity
         known = name == STEADY or name.partition(":")[0] in QUANTITIES
         if finding.size is None or finding.limit is None or not known:
@@ -96,11 +95,9 @@ def cause_word(cause: Cause) -> str:
 
 
 def is_open(row: RowVerdict) -> bool:
-    """Whether something of a model could not be decided."""
     return any(cell.status is Status.INCONCLUSIVE for cell in row.cells)
 
 
 def counts_of(rows: Sequence[RowVerdict | None]) -> dict[str, int]:
-    """Return word -> how many models, what needs somebody first; words that none has are left out."""
     counts = Counter(map(row_word, rows))
     return {word: counts[word] for word in WORDS if counts[word]}

@@ -27,9 +27,8 @@ def demands(
 ) -> tuple[Demand, ...]:
     """Return what the policy asks of the run, each with what there is.
 
-    Args:
-        policies: model -> what the policy says of it.
-        untimed: models that say that nobody is to time them; timing is not required of them.
+    ``policies``: model -> what the policy says of it; ``untimed``: models that say that nobody is to time them; timing
+    is not required of them.
     """
     judged = [row.model for row in rows if row.status in JUDGED]
     found = []
@@ -54,7 +53,6 @@ def demands(
 
 
 def unmet(found: Sequence[Demand]) -> str:
-    """Return in words what is missing, empty where nothing is."""
     return "; ".join(f"{item.what}: {item.found}" for item in found if not item.met)
 
 

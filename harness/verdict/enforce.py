@@ -1,6 +1,6 @@
 """Applies a policy to one cell: its limits first, then its severities, then the waivers.
 
-One path: a run judges by it, and ``gate`` judges a finished run by it again.
+A run and ``gate``, which judges a finished run again, both use this one path.
 """
 
 import datetime as dt
@@ -97,11 +97,7 @@ COMPARED = ("values", "late_divergence", "race")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaiverContext:
-    """What is the same for every cell of a run.
-
-    Attributes:
-        ran: what the run was.
-    """
+    """What is the same for every cell of a run; ``ran``: what the run was."""
 
     waivers: Sequence[Waiver]
     ran: Ran
@@ -118,10 +114,8 @@ def enforce(
 ) -> CellVerdict:
     """Return the cell as the policy and the waivers have it; ``judged`` keeps its status without them.
 
-    Args:
-        cell: as it was judged from what happened.
-        comparison: of its outputs, where they were compared.
-        guessed: what its inputs were guessed to be; empty where they were given.
+    ``cell``: as it was judged from what happened; ``guessed``: what its inputs were guessed to be; empty where they
+    were given.
     """
     ruled = with_policy(cell, policy, comparison)
     if cell.scenario == "latency":
@@ -142,7 +136,6 @@ def settled(
 
 
 def without_policy(cell: CellVerdict) -> CellVerdict:
-    """Return a cell of a report as it was judged from what happened, before policy and waivers."""
     decides = cell.decides or (cell.status is Status.UNSUPPORTED and cell.judged is not None)
     cell = without_waivers(cell)
     findings = [finding for finding in cell.findings if finding.kind != "error_limit"]
@@ -156,9 +149,8 @@ def judge_timed(
 ) -> CellVerdict:
     """Return the verdict on a latency under the policy's limits; what only a looser one lets pass is reported.
 
-    Args:
-        budget: with the limit that the steady call has where the policy says nothing.
-        divided: whether what all models share was judged by itself; if not, a model is judged by its total.
+    ``budget``: with the limit that the steady call has where the policy says nothing; ``divided``: whether what all
+    models share was judged by itself; if not, a model is judged by its total.
     """
     own = with_limits(budget, policy.settings)
     by_total = replace(policy.settings, latency=TOTAL)
@@ -231,7 +223,6 @@ def _as(cell: CellVerdict, status: Status) -> CellVerdict:
 
 
 def ruled_words(ruled: Sequence[Ruled]) -> str:
-    """Return in words what the policy made of the findings of a cell."""
     return "; ".join(
         f"{item.kind} counts as {item.now} in place of {item.was}{f', {item.why}' if item.why else ''}: {item.by}"
         for item in ruled

@@ -22,8 +22,7 @@ def failing_kinds(findings: Sequence[Finding]) -> tuple[str, ...]:
 def answer_of(verdict: CellVerdict, symptom: Collection[str]) -> SearchAnswer:
     """Return what one probe says of the symptom.
 
-    Args:
-        symptom: kinds of findings that are it; empty where it is not known yet: then any is.
+    ``symptom``: kinds of findings that are it; empty where it is not known yet: then any is.
     """
     if verdict.status is Status.PASS:
         return SearchAnswer(answer=Answer.PASS)
@@ -46,7 +45,6 @@ def old_end(results: Sequence[ModelResult]) -> ReleaseAnswer:
 
 
 def reason_of(verdict: CellVerdict) -> str:
-    """Return in words why a release is not good."""
     red = [finding for finding in verdict.findings if SEVERITY[finding.kind] is Severity.FAIL]
     message = (red or [*verdict.findings])[0].message if verdict.findings else ""
     return joined(message, verdict.note)

@@ -20,14 +20,12 @@ SHOWN_ONLY: Final = "the latency of guessed inputs is shown and decides nothing"
 
 
 def guess_of(artifact: Artifact | None) -> str:
-    """Return what the inputs were guessed to be, e.g. ``forward(x=float32[2, 16])``; empty where somebody gave them."""
     if artifact is None or not artifact.input_sets:
         return ""
     return artifact.inputs_note.removeprefix(GUESSED)
 
 
 def inputs_words(artifact: Artifact) -> str:
-    """Return how the inputs were found where none were given, and which named methods are not called."""
     never = [f"not called: {why}" for why in artifact.uncalled] if artifact.input_sets else []
     return joined(artifact.inputs_note, *never)
 
@@ -35,8 +33,7 @@ def inputs_words(artifact: Artifact) -> str:
 def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
     """Return the note that names the models without given inputs; none where all were given.
 
-    Args:
-        artifacts: model -> its artifact, None where it has none; all models of the run.
+    ``artifacts``: model -> its artifact, None where it has none; all models of the run.
     """
     guesses = {name: guess for name, artifact in artifacts.items() if (guess := guess_of(artifact))}
     if not guesses:
@@ -51,9 +48,8 @@ def untested_method_notes(
 ) -> tuple[str, ...]:
     """Return the note on methods that artifacts have and no request asks.
 
-    Args:
-        methods: model -> those that static reading finds, of models that are files.
-        artifacts: model -> its artifact, None where it has none.
+    ``methods``: model -> those that static reading finds, of models that are files; ``artifacts``: model -> its
+    artifact, None where it has none.
     """
     left = {
         name: unasked
@@ -93,9 +89,8 @@ def with_requests(verdict: CellVerdict) -> CellVerdict:
 def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = True, evidence: str = "") -> CellVerdict:
     """Return the verdict on a model alone with how its inputs were come by; PASS needs a call of every method named.
 
-    Args:
-        answered: whether the old release's answers hold a value to compare; asked only of guessed inputs.
-        evidence: where the inputs lie.
+    ``answered``: whether the old release's answers hold a value to compare; asked only of guessed inputs; ``evidence``:
+    where the inputs lie.
     """
     if not artifact.input_sets:
         return _never(verdict, artifact)
@@ -124,7 +119,6 @@ def with_changed_operators(
     What is known to have changed may need values or shapes that nobody guesses.
 
     Args:
-        pair: the versions of torch on both sides.
         draws: whether a call of the model drew random numbers: some changes are about these alone.
     """
     if verdict.status is not Status.PASS or not guess_of(artifact):
@@ -158,7 +152,6 @@ def _never(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
 
 
 def latency_with_inputs(verdict: CellVerdict, guess: str) -> CellVerdict:
-    """Return the verdict on a latency; that of guessed inputs decides nothing: they are not of production's size."""
     if verdict.status is Status.PASS or not guess:
         return verdict
     return replace(verdict, decides=False, note=joined(verdict.note, SHOWN_ONLY))

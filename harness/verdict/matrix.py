@@ -38,7 +38,6 @@ class Pair:
 
     @property
     def status(self) -> Status:
-        """The worst that matters."""
         if self.failed:
             return Status.FAIL
         if self.undecided:
@@ -140,7 +139,6 @@ def _nothing_tested(pairs: Collection[Pair]) -> list[str]:
 
 
 def _sentences(matrix: Matrix, pairs: Mapping[tuple[str, str], Pair]) -> list[str]:
-    """Return what a reader wants to know first: which artifacts the newest takes, and where one can go back to."""
     ordered = sorted(matrix.releases, key=lambda release: _version(release.torch))
     names = [release.name for release in ordered]
     sentences = _nothing_tested(pairs.values())

@@ -30,11 +30,8 @@ def with_libraries(
     """Return the verdict with what is missing of operator libraries, if that is why the model does not load.
 
     Where the old release was not given what the model needs, it has not failed before: nothing is known of the upgrade.
-    Where a library that is loaded in both has lost the operator, the failure stands, and its story says so.
-
-    Args:
-        old: empty where golden records stand in for the old release.
-        libraries: ``"old"`` and ``"new"`` -> what has been loaded there.
+    Where a library that is loaded in both has lost the operator, the failure stands, and its story says so. ``old`` is
+    empty where golden records stand in for the old release; ``libraries``: what was loaded on each side.
     """
     lacking = {"old": next(filter(None, map(_missing, old)), None), "new": _missing(new)}
     sides = [side for side, operator in lacking.items() if operator is not None]

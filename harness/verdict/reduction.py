@@ -73,10 +73,8 @@ def ending_words(probe: ProbeResult) -> str:
 
 
 def slowest_ns(result: ModelResult) -> int:
-    """Return how long its slowest call took; 0 without one."""
     return max((call.duration_ns for call in result.calls), default=0)
 
 
 def milliseconds(duration_ns: float) -> str:
-    """Return a duration in words: ``0.82 ms``."""
     return f"{duration_ns / 1e6:.3g} ms"

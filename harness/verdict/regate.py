@@ -36,10 +36,7 @@ def regate(
 ) -> RunReport:
     """Return the report with the judgement that this policy and these waivers make of what the run has found.
 
-    Args:
-        policies: model -> what the policy says of it, for every row.
-        source: where the policy is written.
-        notes: what a reader must know of the policy.
+    ``policies``: model -> what the policy says of it, for every row.
     """
     divided = may_be_taken_off(report.common, _budget(report), settings)
     cells = settled(_judged_again(report, policies, context, divided=divided), settings, context)
@@ -119,9 +116,8 @@ def _cell_again(
 ) -> CellVerdict:
     """Return one cell under the policy; a latency is judged from its measurement, under the limits of the policy.
 
-    Args:
-        timed: the initialization whose time is told with this cell, if any.
-        divided: whether what all models share was judged by itself.
+    ``timed``: the initialization whose time is told with this cell, if any; ``divided``: whether what all models share
+    was judged by itself.
     """
     before = was = _start_again(without_policy(cell), timed, policy)
     if cell.scenario == "latency" and model is not None and model.latency is not None:
@@ -241,7 +237,6 @@ def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
 
 
 def _why(old: CellVerdict, now: CellVerdict) -> str:
-    """Return why a cell has another status than before: what it says now, or what it said then and no more."""
     if now.note:
         return now.note
     if now.findings and now.status is not Status.PASS:

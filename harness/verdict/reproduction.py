@@ -30,8 +30,7 @@ PRINTED = 1e-3
 def looked_for(symptom: Symptom | None, failure: Failure | None = None) -> dict[str, str]:
     """Return what ``reproduce.py`` counts as bad; without a symptom, or an error that nobody knows: any deviation.
 
-    Args:
-        failure: the error, where the symptom is one.
+    ``failure``: the error, where the symptom is one.
     """
     if symptom is None or (symptom in ERRORS and failure is None):
         return {"what": "any"}
@@ -61,7 +60,6 @@ def telling_ratio(
     thing than the run did.
 
     Args:
-        old, new: seconds by what was measured; ``"call"`` is the call, all others are references.
         run: what the run says of the call, new over old.
     """
     best: dict[str, str | float] | None = None
@@ -89,9 +87,8 @@ def _agrees(gap: float, run: RatioEstimate) -> bool:
 def confirms(symptom: Mapping[str, str], seen: Mapping[str, str]) -> bool:
     """Whether a program without a watchdog of its own has shown the symptom.
 
-    Args:
-        seen: ``how`` it ended ("hang", "crash", "error", "end") and what it ``printed``; ``old_how`` and ``old``: the
-            same of the old release, where that was asked.
+    ``seen``: ``how`` it ended ("hang", "crash", "error", "end") and what it ``printed``; ``old_how`` and ``old``: the
+    same of the old release, where that was asked.
     """
     what = symptom["what"]
     if what == "error":

@@ -68,9 +68,8 @@ MoreOften = Callable[[int, int, int, int], bool]
 def change_of(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
     """Return how a cell that both runs have changed, and why.
 
-    Args:
-        same_asked: whether artifact, inputs, settings and environments are surely the same in both runs.
-        more_often: the test of rates, of ``harness/checks/startup/rates.py``.
+    ``same_asked``: whether artifact, inputs, settings and environments are surely the same in both runs;
+    ``more_often``: the test of rates, of ``harness/checks/startup/rates.py``.
     """
     stands = (before.stand, now.stand)
     if Stand.UNASKED in stands:
@@ -137,7 +136,6 @@ def _enough(failed: int, rounds: int, more_often: MoreOften) -> str:
 
 
 def _rates(before: Seen, now: Seen, more_often: MoreOften) -> str:
-    """Return that a failure has clearly become more or less frequent; empty where the rounds do not say so."""
     if not (before.cell.rounds and now.cell.rounds):
         return ""
     more, less = more_often(*now.failed, *before.failed), more_often(*before.failed, *now.failed)
@@ -146,7 +144,6 @@ def _rates(before: Seen, now: Seen, more_often: MoreOften) -> str:
 
 
 def _sizes(before: Seen, now: Seen) -> list[str]:
-    """Return the sizes of findings that have clearly grown or shrunk."""
     sizes = {one.kind: one.size for one in before.cell.findings if one.size is not None}
     words = []
     for one in now.cell.findings:
@@ -182,9 +179,6 @@ def since(before: RunReport, now: RunReport, more_often: MoreOften) -> BaselineR
     """Return what ``now`` has that ``before`` had not, cell by cell; cells are paired by their ids.
 
     Findings are compared as they were before severities and waivers, which may change between two runs.
-
-    Args:
-        more_often: whether so many failures in so many rounds are clearly more frequent than others.
     """
     changes = [*_changes(before, now, more_often)]
     listed = [one for one in changes if one.change is not CellTrend.UNCHANGED or one.why]

@@ -55,7 +55,6 @@ class InitializationResult:
 
     @property
     def failed(self) -> bool:
-        """Whether it did not come through."""
         return self.result.outcome is not Outcome.COMPLETED
 
 
@@ -64,10 +63,8 @@ class Initialization:
     """What is known of one way in which a model came through the initialization of its server group.
 
     Attributes:
-        cell: its id.
         alone: the verdict on the model alone; ``old_alone``: how it did alone in the old release.
         old: None where no old environment can be asked.
-        new_name: of the new release.
         comparison: its outputs there, of the copy that differs if one does, against the golden; against what it
             answers alone where that is not the golden.
         old_differs: whether the old release, too, answers otherwise there than alone.
@@ -102,7 +99,6 @@ class Initialization:
         )
 
     def verdict(self, status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
-        """Return a verdict on its cell."""
         return CellVerdict(
             cell=self.cell,
             model=self.alone.model,
@@ -115,7 +111,6 @@ class Initialization:
 
 
 def judge_initialization(item: Initialization) -> CellVerdict:
-    """Return the verdict on a model initialized beside the others of its server group."""
     if item.new.failed:
         return _judge_failure(item)
     judged = [_judge_replay(item), _judge_served(item), _judge_answers(item)]

@@ -96,8 +96,7 @@ def be_killed_first():
 def close_network():
     """Refuse this thread, and all that it starts, sockets other than local ones, and io_uring, which could open them.
 
-    Raises:
-        OSError: the kernel has no such filter, or does not allow one here.
+    Raises ``OSError``: the kernel has no such filter, or does not allow one here.
     """
     machine = platform.machine()
     if machine not in ARCHITECTURES:
@@ -116,11 +115,8 @@ def close_network():
 def close_results(own):
     """Refuse this thread, and all that it starts, to write into the run's folder elsewhere than below ``own``.
 
-    Landlock only allows, so all that lies beside the way from / to the run is allowed by name; nothing can be made any
-    more directly in a folder on that way.
-
-    Raises:
-        OSError: the kernel has no Landlock, or an old one.
+    Landlock only allows, so all that lies beside the way from / to the run is allowed by name; nothing new can be made
+    directly in a folder on that way. Raises ``OSError``: the kernel has no Landlock, or an old one.
     """
     run = next((folder for folder in _above(own) if os.path.exists(os.path.join(folder, LOCK))), None)
     if run is not None:

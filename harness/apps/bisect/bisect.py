@@ -39,10 +39,8 @@ IN_VAIN = "none of the switches that the run tried cures it"
 def bisect(project: Project, *, model: str | None = None, selected: SelectedCell | None = None) -> Searched[Bisection]:
     """Find whose doing it is that a model does not pass, and write ``bisect.json`` into a run of its own.
 
-    Args:
-        model: its name; may be left out where there is only one.
-        selected: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now
-            on.
+    ``model``: its name; may be left out where there is only one; ``selected``: a cell of a finished run, in place of
+    ``model`` and releases; that run's report tells of it from now on.
     """
     in_report: Bisection | None = None
 
@@ -94,9 +92,8 @@ def _of_cell(selected: SelectedCell) -> Plan:
 def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool = False) -> Plan:
     """Return the plan for one model.
 
-    Args:
-        is_timed: whether its time is compared too, in a benchmark.
-        waits: whether the deadline was asked for, and is kept whatever it is.
+    ``is_timed``: whether its time is compared too, in a benchmark; ``waits``: whether the deadline was asked for, and
+    is kept whatever it is.
     """
     settings = searching(plan.settings, waits=waits)
     latency = timed(settings.latency) if is_timed else replace(settings.latency, budget="off")

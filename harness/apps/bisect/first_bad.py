@@ -37,10 +37,7 @@ FULL = "first-bad.json"
 class Subject:
     """What a search is about.
 
-    Attributes:
-        project: whose command line says which environments there are; that of the run, for a cell of one.
-        settings: ``old`` and ``new`` are the ends.
-        store: folder of answers, shared by all searches.
+    ``project``: whose command line says which environments there are; that of the run, for a cell of one.
     """
 
     model: ModelDeclaration
@@ -55,8 +52,7 @@ def subject_of(
 ) -> Subject:
     """Return what to search about: a model that the command line names, or the cell of a run.
 
-    Args:
-        ends: releases of which the first and the last are the ends, unless the command line names them.
+    ``ends``: releases of which the first and the last are the ends, unless the command line names them.
     """
     if selected is None:
         project = with_ends(project, ends)
@@ -102,7 +98,6 @@ def _settings_of_run(selected: SelectedCell) -> Settings:
 
 
 def with_ends(project: Project, releases: Sequence[str]) -> Project:
-    """Return the project with ends: those named, else the first and the last of ``releases``."""
     if not releases:
         return project
     if len(releases) < 2 and not {"old", "new"} <= set(project.overrides):
@@ -143,12 +138,9 @@ def first_bad(
 ) -> FirstBad:
     """Search the first release between the old and the new end in which a model shows what it shows in the new one.
 
-    Args:
-        model: its name; may be left out where only one is given or selected.
-        selected: a cell of a finished run, in place of ``model`` and ends; that run's report tells of it from now on.
-        releases: those to choose from, the first and the last are the ends unless the command line names them; empty:
-            what the package index has.
-        build_limit: environments between the ends that may be built; None allows what halving needs.
+    ``model`` may be left out where only one is given or selected; ``selected``: a cell of a finished run, in place of
+    ``model`` and ends, whose report tells of it from now on; ``releases``: those to choose from, by default what the
+    package index has; ``build_limit``: environments between the ends that may be built, None: what halving needs.
     """
     _refuse_what_is_not_searched(project)
     if build_limit is not None and build_limit < 0:
@@ -234,7 +226,6 @@ def _in_full(text: str, project: Project) -> str:
 
 
 def specs_of(names: Sequence[str], project: Project) -> dict[str, EnvSpec]:
-    """Return the environments, those that are built with one Python for all."""
     specs = project.releases(names)
     ends = [specs[name] for name in (names[0], names[-1])]
     open_ends = [spec.release for spec in ends if spec.release is not None and spec.python is None]

@@ -39,8 +39,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
 def render_completion(parser: argparse.ArgumentParser, shell: str) -> str:
     """Return the completions of ``parser`` for ``shell``, as that shell reads them.
 
-    Args:
-        parser: of ``torchscript-gate``; the completions are noted at its actions.
+    ``parser``: of ``torchscript-gate``; the completions are noted at its actions.
     """
     import shtab
 
@@ -62,7 +61,6 @@ def render_completion(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Yield the actions of a parser and of those below it."""
     for action in parser._actions:  # noqa: SLF001  argparse has no public way down, and shtab goes the same
         yield action
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001

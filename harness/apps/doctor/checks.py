@@ -29,11 +29,7 @@ SYSTEMD = re.compile(r"\.(scope|slice)\b")
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All that was looked up for a checkup.
-
-    Attributes:
-        device, jobs, runtime: as in ``Settings``.
-    """
+    """All that was looked up for a checkup; ``device``, ``jobs``, ``runtime``: as in ``Settings``."""
 
     host: Host
     device: str
@@ -50,7 +46,6 @@ class Facts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all environments."""
         return tuple(candidate.name for candidate in self.candidates)
 
     @property
@@ -60,18 +55,14 @@ class Facts:
 
     @property
     def to_build(self) -> tuple[str, ...]:
-        """Environments that are still to be built."""
         return tuple(candidate.name for candidate in self.candidates if not candidate.built and not candidate.trouble)
 
 
 class Reading(NamedTuple):
     """What was read.
 
-    Attributes:
-        problem: one of those of the check; empty: all is well.
-        blocks: the environments that cannot be provisioned because of it.
-        words: what the sentences of the problem name.
-        is_certain: whether the problem is there, not merely possible.
+    ``problem``: one of those of the check; empty: all is well; ``is_certain``: whether the problem is there, not merely
+    possible.
     """
 
     shown: str
@@ -289,11 +280,9 @@ class Check(NamedTuple):
     """One row of the table.
 
     Attributes:
-        area: under which heading it is shown; of ``ENVIRONMENTS`` each environment is asked, else the machine.
         read: answers it; nothing where its question does not come up.
         source: what it reads; ``limit``: what must hold. As the guide has them.
         problems: what can be wrong, by the name that the reading gives it.
-        noted: whether a run's notes tell it.
     """
 
     name: str

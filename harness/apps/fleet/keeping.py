@@ -19,7 +19,6 @@ DAY_S = 86400.0
 
 
 def status(planned: PlannedFleet) -> str:
-    """Return how much is kept, in words."""
     results = FleetResults(planned.folder / STORE)
     kept = results.status()
     sizes = {name: files.size_of(planned.folder / name) for name in (CACHE, RUNS)}

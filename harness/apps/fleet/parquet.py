@@ -80,7 +80,6 @@ def _in_parts(results: FleetResults) -> Iterator[list[dict[str, Any]]]:
 
 
 def line_of(result: FleetResult) -> dict[str, Any]:
-    """Return a result as the columns ``TEXTS`` and ``NUMBERS``."""
     facts, content = result.facts, result.content
     timed = facts.latency.steady if facts.latency is not None else None
     load = facts.load_s or (None, None)

@@ -114,7 +114,6 @@ def plan_fleet(
 
 
 def store_of(name: str, folder: Path, cache_bytes: int = CACHE_BYTES) -> Store:
-    """Return the store of that name, for the fleet whose files lie in ``folder``."""
     return open_store(name, folder / CACHE, leave_out=(folder,), limit_bytes=cache_bytes)
 
 
@@ -209,7 +208,6 @@ def _options(options: Project) -> PlannedOptions:
 
 
 def _name_of_side(side: str, sides: Sides) -> str:
-    """Return what a side is called: as it was named; of an interpreter that is given for the side, its torch."""
     spec = sides.environments[side].spec
     named = sides.settings.old if side == "old" else sides.settings.new
     return sides.registries[side].torch if spec.release is None and spec.name in OTHER_SIDE else named
@@ -277,7 +275,6 @@ def content_common(sides: Sides, profiles: Mapping[str, tuple[str, ...]]) -> Con
 
 
 def settings_digest(settings: Settings) -> str:
-    """Return a digest of what is configured and may change a result: not what is tested, nor the policy."""
     limits = settings.limits
     plain = replace(
         settings,

@@ -59,11 +59,7 @@ class KeptResults:
     """Results, the frames of the runs that made them, and faults, as they lie in a folder; nothing is written there."""
 
     def __init__(self, folder: Path) -> None:
-        """Take the folder; one that is not there holds nothing.
-
-        Raises:
-            RunDirError: it is of another version.
-        """
+        """Take the folder; one that is not there holds nothing. Raises ``RunDirError``: it is of another version."""
         self.folder = folder
         self._frames: dict[str, RunReport | None] = {}
         mark = folder / MARK
@@ -81,12 +77,10 @@ class KeptResults:
         return self.folder / RESULTS / key[:2] / f"{key}.json"
 
     def _of(self, key: str) -> list[Path]:
-        """Return the files that may hold the result under ``key``, that with most rounds of timing first."""
         first = self.path(key)
         return [*sorted(first.parent.glob(f"{key}.rounds-*.json"), reverse=True), first]
 
     def read(self, key: str) -> FleetResult | None:
-        """Return the result under ``key``; None where there is none that can be used."""
         return next((result for path in self._of(key) if (result := self.usable(path, key)) is not None), None)
 
     def holds(self, key: str) -> bool:
@@ -94,7 +88,6 @@ class KeptResults:
         return any(self._whole(path, key) for path in self._of(key))
 
     def known(self, keys: Collection[str]) -> set[str]:
-        """Return which of the keys have a result."""
         return {key for key in set(keys) if self.holds(key)}
 
     def usable(self, path: Path, key: str) -> FleetResult | None:
@@ -126,7 +119,6 @@ class KeptResults:
         return self._frames[digest]
 
     def fault(self, key: str) -> Fault | None:
-        """Return why a unit has no result; None where nothing is known."""
         try:
             fault = codec.read_json(self.folder / FAULTS / f"{key}.json", Fault)
         except RunDirError:
@@ -134,16 +126,13 @@ class KeptResults:
         return fault if fault.key == key else None
 
     def files(self) -> Iterator[tuple[Path, str]]:
-        """Yield every file that should hold a result, with the key that its name says."""
         for path in sorted((self.folder / RESULTS).glob("*/*.json")):
             yield path, path.name.partition(".")[0]
 
     def keys(self) -> set[str]:
-        """Return the keys under which files lie, whatever is in these."""
         return {key for _, key in self.files()}
 
     def faults(self) -> Iterator[Fault]:
-        """Yield every fault, by key."""
         for path in sorted((self.folder / FAULTS).glob("*.json")):
             fault = self.fault(path.stem)
             if fault is not None:
@@ -154,11 +143,7 @@ class FleetResults(KeptResults):
     """The same in a folder of one's own: results are added, and what cannot be used is removed."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the folder, made if need be.
-
-        Raises:
-            RunDirError: it cannot be written, or is of another version.
-        """
+        """Open the folder, made if need be. Raises ``RunDirError``: it cannot be written, or is of another version."""
         super().__init__(folder)
         if not os.path.lexists(folder / MARK):
             self._write(folder / MARK, codec.pretty({"version": VERSION}))
@@ -262,7 +247,6 @@ class FleetResults(KeptResults):
         return len(added)
 
     def status(self) -> StoreStatus:
-        """Return how much is kept."""
         contents: list[Mapping[str, str]] = [head.content for head in self._heads().values()]
         files = [path.lstat() for path, _ in self.files()]
         oldest = min((status.st_mtime for status in files), default=None)
@@ -280,8 +264,7 @@ class FleetResults(KeptResults):
     def collect(self, days: int, *, keep: Collection[str], remove: bool) -> tuple[int, int]:
         """Return how many results, and bytes, were not used for so many days; these are removed if wanted.
 
-        Args:
-            keep: keys that stay whatever their age.
+        ``keep``: keys that stay whatever their age.
         """
         groups: dict[str, list[os.stat_result]] = defaultdict(list)
         for path, key in self.files():

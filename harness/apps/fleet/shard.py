@@ -102,14 +102,7 @@ def time_more(
 ) -> ShardDone:
     """Go on timing, on the machine that ran them, the programs whose latency is undecided; rounds of before count too.
 
-    Args:
-        more_s: seconds of timing for each run that left something undecided.
-        trust: as of ``run_shard``.
-
-    Raises:
-        ConfigError: the configuration, a release or the gate is another one than when it was planned.
-        EnvironmentUnavailable: a release could not be provisioned.
-        RunDirError: another process works here, or a folder cannot be written.
+    ``more_s`` is for each run that left something undecided; the rest is as of ``run_shard``.
     """
     results = FleetResults(planned.folder / STORE)
     runner = _Shard(options, planned, results, progress, (), trust=trust)
@@ -332,8 +325,7 @@ class _Shard:
     def _keep(self, units: Sequence[FleetUnit], report: RunReport, *, replaces: bool = False) -> list[FleetUnit]:
         """Keep what a run has found; return the units of which it found nothing that can be used.
 
-        Args:
-            replaces: the units have results: those of this run count instead, and what it could not judge leaves them.
+        ``replaces``: the units have results: those of this run count instead, and what it could not judge leaves them.
         """
         why_blind = blind(report.judgement)
         if why_blind:
@@ -384,7 +376,6 @@ def _fetched(store: Store, listed: Mapping[str, Listed], path: str) -> Path:
 
 
 def frame_of(report: RunReport) -> RunReport:
-    """Return what a run's report says of the run and not of its models, and not of when it was made."""
     return replace(
         report,
         run="",

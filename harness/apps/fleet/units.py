@@ -47,7 +47,6 @@ class Content(NamedTuple):
 
 
 def content_of(artifact: FleetArtifact, examination: Examination, common: Content) -> dict[str, str]:
-    """Return what the result of an artifact depends on, by name."""
     asked = {name: value for name, value in asdict(artifact.serving).items() if name not in ("inputs", "profile")}
     return {
         "program": artifact.program,
@@ -70,7 +69,6 @@ def is_of(content: Mapping[str, str], artifact: FleetArtifact, plan: FleetPlan) 
 
 
 def key_of(content: Mapping[str, str]) -> str:
-    """Return the key that a result with this content is kept under."""
     return _digest(dict(content))
 
 
@@ -161,8 +159,7 @@ def examined(artifacts: Sequence[FleetArtifact], common: Content, tiers: Sequenc
 def units_of(artifacts: Iterable[FleetArtifact], costs: Costs, known: Collection[str] = ()) -> tuple[FleetUnit, ...]:
     """Return what is run, each content once: the riskiest first, of equal risk what is cheapest.
 
-    Args:
-        known: keys whose results are kept already.
+    ``known``: keys whose results are kept already.
     """
     groups: dict[str, list[FleetArtifact]] = defaultdict(list)
     for artifact in artifacts:
@@ -189,7 +186,6 @@ def _unit(key: str, group: Sequence[FleetArtifact], costs: Costs, known: bool) -
 
 
 def runs_of(units: Sequence[FleetUnit], most: int = MOST_IN_A_RUN) -> tuple[tuple[FleetUnit, ...], ...]:
-    """Return the runs that do the units: of one serving profile each, of at most ``most`` units, and not too long."""
     by_profile: dict[str, list[FleetUnit]] = defaultdict(list)
     for unit in units:
         by_profile[unit.profile].append(unit)
@@ -222,11 +218,7 @@ def shard_of(units: Sequence[FleetUnit], index: int, count: int) -> tuple[FleetU
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """Return (index, count) of ``I/N``, index from 1.
-
-    Raises:
-        ConfigError: it is no such thing.
-    """
+    """Return (index, count) of ``I/N``, index from 1. Raises ``ConfigError``: it is no such thing."""
     match = SHARD.fullmatch(text)
     index, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= index <= count:
@@ -272,5 +264,4 @@ def times_of(plan: FleetPlan) -> tuple[tuple[int, float], ...]:
 
 
 def slowest_s(plan: FleetPlan, count: int) -> float:
-    """Return how many seconds the slowest of so many machines takes."""
     return max(seconds_of(shard_of(plan.units, index, count), plan.run_s) for index in range(1, count + 1))

@@ -29,8 +29,7 @@ NAMED = 5
 def gate(project: Project, run_name: str, *, waivers: str | None = None, baseline: str | None = None) -> Finished:
     """Return a finished run as the policy and the waivers of today judge it; its folder stays as it is.
 
-    Args:
-        waivers: a file in place of the project's ``golden/waivers.toml``.
+    ``waivers``: a file in place of the project's ``golden/waivers.toml``.
     """
     configured = project.settings
     settings, source = configured.policy, configured.policy_file or IN_CONFIG

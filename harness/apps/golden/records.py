@@ -51,10 +51,8 @@ UNNAMED = "the index does not name it"
 class Proposing:
     """What became of the models of a run.
 
-    Attributes:
-        diffs: proposals that wait now, against the accepted records.
-        same: models whose accepted record says the same already.
-        left_out: (model, why there is nothing to propose).
+    ``diffs``: proposals that wait now, against the accepted records; ``same``: models whose accepted record says the
+    same already; ``left_out``: (model, why there is nothing to propose).
     """
 
     diffs: tuple[RecordDiff, ...] = ()
@@ -63,7 +61,6 @@ class Proposing:
 
 
 def propose(project: Project, run_name: str) -> Proposing:
-    """Write the golden outputs of a run as proposals; return what became of each selected model."""
     folder = find_run(project.reports, run_name, with_report=True)
     plan = RunDir(folder).load_plan()
     if plan.golden is not None:
@@ -152,9 +149,8 @@ class Reading:
 def diff(project: Project, models: Sequence[str] = (), since: str | None = None) -> Review:
     """Return what the waiting proposals change; or, with ``since``, what changed since another golden folder.
 
-    Args:
-        models: those that are compared; empty: all that differ.
-        since: a golden folder from before, such as that of the main branch.
+    ``models``: those that are compared; empty: all that differ; ``since``: a golden folder from before, such as that of
+    the main branch.
     """
     store, reading = project.golden_store(), _reading(project)
     if since is None:
@@ -176,7 +172,6 @@ def diff(project: Project, models: Sequence[str] = (), since: str | None = None)
 
 
 def status(project: Project) -> GoldenStatus:
-    """Return the state of all records, every byte verified."""
     store = project.golden_store()
     folder = shown_path(store.folder)
     try:
@@ -355,7 +350,6 @@ def left_over(project: Project) -> tuple[LeftOver, ...]:
 
 
 def collect(project: Project, found: Sequence[LeftOver]) -> None:
-    """Remove what was found and is left over still: another command may have accepted a record meanwhile."""
     store = project.golden_store()
     if models := [item.model for item in found if item.model]:
         store.remove(models)

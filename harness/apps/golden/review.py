@@ -20,7 +20,6 @@ _MOST_NAMED = 3
 
 
 def change_of(comparison: OutputComparison) -> tuple[RecordChange, str]:
-    """Return the gravest change of a comparison, and a sentence with its numbers."""
     places = [(call, tensor) for call in comparison.calls for tensor in call.tensors]
     trees = [difference for call in comparison.calls for difference in call.tree]
     lost = len(comparison.missing_calls)
@@ -48,7 +47,6 @@ def change_of(comparison: OutputComparison) -> tuple[RecordChange, str]:
 
 
 def facts_between(old: GoldenRecord, new: GoldenRecord) -> Mapping[str, tuple[str, str]]:
-    """Return what else differs between two records: label -> (old, new)."""
     pairs = {
         "torch": (old.producer.torch, new.producer.torch),
         "revision": (_short(old.producer.git_revision), _short(new.producer.git_revision)),
@@ -94,7 +92,6 @@ def _input_sets(record: GoldenRecord) -> str:
 
 
 def _inputs(record: GoldenRecord) -> str:
-    """Return a digest of the inputs' lines, which contain the digests of the bytes."""
     return hashlib.sha256(json.dumps(record.inputs, sort_keys=True).encode()).hexdigest()
 
 
@@ -148,7 +145,6 @@ def compare_records(
 
 
 def _wholes(outputs: Outputs) -> Mapping[Place, Mapping[str, Any]]:
-    """Return the spec of every tensor, by its place."""
     return {(key, path): spec for key, tree in outputs.calls.items() for path, spec in leaves(tree)}
 
 

@@ -19,11 +19,8 @@ from harness.project import Project
 class GoldenSource:
     """Models with golden outputs of their own.
 
-    Attributes:
-        folder: where they lie, for ``Plan.golden``.
-        models: those of the selected ones that have any.
-        computes_in: what bundles say of the dtypes in which they compute.
-        notes: what a reader must know about them.
+    ``folder``: where they lie, for ``Plan.golden``; ``computes_in``: what bundles say of the dtypes in which they
+    compute.
     """
 
     folder: str
@@ -37,8 +34,7 @@ def golden_source(
 ) -> GoldenSource | None:
     """Return what replaces the old environment; None where that environment answers itself.
 
-    Args:
-        store: the golden records that ``--golden`` names.
+    ``store``: the golden records that ``--golden`` names.
     """
     bundles = [model for model in models if model.given is not None and model.given.bundle]
     if project.golden is not None:
@@ -59,7 +55,6 @@ def golden_source(
 
 
 def records_of(plan: Plan, project: Project) -> Records:
-    """Return the source of a plan's golden outputs."""
     bundles = BundleStore(plan.models)
     return bundles if plan.golden is not None and bundles.names() else project.golden_store(plan.golden)
 

@@ -19,7 +19,6 @@ SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
 
 
 def inspect(project: Project, names: Sequence[str]) -> Inspection:
-    """Return what the files are and hold, and what the releases that were named will do with them."""
     found = find_files(names)
     wanted = [file for file in found if file.named or not is_request_file(file.path)] or found
     registries = _registries(project)

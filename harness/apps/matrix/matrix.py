@@ -28,15 +28,10 @@ PASSED_ON = tuple(name for name in command_words.REPEATED if name != command_wor
 def matrix(
     project: Project, releases: Sequence[str], golden_in: str | None = None, *, fresh: bool = False
 ) -> tuple[Matrix, Path]:
-    """Run what is not known yet of the matrix over ``releases``, the configured ones if none is named.
+    """Run what is not known yet of the matrix over ``releases``; return it and the folder that keeps its results.
 
-    Returns:
-        The matrix, and the folder that keeps its results.
-
-    Args:
-        golden_in: the release whose answers are the golden ones of artifacts that are given; without one
-            the configured old release where it is among them, else the first.
-        fresh: whether what earlier runs found is asked again.
+    ``golden_in``: the release whose answers are the golden ones of artifacts that are given; by default the configured
+    old release where it is among them, else the first. ``fresh``: whether what earlier runs found is asked again.
     """
     settings = project.settings
     named = _named(releases or project.table.get("releases", ()), project)

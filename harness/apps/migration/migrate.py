@@ -54,12 +54,8 @@ def migrate(
     Args:
         project: ``--old`` names the release whose TorchScript answers are the golden ones, ``--new`` the one that
             converts; without it the newest configured one does.
-        releases: others in which the programs are loaded and run.
         package: whether packages of AOTInductor are made as well: that compiles for minutes.
-        fresh: whether what earlier runs found is asked again.
-        cure: whether rewrites are tried on what is not convertible.
         explain: whether the smallest part that is not convertible is looked for, in one artifact of each cause.
-        manifest: a ``fleet.toml``, of which owners are taken.
     """
     said = load_fleet_manifest(Path(manifest), file=manifest) if manifest is not None else FleetManifest()
     settings = project.settings
@@ -100,7 +96,6 @@ def migrate(
 
 
 def _of_torchscript(plan: Plan) -> Plan:
-    """Return the plan without what has left TorchScript already, which a note names."""
     left = [model for model in plan.models if model.kind is not ArtifactKind.TORCHSCRIPT]
     notes = [f"{model.name} is {model.kind.words} already (left out)" for model in left]
     models = tuple(model for model in plan.models if model not in left)

@@ -1,4 +1,4 @@
-"""Searches what a server must set so that a model is well again in the new release: one red cell, priced cures."""
+"""Searches what a server must set so that a model is well again in the new release: one red cell, cures with prices."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -61,12 +61,9 @@ def mitigate(
 ) -> Searched[MitigationResult]:
     """Find the settings that cure one cell of a model, and write ``mitigate.json`` into a run of its own.
 
-    Args:
-        model: its name; may be left out where there is only one.
-        selected: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now
-            on.
-        scenario: of the cell of ``model``.
-        pairs: whether pairs of settings are tried also where one setting cures.
+    ``model`` may be left out where there is only one; ``selected``: a cell of a finished run, in place of ``model`` and
+    releases, whose report tells of it from now on; ``scenario``: of the cell of ``model``; ``pairs``: whether pairs of
+    settings are tried also where one cures.
     """
     subject: Subject | None = None
 
@@ -191,8 +188,7 @@ def _of_model(project: Project, scenario: str) -> Plan:
 def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool = False) -> Plan:
     """Return the plan for one model and the server group that it is in: a cure must break none of them.
 
-    Args:
-        waits: whether the deadline was asked for, and is kept whatever it is.
+    ``waits``: whether the deadline was asked for, and is kept whatever it is.
     """
     group, members = next((group, names) for group, names in plan.groups.items() if subject.model in names)
     models = tuple(model if item.name == model.name else item for item in plan.models if item.name in members)

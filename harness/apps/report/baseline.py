@@ -17,7 +17,6 @@ READ = 12
 
 
 def read_baseline(project: Project, name: str) -> RunReport:
-    """Return the report of an earlier run: a run, ``last``, a folder with a report (of CI's artifacts), or the file."""
     path = _report_file(project, name)
     try:
         data = path.read_bytes()

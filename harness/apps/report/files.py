@@ -42,8 +42,7 @@ class Finished:
 def stored_report(folder: Path, *, program: str = "") -> RunReport:
     """Return the report of a finished run, with what searches have found about its cells since.
 
-    Args:
-        program: what its commands begin with here, see ``own_command``; empty: as it says itself.
+    ``program``: what its commands begin with here, see ``own_command``; empty: as it says itself.
     """
     path = folder / REPORT
     if not path.is_file():
@@ -143,7 +142,6 @@ def _repository(project: Path) -> Path:
 
 
 def _folders(folder: Path) -> dict[str, str]:
-    """Return model -> the folder that its declaration is relative to; empty without a plan."""
     try:
         plan = codec.read_json(folder / PLAN, Plan)
     except RunDirError:

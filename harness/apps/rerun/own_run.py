@@ -30,8 +30,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Searched(Generic[T]):
-    """What was found, and the folder of the run."""
-
     found: T
     folder: Path
 
@@ -112,8 +110,7 @@ def one_model(plan: Plan, name: str | None, *, what: str) -> ModelDeclaration:
 def searching(settings: Settings, *, waits: bool) -> Settings:
     """Return the settings with the deadlines of a search, which asks often.
 
-    Args:
-        waits: whether the deadline was asked for, and is kept whatever it is.
+    ``waits``: whether the deadline was asked for, and is kept whatever it is.
     """
     deadlines = settings.deadlines
     if waits or deadlines.floor_s != Deadlines().floor_s:

@@ -60,10 +60,8 @@ def selected_cell(
 ) -> SelectedCell | None:
     """Return the cell that a command line names; None where it names none.
 
-    Args:
-        verb: the command, for messages.
-        run, cell: RUN and CELL_ID; ``key``: of ``--cell``, of RUN if that is there, else of the last run with a report.
-        model: of ``--model``.
+    ``run`` and ``cell``: RUN and CELL_ID; ``key``: of ``--cell``, of RUN if that is there, else of the last run with a
+    report; ``model``: of ``--model``.
     """
     if run is None and key is None:
         return None
@@ -126,8 +124,7 @@ def keep_explanation(
 ) -> None:
     """Keep in the run what was found about its cell, for ``report RUN``; where it cannot be written, say so.
 
-    Args:
-        files: what is kept beside it, by name: files that others would overwrite where they are.
+    ``files``: what is kept beside it, by name: files that others would overwrite where they are.
     """
     try:
         folder = explanations.keep(selected.folder, explained).parent
@@ -158,7 +155,6 @@ def save_selected_cell(run_dir: RunDir, selected: SelectedCell | None) -> None:
 
 
 def read_selected_cell(run_dir: RunDir, *, trusted: bool) -> SelectedCell | None:
-    """Return the cell that a run is about; None where it is about none, or that run is gone."""
     try:
         saved = codec.read_json(run_dir.path / SELECTED, dict[str, str])
         folder = Path(saved["run"])

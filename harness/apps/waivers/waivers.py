@@ -105,7 +105,6 @@ def add(
 def _not_yet(
     made: Sequence[Waiver], cell: CellVerdict, known: Sequence[Waiver], ran: Ran, today: dt.date
 ) -> list[Waiver]:
-    """Return those of the new waivers whose kind the file does not cover already."""
     valid = counting(known, cell, ran, today)
     open_still = {item.kind for item in failing_findings(cell) if covering_waiver(item, valid) is None}
     return [item for item in made if item.kind in open_still]
@@ -123,8 +122,7 @@ def _all_waived(cells: Sequence[CellVerdict], known: Sequence[Waiver], file: str
 def _cells(report: RunReport, run_name: str, which: ToWaive, ids: Sequence[str]) -> list[CellVerdict]:
     """Return the cells that are named, each as it was before waivers, which may have ended since the run.
 
-    Args:
-        ids: of the cells of the cause that is named.
+    ``ids``: of the cells of the cause that is named.
     """
     cells = [before_waivers(cell) for cell in report.judgement.cells]
     if which.cause is not None:
@@ -156,7 +154,6 @@ def _red_words(report: RunReport) -> str:
 
 
 def known(project: Project, run_name: str | None = None) -> WaiverReport:
-    """Return the waivers of the project, with what each did in a finished run where one is named."""
     path = project.waivers_path
     waivers, today = parse_waivers(waivers_file.read(path), file=shown_path(path)), clock.today()
     if run_name is None:
@@ -174,8 +171,7 @@ def _uses(report: RunReport, waivers: Sequence[Waiver], today: dt.date) -> tuple
 def prune(project: Project, run_name: str | None = None, *, write: bool) -> WaiverReport:
     """Return the waivers that are over, and those that a finished run did not need where one is named.
 
-    Args:
-        write: whether they are taken out of the file.
+    ``write``: whether they are taken out of the file.
     """
     path, today = project.waivers_path, clock.today()
     file = shown_path(path)

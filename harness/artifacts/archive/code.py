@@ -108,7 +108,6 @@ def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
 
 
 def operator_of(name: str) -> str:
-    """Return ``"aten::add"`` for ``"torch.add"``, ``"prim::min"`` for ``"ops.prim.min"``, else an empty text."""
     if name in RENAMED:
         return RENAMED[name]
     match = OPERATOR.fullmatch(name)
@@ -296,11 +295,7 @@ class CodeMemory:
         self._bytes = 0
 
     def read(self, text: str, qualifier: str, limits: Limits) -> CodeFacts:
-        """Return what ``read_code`` returns.
-
-        Raises:
-            CannotRead: as ``read_code``; that is not remembered.
-        """
+        """Return what ``read_code`` returns, and raise what it raises; that is not remembered."""
         key = (qualifier, text)
         if key in self._kept:
             self._kept.move_to_end(key)

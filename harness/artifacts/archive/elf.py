@@ -22,9 +22,8 @@ GLOBAL, WEAK = 1, 2
 class Library:
     """What its dynamic symbols say.
 
-    Attributes:
-        machine: ``"x86_64"``, ...; ``takes``: what must be found in other libraries before it can be opened.
-        offers: what others find in it.
+    ``machine``: ``"x86_64"``, ...; ``takes``: what must be found in other libraries before it can be opened;
+    ``offers``: what others find in it.
     """
 
     machine: str

@@ -1,4 +1,4 @@
-"""Kinds of files: recognised by their first bytes and members, what each is called, and what to do with it."""
+"""Kinds of files: how each is recognised, what it is called, and what to do with it."""
 
 from collections.abc import Container, Mapping
 

@@ -69,11 +69,7 @@ class Directory:
 
 
 def read_directory(source: Source, limits: Limits) -> Directory:
-    """Return the directory of a zip.
-
-    Raises:
-        CannotRead: there is none, it is damaged, or it is beyond a limit.
-    """
+    """Return the directory of a zip. Raises ``CannotRead``: there is none, it is damaged, or it is beyond a limit."""
     count, size, offset, foreign = _end_of_directory(source)
     if count > limits.members:
         raise CannotRead("too_large", f"the archive lists {count} members; at most {limits.members} are read")
@@ -199,7 +195,6 @@ class Part:
     size: int
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to ``length`` bytes from ``offset``."""
         return self.source.read(self.begin + offset, max(0, min(length, self.size - offset)))
 
 
@@ -211,20 +206,14 @@ class Unpacked:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
         return len(self.data)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to ``length`` bytes from ``offset``."""
         return self.data[offset : offset + length]
 
 
 def open_member(source: Source, member: Member, limits: Limits) -> Source:
-    """Return one member as a file: checked where it can be read whole, in place where it is large and not packed.
-
-    Raises:
-        CannotRead: as ``read_member``.
-    """
+    """Return one member as a file: checked where it can be read whole, in place where it is large and not packed."""
     if member.method != STORED or member.size <= limits.program_bytes or not can_unpack(member):
         return Unpacked(read_member(source, member, limits.program_bytes, limits))
     return Part(source, _begin(source, member), member.size)
@@ -239,7 +228,6 @@ def _begin(source: Source, member: Member) -> int:
 
 
 def can_unpack(member: Member) -> bool:
-    """Return whether a member is packed in a way that torch reads."""
     return not member.flags & ENCRYPTED and member.method in (STORED, DEFLATED)
 
 

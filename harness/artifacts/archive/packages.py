@@ -67,7 +67,6 @@ def _text(written: dict[str, Any], key: str) -> str:
 
 
 def _operators(content: Any) -> set[str]:
-    """Return the operators that are called by name: of ``{"nodes": [{"node": {"target": ...}}]}``."""
     nodes = content.get("nodes") if isinstance(content, dict) else None
     operators = set()
     for entry in nodes if isinstance(nodes, list) else ():

@@ -37,7 +37,6 @@ class Built:
 
 
 def name_of(value: object) -> str:
-    """Return the name of what a value was built by; empty where it is not built, or by no name."""
     return value.what.name if isinstance(value, Built) and isinstance(value.what, Global) else ""
 
 

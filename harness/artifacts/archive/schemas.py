@@ -12,11 +12,6 @@ ALIAS = re.compile(r"\([a-z*|!> -]+\)")
 
 
 def parse_schema(text: str) -> tuple[str, Schema]:
-    """Return the operator's name and the schema.
-
-    Raises:
-        CannotRead: ``text`` is no schema.
-    """
     head = HEAD.match(text)
     arrow = text.rfind(") -> ")
     if head is None or arrow < head.end() - 1:

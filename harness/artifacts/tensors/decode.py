@@ -74,7 +74,6 @@ class Decoded:
     """One tensor as numbers.
 
     Attributes:
-        dtype: wire name.
         raw: stored elements in the tensor's shape: bit patterns (uint16) for bfloat16, codes for float8 and
             quantized dtypes, a trailing axis of 2 for complex32; else the same as ``values``.
         values: what they mean: bfloat16 and float8 as float32, complex32 as complex64 (all exact), quantized

@@ -68,11 +68,7 @@ class RecordedInputs:
 
 
 def read_inputs(folder: Path) -> RecordedInputs:
-    """Return the inputs in an artifact's folder of inputs.
-
-    Raises:
-        DecodeError: the folder is damaged.
-    """
+    """Return the inputs in an artifact's folder of inputs. Raises ``DecodeError``: the folder is damaged."""
     try:
         with (folder / wire.TENSORS_INDEX).open("rb") as stream:
             lines = [parsed(line.decode()) for line in _lines(stream, may_be_torn=False)]

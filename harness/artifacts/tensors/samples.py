@@ -81,8 +81,7 @@ def like_golden(probe: Outputs, golden: Outputs) -> Outputs:
 def mark_sampled(comparison: OutputComparison, golden: Outputs, probe: Outputs) -> OutputComparison:
     """Return the comparison with ``sampled`` set on leaves whose whole tensor is not known to be equal.
 
-    Args:
-        probe: as recorded, before ``like_golden``: its digests are those of whole tensors.
+    ``probe``: as recorded, before ``like_golden``: its digests are those of whole tensors.
     """
     cuts = _full_specs(golden)
     if not cuts:

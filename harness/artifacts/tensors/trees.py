@@ -42,7 +42,6 @@ class TreeWalk:
     opaque: list[str] = field(default_factory=list)
 
     def differ(self, path: str, expected: object, actual: object, kind: str = "structure") -> None:
-        """Record one difference."""
         self.differences.append(
             TreeDifference(path=path, kind=kind, expected=_shorten(expected), actual=_shorten(actual))
         )

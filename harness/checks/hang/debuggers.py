@@ -31,10 +31,7 @@ _GDB: Final = (
 class Debugger:
     """One program; ``{pid}`` in its arguments stands for the process.
 
-    Attributes:
-        deadline_s: for one sample.
-        again: whether a second sample is worth its time.
-        install: how to get it.
+    ``deadline_s``: for one sample; ``again``: whether a second sample is worth its time; ``install``: how to get it.
     """
 
     name: str
@@ -59,9 +56,7 @@ GDB: Final = Debugger("gdb", ("-batch", "-nx", *_GDB, "-p", "{pid}"), "txt", 40.
 class Sample:
     """What one run of a debugger gave; ``problem`` in words where it gave nothing usable.
 
-    Attributes:
-        file: name of the text in the folder.
-        forbidden: the kernel did not let it look.
+    ``file``: name of the text in the folder; ``forbidden``: the kernel did not let it look.
     """
 
     text: str = ""
@@ -115,7 +110,6 @@ def _run(command: Sequence[str], out: Path, deadline_s: float) -> tuple[int | No
 
 
 def why_forbidden() -> str:
-    """Return why a process may not be looked into, and how to allow it."""
     try:
         scope = _YAMA.read_text().strip()
     except OSError:

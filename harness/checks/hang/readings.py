@@ -72,12 +72,10 @@ def has(stack: ThreadStack, pattern: str, *, first: int | None = None) -> bool:
 
 
 def has_python(stack: ThreadStack) -> bool:
-    """Return whether Python code is on the stack."""
     return any(frame.language == PYTHON or "PyEval_EvalFrame" in frame.function for frame in stack.frames)
 
 
 def is_system(frame: Frame) -> bool:
-    """Return whether the frame is one of the C library."""
     return bool(re.search(r"^lib(c|pthread)[.-]|^\./nptl|sysdeps|^\./elf", frame.file))
 
 
@@ -144,7 +142,6 @@ def _loader_lock(process: HungProcess) -> Reading | None:
 
 
 def _waits_for_loader(stack: ThreadStack) -> bool:
-    """Return whether the code that waits for a mutex is the loader's own."""
     if waits_for(stack) is not Wait.MUTEX:
         return False
     for frame in stack.frames[:INNERMOST]:

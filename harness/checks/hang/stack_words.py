@@ -111,7 +111,6 @@ def crashed(stack: ThreadStack) -> bool:
 
 
 def waits_for(stack: ThreadStack) -> Wait:
-    """Return what the innermost frames wait for."""
     if crashed(stack):
         return Wait.UNKNOWN
     innermost = takewhile(lambda frame: frame.language != PYTHON, stack.frames[:INNERMOST])

@@ -45,7 +45,6 @@ def function_names(path: Path, offsets: Iterable[int]) -> dict[int, str]:
 
     Args:
         path: a 64-bit little-endian ELF file.
-        offsets: addresses as its symbol table counts them.
 
     Raises:
         OSError: the file cannot be read.

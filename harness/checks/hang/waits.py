@@ -116,9 +116,7 @@ class Surroundings:
 def in_words(machine: str, syscall: str, wchan: str, around: Surroundings) -> str:
     """Return what a thread waits for; empty where it runs or that is unknown.
 
-    Args:
-        machine: as ``platform.machine`` has it.
-        syscall, wchan: contents of the files of these names in ``/proc/PID/task/TID``.
+    ``machine``: as ``platform.machine`` has it.
     """
     number, *arguments = _numbers(syscall)
     name = SYSCALLS.get(machine, {}).get(number, "")

@@ -33,11 +33,7 @@ Investigate = Callable[[int, Path, HangProof], Evidence]
 
 
 def watch(child: Child, run_dir: Path, deadline: Deadline, *, investigate: Investigate | None = None) -> Ending:
-    """Wait for ``child``; once it is proven to hang, look into it, kill its group, and say which phases are to blame.
-
-    Args:
-        investigate: takes evidence of a process that hangs, while it still does; may fail or take too long.
-    """
+    """Wait for ``child``; once it is proven to hang, look into it, kill its group and name the phases to blame."""
     with Printed(run_dir) as printed:
         return _watch(child, run_dir, deadline, printed, investigate)
 
@@ -100,7 +96,6 @@ def _went_on(child: Child, tail: EventTail, before: Progress, finding: Proven) -
 def _look_into(
     pid: int | None, run_dir: Path, proof: HangProof, investigate: Investigate | None, *, killed: threading.Event
 ) -> Evidence | None:
-    """Return what ``investigate`` finds, or why it found nothing; it gets a thread, so that it cannot hold us up."""
     if investigate is None or pid is None:
         return None
     answers = list[Evidence]()

@@ -75,7 +75,7 @@ class BenchmarkState:
         (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
 
     def measured(self, model: str, prior: Prior | None, beside: Mapping[str, Prior | None]) -> LatencyMeasurement:
-        """Return what is known by now, with what all models say of variances: of the steady call, and ``beside`` it."""
+        """Return what is known by now of the steady call, and ``beside`` it, with what all models say of variances."""
         looks = self.budget.looks
         return statistics.measure(
             model, self.samples, self.fresh, looks=looks, prior=prior, beside=beside, problem=self.problem
@@ -99,16 +99,14 @@ class BenchmarkState:
 class Time:
     """What is left of the time of a benchmark, in seconds.
 
-    Attributes:
-        is_more: whether it was given to a run that has rounds already: these cost nothing of it, and looks may go on
-            after those that were planned.
+    ``is_more``: whether it was given to a run that has rounds already: these cost nothing of it, and looks may go on
+    after those that were planned.
     """
 
     left_s: float = math.inf
     is_more: bool = False
 
     def spend(self, wall_s: float, *, kept: bool) -> None:
-        """Take off what a round took; ``kept``: it was measured before."""
         if not (kept and self.is_more):
             self.left_s -= wall_s
 
@@ -227,7 +225,6 @@ def _time_left(
     *,
     arms: Collection[str] = tuple(ARMS),
 ) -> TimeLeft:
-    """Return what says how long the rounds of ``contestants`` will take, by what they did in the old release."""
     lanes = lanes_for(contestants, facts, (facts.plan.settings.profile, profile), budget, arms=len(arms))
     every = control_every(len(contestants))
     costs = {}
@@ -302,17 +299,12 @@ def contest(
     """Return what the benchmark learnt of each contestant; each is measured until it is decided or its budget is spent.
 
     Args:
-        contestants: name -> (artifact of the old arms, artifact of the new arm); the same but for planted defects.
-        profile: of the new arm; the others run under the plan's.
         arms: arm -> side.
-        label: of the folder and in the progress.
         budget: the plan's by default.
         confirm: whether a suspicion is taken to fresh rounds.
         extras: whether throughput, other shapes and graph replay are measured too.
-        machine_states: what the machine was like in each round is appended.
         runtime: the worker that is timed; ``"libtorch"`` only where it is built for both sides.
         time: what is left of the run's, from which the rounds are taken; as much as they need by default.
-        planted: names of the planted slowdowns and their twins, whose first looks are always made.
         give_up: who is measured only to see whether its calls are below the limit; a look above it ends that.
     """
     budget, time = budget or facts.plan.settings.latency, time or Time()
@@ -472,11 +464,7 @@ def measured_round(
     lanes: int = 1,
     confirming: Collection[str] = (),
 ) -> MeasuredRound:
-    """Return what one round of fresh processes gave, one arm per request; it is measured once in a run.
-
-    Args:
-        confirming: the models that were suspected before.
-    """
+    """Return what one round of fresh processes gave, one arm per request; it is measured once in a run."""
     results, name = ResultStore(folder, MeasuredRound), f"round-{number}"
     key = _key(requests, names, budget, extras=extras)
     stored = results.reusable(name, answers=lambda measured: measured.key == key)
@@ -511,7 +499,6 @@ def measured_round(
 
 
 def _open(state: BenchmarkState, old: Artifact, new: Artifact) -> Open:
-    """Return how far a model is, for the time that is left; a planted slowdown is always taken to fresh rounds."""
     first = state.budget.looks[0]
     if old is not new:
         return Open(rounds=min(len(state.samples), first) + len(state.fresh), looks=(2 * first,))
@@ -534,7 +521,6 @@ def timed_runtime(facts: WithWorker, effects: Effects) -> str:
 
 
 def _called_in_cpp(measured: LatencyMeasurement) -> bool:
-    """Whether the C++ worker, if it was timed, can call the model: not where its old release answers an error."""
     refused = not measured.samples and measured.refused and measured.problem_of != NEW
     return measured.runtime != "libtorch" or not refused
 
@@ -545,7 +531,6 @@ def _words(label: str, number: int, names: Sequence[str], states: Mapping[str, B
 
 
 def order_deadline_s(names: Iterable[str], facts: Answered) -> float:
-    """Return the deadline of one order, which may be a load with its first calls."""
     known = [result for name in names if name in facts.baselines for result in facts.baselines[name].results]
     limits = deadline_after(facts.plan.settings.deadlines, known)
     return limits.load_s + limits.call_s

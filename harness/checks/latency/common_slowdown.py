@@ -27,8 +27,6 @@ STEPS = 60
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Model:
-    """One model: ``log`` is the mean of its rounds' logarithms; ``variance``: of that mean."""
-
     name: str
     log: float
     variance: float
@@ -49,9 +47,7 @@ def common_slowdown(
 ) -> CommonSlowdown | None:
     """Return what the release costs all models; None of fewer than three, or without two rounds that all are in.
 
-    Args:
-        measurements: of the models alone, without planted defects.
-        operators: model -> operator calls in its code, where that is known.
+    ``operators``: model -> operator calls in its code, where that is known.
     """
     logs, rounds, controls = _contrasts(measurements)
     if len(logs) < LEAST_MODELS or len(rounds) < 2:
@@ -190,10 +186,8 @@ def _mean(models: Sequence[_Model], spread: float) -> tuple[float, list[float]]:
 class _Controls:
     """Two processes of the old release against each other, whose logarithms are 0 but for chance.
 
-    Attributes:
-        shared: round -> the mean over the models that the control timed in it.
-        models: those models, each with the mean of its rounds; all with the variance that they have in common.
-        chance: the variance of these means that models make by themselves, on average over the rounds.
+    ``models``: those models, each with the mean of its rounds; all with the variance that they have in common;
+    ``chance``: the variance of these means that models make by themselves, on average over the rounds.
     """
 
     shared: Mapping[int, float]

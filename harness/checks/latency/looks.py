@@ -26,10 +26,8 @@ def level_per_look(looks: int) -> float:
 
 
 def level_at(rounds: int, looks: Sequence[int]) -> float:
-    """Return the two-sided level of the look after ``rounds``, or of the next one after that.
-
-    Args:
-        looks: after how many rounds a look is planned; empty for a single look at what there is.
+    """Return the two-sided level of the look after ``rounds``, or of the next; no ``looks``: a single one at what
+    there is.
     """
     if not looks or rounds <= looks[-1]:
         return level_per_look(max(len(looks), 1))

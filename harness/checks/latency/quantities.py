@@ -25,12 +25,7 @@ Estimate = Callable[[str, Callable[[PairSample], float | None]], RatioEstimate |
 
 
 def quantities(samples: Sequence[PairSample], estimate: Estimate) -> dict[str, Quantity]:
-    """Return all quantities that both releases have.
-
-    Args:
-        samples: of one model.
-        estimate: makes a ratio of the name of a quantity and a function from a sample to the logarithm of new/old.
-    """
+    """Return all quantities that both releases have; ``estimate`` takes a name and sample -> log(new/old)."""
     quantities = {}
     for name, (unit, value) in _values(samples).items():
         old = _median(samples, OLD_ARMS, value)

@@ -48,10 +48,8 @@ def estimate(
 
     Args:
         samples: of one model; samples of the same ``round`` share their processes and count as one pair.
-        numerator: arm on top; ``denominators``: arms below, as many of them as took part.
         level: two-sided, such that the interval holds at all looks together (a repeated confidence interval; Jennison
             and Turnbull, 2000, chapter 9).
-        prior: what the other models of the run say of the variance.
 
     Raises:
         ValueError: a time is not positive and finite.
@@ -105,9 +103,8 @@ def _per_round(samples: Sequence[PairSample], ratio_of: LogRatio) -> dict[int, f
 def interval(logs: Sequence[float], *, level: float = LEVEL, prior: Prior | None = None) -> RatioEstimate | None:
     """Return mean +- t * sd / sqrt(n) of the logarithms, exponentiated; t has the two-sided ``level``.
 
-    Args:
-        prior: moderates the variance, and lends its degrees of freedom to the n - 1 of the logarithms; never to a
-            single one, which nothing has confirmed.
+    ``prior``: moderates the variance, and lends its degrees of freedom to the n - 1 of the logarithms; never to a
+    single one, which nothing has confirmed.
     """
     if not logs:
         return None
@@ -126,7 +123,6 @@ def spread_of_mean(logs: Sequence[float], prior: Prior | None) -> Spread:
 
 
 def estimate_of(centre: float, half: float, pairs: int) -> RatioEstimate:
-    """Return a ratio whose logarithm is ``centre`` +- ``half``."""
     return RatioEstimate(
         ratio=exp(centre),
         low=exp(centre - half),
@@ -149,11 +145,9 @@ def measure(
     """Return everything that the benchmark learnt about one model.
 
     Args:
-        samples: of the model, from the rounds of the search.
         fresh: from the rounds after a suspicion; ``confirmation`` comes of these alone, never of those that raised it.
         looks: after how many rounds of either one planned to look; empty: once, at what there is.
         prior: what all models of the run say of the variance of the steady call; ``beside``: of other quantities.
-        problem: why something was not measured.
 
     Raises:
         ValueError: a time is not positive and finite.
@@ -187,7 +181,6 @@ def _estimated(
 
 
 def between(samples: Sequence[PairSample], old: str, new: str) -> list[PairSample]:
-    """Return the samples with two of their arms alone, as ``old`` and ``new``."""
     names = {old: OLD, new: NEW}
     return [
         replace(
@@ -209,18 +202,13 @@ def _waited(samples: Sequence[PairSample]) -> float:
 
 
 def logarithm(time_s: float) -> float:
-    """Return log of a time.
-
-    Raises:
-        ValueError: it is not positive and finite.
-    """
+    """Return the logarithm of a time. Raises ``ValueError`` unless it is positive and finite."""
     if not (time_s > 0.0 and math.isfinite(time_s)):
         raise ValueError(f"a time of {time_s} s cannot be part of a ratio")
     return math.log(time_s)
 
 
 def exp(exponent: float) -> float:
-    """Return e to the ``exponent``, infinite where that is too large for a number."""
     try:
         return math.exp(exponent)
     except OverflowError:

@@ -67,7 +67,6 @@ def _compared(model: str, outputs: Outputs, old: OldAnswers, facts: Answered) ->
 
 
 def _to_sets(old: OldAnswers, answered: Mapping[str, ModelResult]) -> OldAnswers:
-    """Return the old answers to the input sets that were answered."""
     if old.golden is None:
         return old
     calls = {key: tree for key, tree in old.golden.calls.items() if key[0] in answered}
@@ -75,7 +74,6 @@ def _to_sets(old: OldAnswers, answered: Mapping[str, ModelResult]) -> OldAnswers
 
 
 def _together(probe: ProbeResult, answered: Mapping[str, ModelResult]) -> Outputs:
-    """Return what all input sets have answered, as one model's outputs; each has answered under its own name."""
     answers = [legible_outputs(probe.directory, result.model) for result in answered.values()]
     calls = {key: tree for outputs in answers for key, tree in outputs.calls.items()}
     effects = {key: effect for outputs in answers for key, effect in (outputs.effects or {}).items()}

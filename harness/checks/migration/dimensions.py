@@ -65,12 +65,7 @@ def taken(mark: Sequence[Any]) -> dict[str, Sequence[int | None] | None]:
 def fixed_dimensions(
     program: Mapping[str, Sequence[int | None] | None], example: str, requests: Mapping[str, Tree]
 ) -> tuple[Dimension, ...]:
-    """Return the sizes and values that the program holds constant and that requests vary.
-
-    Args:
-        program: path -> sizes, of ``taken``.
-        example: the name of the request that it was converted with.
-    """
+    """Return the sizes and values that the program (see ``taken``) holds constant and that requests vary."""
     leaves = {name: dict(leaves_of(tree)) for name, tree in requests.items()}
     fixed = []
     for path, sizes in program.items():

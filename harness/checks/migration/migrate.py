@@ -38,8 +38,6 @@ def try_all(
 
     Args:
         facts: with the golden outputs, and the artifacts that people serve: answers and times are beside those.
-        loaders: where programs are run; the first one converts, and packages.
-        package: whether packages of AOTInductor are made as well.
         in_cpp: whether these are loaded, served and timed in C++ too: the first release has its worker.
         rewritten: what is converted in place of the artifacts, and then the only models that are tried; by default
             they themselves are converted.
@@ -96,7 +94,6 @@ class _Way:
     def each(
         self, verb: str, step: Callable[[Tried], Tried], tried: Sequence[Tried], loader: Loader | None = None
     ) -> list[Tried]:
-        """Return every model after one more step, as many at a time as the settings say."""
         self.effects.progress.stage(f"{verb} in {(loader or self.loaders[0]).name}", len(tried))
 
         def done(model: Tried) -> Tried:
@@ -107,7 +104,6 @@ class _Way:
         return pool.each(done, tried, jobs=self.facts.plan.settings.jobs)
 
     def archive(self, model: str) -> Artifact:
-        """Return what is converted: the artifact, or what it was rewritten to."""
         return self.facts.artifact(model) if self.rewritten is None else self.rewritten.archives[model]
 
     def convert(self, tried: Tried) -> Tried:
@@ -157,7 +153,6 @@ class _Way:
         return serving.timed(serving.served(tried))
 
     def made(self, tried: Tried, probe: ProbeResult, kind: ArtifactKind) -> Artifact | None:
-        """Return the artifact that a probe has written, None where it has not come so far."""
         if probe.models[0].outcome is not Outcome.COMPLETED:
             return None
         path = Path(probe.directory) / (tried.model + ENDINGS[kind])

@@ -38,7 +38,6 @@ def has_owners(migration: Migration) -> bool:
 
 
 def owned(models: Iterable[MigratedModel | FleetArtifact]) -> dict[str, int]:
-    """Return owner -> how many of the artifacts, the most first."""
     counts = Counter(model.owner or NO_OWNER for model in models)
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 

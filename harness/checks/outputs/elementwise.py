@@ -34,9 +34,6 @@ def widen(values: Array) -> Array:
 def absolute_error(actual: Array, expected: Array) -> FloatArray:
     """Return |actual - expected|, elementwise.
 
-    Args:
-        actual, expected: equal shape, any real, complex, integer or bool dtypes, which may differ.
-
     Returns:
         Same shape, float64, >= 0. The modulus for complex; +inf where the difference exceeds float64; NaN where
         either is NaN or both are the same infinity.
@@ -179,7 +176,7 @@ def _ordered(values: Array, bits: int) -> npt.NDArray[np.int64]:
 
 
 def parts_of(values: Array) -> Array:
-    """Return complex numbers as a trailing axis of real and imaginary part, everything else as it is."""
+    """Complex numbers get a trailing axis of real and imaginary part."""
     if values.dtype.kind != "c":
         return values
     flat = np.ascontiguousarray(values)

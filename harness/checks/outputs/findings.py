@@ -246,11 +246,7 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
 
 
 def with_freedom(finding: Finding, operators: Collection[str]) -> Finding:
-    """Return the finding; where an operator of the model leaves free what differs, it says so.
-
-    Args:
-        operators: of the model, with or without their overloads.
-    """
+    """Return the finding; where an operator of the model leaves free what differs, it says so."""
     leaving, words = FREE.get(finding.detail.get(ALIKE, ""), ((), ""))
     free = sorted({name.partition(".")[0] for name in operators} & set(leaving))
     return replace(finding, message=f"{finding.message}, which {free[0]} leaves free{words}") if free else finding

@@ -31,13 +31,9 @@ def compare_outputs(
     """Return every difference between the calls of the golden and those of the probe.
 
     Args:
-        model, scenario: copied into the result.
-        golden: the old artifact in the old environment.
-        probe: the artifact in the environment under test.
         repeats: further runs of the old environment with the same inputs; they give noise and unstable leaves.
         reference: the float64 run. A call without its like there has no reference: a stateful model answers
             otherwise at every call.
-        precision: see ``tolerance_for``.
         other_threads: runs of the old environment with other thread counts; they give noise and make nothing unstable.
         unordered: paths whose order is no part of the answer, see ``harness/checks/outputs/ordering.py``.
 

@@ -24,9 +24,8 @@ ULP_EDGES = (0, 1, 2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 def error_counts(errors: Array, scale: float) -> Counts:
     """Return how many ``errors`` are zero, then how many fall into each bin of ``ERROR_EDGES``.
 
-    Args:
-        errors: absolute, float64, >= 0, not NaN.
-        scale: largest expected magnitude; where it is 0 every error that is not zero falls into the last bin.
+    ``errors``: absolute, float64, >= 0, not NaN; ``scale``: largest expected magnitude; where it is 0 every error that
+    is not zero falls into the last bin.
     """
     nonzero = errors[errors > 0]
     counts = np.zeros(len(ERROR_EDGES) + 1, dtype=np.int64)
@@ -75,7 +74,6 @@ class Totals:
             self.misplaced = start + int(either.argmax())
 
     def measure(self, actual: Array, expected: Array, tolerance: float, scale: float) -> int | None:
-        """Add finite values; return the index in the block of a new largest error, or None."""
         errors = elementwise.absolute_error(actual, expected)
         magnitudes = np.abs(elementwise.widen(expected))
         at = int(errors.argmax())
@@ -94,7 +92,6 @@ class Totals:
         return at
 
     def cosine(self) -> float | None:
-        """Return the cosine similarity of everything measured."""
         return elementwise.cosine_of(
             self.product, self.actual_norm / self.actual_unit, self.expected_norm / self.expected_unit
         )
@@ -138,5 +135,4 @@ def total(golden: Array, new: Array, ulps: tuple[Array, Array, int] | None, tole
 
 
 def blocks(size: int) -> Iterator[slice]:
-    """Return slices that cover ``size`` elements."""
     return (slice(start, min(start + BLOCK_ELEMENTS, size)) for start in range(0, size, BLOCK_ELEMENTS))

@@ -25,10 +25,8 @@ def inspect_file(
 ) -> InspectedFile:
     """Return facts of one file and a verdict per side; a file that cannot be read has a failure in their place.
 
-    Of a golden bundle the artifact in it is judged.
-
-    Args:
-        within: the real path of the folder that it was found in, if it was not named itself: no link is followed out.
+    Of a golden bundle the artifact in it is judged. No link is followed out of ``within``, the folder that was
+    searched.
     """
     try:
         with files.opened(path, within) as source:

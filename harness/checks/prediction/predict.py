@@ -84,8 +84,7 @@ def predict(
 ) -> dict[str, StaticVerdict]:
     """Return a verdict per side (``"old"``, ``"new"``); none for a file of another kind.
 
-    Args:
-        processor: on which compiled code would run; None: that is left out.
+    Without a ``processor`` nothing is said of compiled code.
     """
     if not facts.is_judged:
         return {}
@@ -112,7 +111,6 @@ def predict(
 
 
 def touches_files(facts: ArchiveFacts) -> bool:
-    """Return whether the code of an archive has an operator that opens files."""
     return any(use.name in TOUCHES_FILES for use in facts.operators)
 
 

@@ -1,8 +1,8 @@
 """From the facts of a .pt2 and what a release reads to a prediction. Pure.
 
 The rules of programs are those of ``torch.export.load``: the container, the versions, each part of the schema that the
-program uses, and its operators. Those of packages are ``aoti_load_package``'s: the container, the machine, and that the
-release exports each function of torch that the code calls.
+program uses, and its operators. Those of packages are those of ``aoti_load_package``: the container, the machine, and
+that the release exports each function of torch that the code calls.
 """
 
 from collections.abc import Iterator

@@ -71,15 +71,10 @@ def registries_of(environments: Mapping[str, Environment], root: Path) -> dict[s
 
 
 def registry_of(environment: Environment, root: Path, cancelled: threading.Event | None = None) -> OperatorRegistry:
-    """Return what ``environment`` accepts; the first time a worker imports torch there, which takes seconds.
+    """Return what ``environment`` accepts; the first time, a worker imports torch there, which takes seconds.
 
-    Args:
-        root: where environments are kept; the answer is kept in a folder below it.
-        cancelled: ends the wait for the worker.
-
-    Raises:
-        EnvironmentUnavailable: its torch or an operator library cannot be loaded, or it does not answer.
-        RunDirError: the folder cannot be written.
+    Raises ``EnvironmentUnavailable`` where torch or an operator library cannot be loaded or does not answer,
+    ``RunDirError`` where the answer cannot be kept below ``root``.
     """
     folder = root / FOLDER
     results, key = ResultStore(folder, Dump), _key(environment)

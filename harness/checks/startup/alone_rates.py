@@ -25,12 +25,9 @@ ASKED_ALONE = (Status.FAIL, Status.SAME_FAIL, Status.INCONCLUSIVE)
 
 
 def rates_alone(facts: Judged, effects: Effects, late: Callable[[], bool]) -> Mapping[tuple[str, str], Attribution]:
-    """Return how often each model that fails alone does so in either release.
+    """Return how often each model that fails alone does so in either release; ``late``: see ``rates_of``.
 
     Runs of the old release that were made whatever the new one did count; those that raised the question do not.
-
-    Args:
-        late: see ``rates_of``.
     """
     failing = {name: found for name in facts.verdicts if (found := _failing_alone(name, facts)) is not None}
     if not failing or "old" not in effects.environments:
@@ -91,7 +88,6 @@ def _failing_alone(name: str, facts: Judged) -> tuple[ModelResult, str, bool] | 
 
 
 def _answer_of(result: ModelResult) -> SearchAnswer:
-    """Return what one run of a model alone says."""
     if not result.failed:
         return SearchAnswer(answer=Answer.PASS)
     answer = Answer.UNRESOLVED if result.outcome in UNCLEAR else Answer.FAIL
@@ -99,7 +95,7 @@ def _answer_of(result: ModelResult) -> SearchAnswer:
 
 
 def by_itself(name: str, threads: int, rates: FailureRates) -> Attribution:
-    """Return what is known of a model of which nothing but its rates without any other model was asked."""
+    """Return what is known of a model of which only its rates alone were asked."""
     attribution = Attribution(models=(name,), threads=threads, rates=rates)
     if not rates.new.fails:
         return attribution
@@ -115,5 +111,4 @@ def by_itself(name: str, threads: int, rates: FailureRates) -> Attribution:
 
 
 def cell_of(name: str, scenario: str, facts: Judged) -> CellVerdict | None:
-    """Return the verdict on a model in a scenario."""
     return next((cell for cell in facts.verdicts.get(name, ()) if cell.scenario == scenario), None)

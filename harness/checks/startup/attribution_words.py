@@ -13,11 +13,7 @@ NAMED = 5
 
 
 def attribution_words(attribution: Attribution, scenario: str = "") -> str:
-    """Return in one or two sentences what the initialization needs in order to fail, and what stayed open.
-
-    Args:
-        scenario: by name; it decides what several threads do with one model.
-    """
+    """Return in one or two sentences what the initialization needs in order to fail, and what stayed open."""
     words = _words(attribution, scenario)
     known = f" Asked without {_listed(attribution.left_out)}, known to fail before." if attribution.left_out else ""
     return words + known
@@ -189,7 +185,6 @@ def _smallest_seen(attribution: Attribution, scenario: str) -> str:
 
 
 def _releases(attribution: Attribution) -> str:
-    """Return how often what was brought up fails in either release, as a sentence; empty where nobody asked."""
     rates = attribution.rates
     if rates is None or not rates.old.runs:
         return ""

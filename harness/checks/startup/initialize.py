@@ -45,7 +45,6 @@ EXIT_CRASH = (Outcome.CRASH, wire.EXIT)
 
 
 def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
-    """Return the facts with what became of every model that works alone, beside the others of its group."""
     plan = facts.plan
     work = [
         (scenario, group, members)
@@ -191,7 +190,6 @@ def takes_part(scenario: Scenario, name: str, facts: WithWorker) -> bool:
 
 
 def bring_up(launcher: Launcher, group: str, members: Sequence[str], *, first_round: int = 0) -> GroupRun:
-    """Bring ``members`` up in every round."""
     rounds = range(first_round, first_round + launcher.facts.plan.settings.init_rounds)
     return GroupRun(
         scenario=launcher.scenario.name,
@@ -235,10 +233,9 @@ def paired(runs: Iterable[GroupRun]) -> dict[tuple[str, str], Initialized]:
 
 
 def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
-    """Return the result of ``model`` over all rounds.
+    """Return the result of ``model`` over all rounds: its first failure that says something about the release.
 
-    Its result is its first failure that says something about the release; a model that some round never reached is not
-    called completed.
+    A model that some round never reached is not called completed.
     """
     failures: dict[tuple[Outcome, str], Failing] = {}
     completed: ModelInProbe | None = None

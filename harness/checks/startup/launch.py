@@ -102,10 +102,8 @@ class Launcher:
     ) -> ProbeResult:
         """Return what one process makes of ``members``.
 
-        Args:
-            threads: in place of the configured number; ``alone``: one after another, in one thread.
-            floor_s: in place of the configured floor of the deadlines.
-            look: whether a process that hangs is looked into before it is ended.
+        ``threads``: in place of the configured number; ``alone``: one after another, in one thread; ``look``: whether a
+        process that hangs is looked into before it is ended.
         """
         scenario = INITIALIZATIONS["sequential"] if alone else self.scenario
         settings = self.facts.plan.settings
@@ -165,11 +163,9 @@ def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
 
 
 def threads_of(facts: Provisioned) -> int:
-    """Return how many threads initialize: as configured, and never one alone."""
     return max(2, facts.plan.settings.init_threads)
 
 
 def _reached(probe: ProbeResult) -> set[str]:
-    """Return the models of which the process reached every copy."""
     missed = {model_of(item.model) for item in probe.models if item.outcome is Outcome.NOT_RUN}
     return {model_of(item.model) for item in probe.models} - missed

@@ -61,7 +61,6 @@ def build_workers(
     """Return the facts with the runtime that initializes, and that is timed, and the models that Python serves too.
 
     Args:
-        predictions: for artifacts that were read already.
         begun: by ``begin_builds``; without it they are compiled now.
 
     Raises:

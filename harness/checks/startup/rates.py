@@ -37,11 +37,6 @@ def upper_bound(failures: int, repeats: int, confidence: float = CONFIDENCE) -> 
 
     The exact one-sided bound of Clopper and Pearson (1934): the p at which so few failures or fewer have probability
     1 - ``confidence``. For no failure at all that is ``1 - (1 - confidence) ** (1 / repeats)``, about 3 / repeats.
-
-    Args:
-        failures: 0 to ``repeats``.
-        repeats: at least 0; nothing is known after 0 of them.
-        confidence: above 0 and below 1.
     """
     if failures >= repeats:
         return 1.0
@@ -58,13 +53,9 @@ def upper_bound(failures: int, repeats: int, confidence: float = CONFIDENCE) -> 
 
 
 def interval(successes: int, repeats: int) -> tuple[float, float]:
-    """Return the probabilities between which ``successes`` in ``repeats`` put the true one, with 95 % confidence.
+    """Return the bounds of a rate from ``successes`` in ``repeats``, with 95 % confidence; (0, 1) after no repeat.
 
     The exact two-sided interval of Clopper and Pearson: each bound is a one-sided one that errs half as often.
-
-    Args:
-        successes: 0 to ``repeats``.
-        repeats: at least 0; (0, 1) after 0 of them.
     """
     one_sided = (1 + CONFIDENCE) / 2
     return (
@@ -106,8 +97,7 @@ def next_side(
 ) -> str | None:
     """Return in which release the next run tells most, ``"new"`` or ``"old"``; None where another one is not worth it.
 
-    Args:
-        clean_enough: after so many runs without any failure in either release the failure does not show again.
+    After ``clean_enough`` runs without any failure in either release, the failure counts as not shown again.
     """
     if more_often(failures, repeats, before, repeats_before, LEVEL):
         return None
@@ -155,7 +145,6 @@ def change_of(rates: FailureRates) -> Change:
 
 
 def counts_of(rates: FailureRates) -> tuple[int, int, int, int]:
-    """Return failures and runs in the new release, then in the old one."""
     new, old = rates.new, rates.old
     return new.fails, new.judged + new.differently, old.fails, old.judged + old.differently
 
@@ -208,7 +197,6 @@ def _untestable(tally: Tally) -> bool:
 
 
 def summed(first: Tally, second: Tally) -> Tally:
-    """Return what the runs of both tallies amount to."""
     return Tally(
         fails=first.fails + second.fails,
         passes=first.passes + second.passes,

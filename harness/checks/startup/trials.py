@@ -18,11 +18,7 @@ Failures = Mapping[str, frozenset[Outcome]]
 
 
 def launched(launcher: Launcher, trial: Trial, *, look: bool = True) -> list[ProbeResult]:
-    """Return the probes of a trial: one process, or as many as threads if the scenario is about processes.
-
-    Args:
-        look: whether a process that hangs is looked into before it is ended.
-    """
+    """Return the probes of a trial: one process, or as many as threads if the scenario is about processes."""
     count = trial.threads if launcher.scenario.processes and trial.concurrent else 1
     floor_s = min(SEARCH_FLOOR_S, launcher.facts.plan.settings.deadlines.floor_s)
 
@@ -38,9 +34,8 @@ def launched(launcher: Launcher, trial: Trial, *, look: bool = True) -> list[Pro
 def fate_of(probes: Sequence[ProbeResult], failures: Failures, in_the_way: Collection[str]) -> SearchAnswer:
     """Return whether one of the ``failures`` shows, for a rate.
 
-    Args:
-        in_the_way: models that are known to fail by themselves. Who is at work when one of them ends the process alike
-            may only be held up, and who was not reached by then was not asked: such a run says nothing.
+    ``in_the_way``: models that are known to fail by themselves. Who is at work when one of them ends the process alike
+    may only be held up, and who was not reached by then was not asked: such a run says nothing.
     """
     models = [item for probe in probes for item in probe.models]
     own = [item for item in models if model_of(item.model) in failures]

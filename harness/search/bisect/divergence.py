@@ -46,7 +46,6 @@ class Traced:
 
     @property
     def completed(self) -> bool:
-        """Whether the call came to its end."""
         return self.probe.models[0].outcome is Outcome.COMPLETED
 
 
@@ -183,7 +182,6 @@ class _Search:
 
 
 def is_whole(suspects: Sequence[NodeFault], nodes: Iterable[TracedNode]) -> bool:
-    """Whether a call runs no other operator than the suspects: then its difference is theirs, be it rounding."""
     computing = {node.place for node in nodes if node.kind not in FRAMES and not node.kind.startswith("prim::")}
     places = {place for fault in suspects for place in fault.places}
     return len({fault.node.operator for fault in suspects}) == 1 and computing == places

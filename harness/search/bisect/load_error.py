@@ -42,7 +42,6 @@ OUT_OF_REACH = "what is refused is no operator of its program: a class or a type
 
 
 def refused(bisection: Bisection, facts: Attributed, effects: Effects, *, reproduce: bool, rewrites: bool) -> Bisection:
-    """Return what is refused, and where; the smallest archive that still is, and the model without what is refused."""
     model = bisection.model
     effects.progress.stage("which operators does the release refuse")
     path = facts.artifact(model).path

@@ -32,7 +32,6 @@ from harness.verdict.cells import numeric_settings
 
 
 def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
-    """Return the facts with the mitigations tried on every red cell that a switch could mitigate."""
     red = {
         name: found
         for name, cells in facts.verdicts.items()
@@ -117,7 +116,6 @@ def _has_graph(model: str, facts: Judged) -> bool:
 
 
 def _mitigable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
-    """Return the red cells of a model; none if one of them is past that."""
     red = tuple(cell for cell in cells if cell.status is Status.FAIL and cell.decides)
     by_policy = any(cell.judged not in (None, Status.FAIL) for cell in red)  # a switch is tried against what happened
     return () if by_policy or why_not_mitigable(red) else red
@@ -134,8 +132,7 @@ def _attempt(
 ) -> Mitigation:
     """Return what becomes of red cells under a switch.
 
-    Args:
-        is_faster: a slow cell is known to be fast enough under it; before, its server group is not brought up.
+    ``is_faster``: a slow cell is known to be fast enough under it; before, its server group is not brought up.
     """
     settings = [_setting(name, model, facts)]
     if unproven := why_unverifiable(red, facts):
@@ -198,7 +195,6 @@ def _slow_cell(model: str, facts: Judged) -> CellVerdict | None:
 
 
 def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Judged) -> Mitigation:
-    """Return the mitigation with its price; where the cell was slow, it cures only if nothing about it is slow now."""
     if measured.problem:
         return replace(item, cures=False, note=f"under load: {measured.problem}")
     item = replace(item, price=measured.steady)

@@ -57,12 +57,8 @@ QUICK = LatencyBudget(looks=(2,), blocks=5, model_s=5.0)
 class MitigationSearch:
     """What the search came to.
 
-    Attributes:
-        cell: the red cell; None where there is none.
-        mitigations: what was tried, what cures first, cheapest first; of larger sets only those that cure.
-        price_note: why there is no price, or none against the new release as it is.
-        ended: why the search ended early.
-        notes: what else a reader should know.
+    ``mitigations``: what was tried, what cures first, cheapest first; of larger sets only those that cure;
+    ``price_note``: why there is no price, or none against the new release as it is.
     """
 
     cell: CellVerdict | None = None
@@ -142,9 +138,8 @@ def search(
 class _Sets:
     """The red cell under one set of settings after another; ``results`` keeps what became of it.
 
-    Attributes:
-        decide: whether a slow cell is timed by itself under what is left undecided.
-        every_pair: whether pairs are tried of settings that change nothing alone.
+    ``decide``: whether a slow cell is timed by itself under what is left undecided; ``every_pair``: whether pairs of
+    settings that change nothing alone are tried.
     """
 
     trial: Trial

@@ -39,16 +39,6 @@ RUNS_FOR_A_RATE = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What settings are tried on, and how much it takes to say that they cure.
-
-    Attributes:
-        cell: its symptom must be gone; whatever its scenario, the model must be well alone first.
-        deadline: of the model alone.
-        seen: (in how many runs, of how many) the model failed alone, see ``how_often``.
-        initializations: in which the model failed: its server group must come up well, as often as that asks for.
-        group: whether the group must come up once where there are none of these.
-    """
-
     cell: CellVerdict
     deadline: Deadline
     seen: tuple[int, int] = ONCE
@@ -101,12 +91,10 @@ def how_often(cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[i
 
 
 def profile_with(facts: Provisioned, settings: Sequence[Setting]) -> ServingProfile:
-    """Return the new side's profile with the settings on top."""
     return applied(new_profile(facts.plan), settings)
 
 
 def tried(cell: CellVerdict, settings: Sequence[Setting]) -> Mitigation:
-    """Return settings of which nothing is known yet."""
     names = tuple(setting.name for setting in settings)
     switches = {name: value for setting in settings for name, value in setting.switches.items()}
     return Mitigation(
@@ -270,7 +258,7 @@ def _clean_repeats(model: str, scenario: str, facts: Attributed) -> tuple[int, s
 
 
 def clean_repeats_alone(seen: tuple[int, int]) -> tuple[int, str]:
-    """Return the same for a model alone that was ``seen`` to fail in so many of so many runs."""
+    """Return what ``_clean_repeats`` does, for a model alone that was ``seen`` to fail in so many of so many runs."""
     repeats = min(CLEAN_RUNS_AT_MOST, _needed(seen))
     return repeats, _by_chance(repeats, seen)
 
@@ -291,7 +279,6 @@ def _by_chance(runs: int, seen: tuple[int, int]) -> str:
 
 
 def seen_to_fail(model: str, scenario: str, facts: Attributed) -> tuple[int, int]:
-    """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
     attribution = facts.attributions.get((model, scenario))
     for tally in (attribution.whole, attribution.runs) if attribution is not None else ():
         if tally.fails:

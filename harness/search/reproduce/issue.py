@@ -171,7 +171,6 @@ def _line(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return ``text`` for backticks within a table."""
     return without_places(prose(text)).replace("`", "'").replace("|", "\\|")
 
 

@@ -57,7 +57,6 @@ def verdict_on(
 
 
 def why_not(verdict: CellVerdict) -> str:
-    """Return what is wrong, empty where the verdict is PASS."""
     if verdict.status is Status.PASS:
         return ""
     return verdict.findings[0].message if verdict.findings else verdict.note or str(verdict.status)

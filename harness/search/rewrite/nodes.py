@@ -39,9 +39,8 @@ def rewrite(
 ) -> tuple[Rewritten, ...]:
     """Return the rewrites of the guilty nodes that were tried: those that cure first, the cheapest of them in front.
 
-    Args:
-        groups: nodes that show the symptom without the other groups; a rewrite takes all of them.
-        repeats: how many clean runs of the new release it takes.
+    ``groups``: nodes that show the symptom without the other groups; a rewrite takes all of them; ``repeats``: how many
+    clean runs of the new release it takes.
     """
     groups = [group for group in groups if group]
     if not groups or "old" not in effects.environments:
@@ -172,7 +171,6 @@ def _method_first(artifact: Artifact, method: str) -> Artifact:
 
 
 def described(edits: Sequence[Edit], rules: Mapping[str, RuleWords]) -> Rewritten:
-    """Return the names and words of the rules of some edits."""
     names = list(dict.fromkeys(rule for rule, _ in edits))
     known = [rules.get(name, RuleWords(what=name)) for name in names]
     return Rewritten(
@@ -191,5 +189,4 @@ def method_in_question(model: str, facts: Compared) -> str:
 
 
 def slug(rule: str) -> str:
-    """Return the names of rules as a part of a file name."""
     return rule.replace(" + ", "-and-")

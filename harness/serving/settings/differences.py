@@ -62,7 +62,6 @@ def settings(
 
 
 def concerning(settings: Sequence[Setting], operators: Sequence[str]) -> tuple[Setting, ...]:
-    """Return the settings that can change what these operators compute."""
     patterns = {row.name: row.operators for row in ROWS if row.operators}
     return tuple(
         setting
@@ -95,7 +94,6 @@ def words(setting: Setting) -> str:
 
 
 def sides(setting: Setting) -> str:
-    """Return what a setting is on both sides, or was where the model was exported and is where it is served."""
     if setting.differs:
         return f"{setting.name} is {setting.old} on the old side and {setting.new} on the new side"
     return f"{setting.name} was {setting.exporter} where the model was exported and is {setting.new} where it is served"

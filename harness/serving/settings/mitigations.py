@@ -71,7 +71,6 @@ def candidates(
     Those that change nothing are left out.
 
     Args:
-        profile: of the new side.
         isa: what torch's kernels are chosen for here, as a fingerprint has it.
         orders: of loading and calling, those that could be otherwise where the symptom shows, see ``Setting.order``.
         pools: sizes of the pools there, where they are not the profile's.
@@ -118,7 +117,6 @@ def _orders_threads(setting: Setting) -> bool:
 
 
 def changes(setting: Setting, profile: ServingProfile, isa: str = "", new: Mapping[str, Any] = NOTHING_KNOWN) -> bool:
-    """Whether anything is otherwise with the setting than it is without; ``isa`` and ``new`` as in ``candidates``."""
     if setting.env.get("ATEN_CPU_CAPABILITY") == isa.lower():
         return False
     if setting.numerics and all(new.get(name) == value for name, value in setting.numerics.items()):

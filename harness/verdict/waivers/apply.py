@@ -44,7 +44,6 @@ def is_for(waiver: Waiver, ran: Ran) -> bool:
 
 
 def has_expired(waiver: Waiver, today: date) -> bool:
-    """Whether a waiver's last day has passed."""
     return waiver.expires < today
 
 
@@ -68,7 +67,6 @@ def is_within(waiver: Waiver, finding: Finding) -> bool:
 
 
 def failing_findings(cell: CellVerdict) -> list[Finding]:
-    """Return the findings that fail a cell, under the policy that judged it."""
     return [finding for finding in cell.findings if weight(cell, finding.kind) is Severity.FAIL]
 
 
@@ -164,7 +162,6 @@ def range_words(waiver: Waiver) -> str:
 
 
 def _words(used: Sequence[Waiver]) -> str:
-    """Return why findings are known; waivers of one cause, which differ in kind and bound, say it once."""
     links = [f" ({waiver.issue})" if waiver.issue else "" for waiver in used]
     said = [f"until {w.expires} by {w.owner}: {w.reason}{link}" for w, link in zip(used, links, strict=True)]
     return "; ".join(dict.fromkeys(said))

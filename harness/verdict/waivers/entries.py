@@ -27,8 +27,8 @@ LINK = re.compile(r"https?://[^\s/]\S*")
 def parse_waivers(text: str, *, file: str) -> tuple[Waiver, ...]:
     """Return the ``[[waiver]]`` tables of a waiver file.
 
-    Raises:
-        ConfigError: not TOML, a key is missing or unknown, or a value has the wrong type; names file and entry.
+    Raises ``ConfigError``, which names file and entry: not TOML, a key is missing or unknown, or a value has the wrong
+    type.
     """
     try:
         tables = tomllib.loads(text)

@@ -45,13 +45,8 @@ def waivers_for(
 ) -> tuple[Waiver, ...]:
     """Return a waiver per kind of finding that fails a cell, no broader than what was seen.
 
-    Args:
-        expires: the last day; None: in ``DEFAULT_DAYS``.
-        bound: in place of the size that was seen, for the one kind that has a size.
-        latency: what the benchmark measured of the model: how large its ratios may be.
-
-    Raises:
-        ConfigError: the cell is not red, or an argument is wrong; says what to do.
+    ``bound`` replaces the size that was seen, for the one kind that has a size. Raises ``ConfigError``: the cell is not
+    red, or an argument is wrong; it says what to do.
     """
     _check_words(owner=owner, reason=reason, issue=issue)
     ends = expires if expires is not None else today + dt.timedelta(days=DEFAULT_DAYS)

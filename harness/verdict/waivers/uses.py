@@ -29,11 +29,7 @@ NAMED = 4
 def waiver_uses(
     cells: Sequence[CellVerdict], waivers: Sequence[Waiver], ran: Ran, today: date
 ) -> tuple[WaiverUse, ...]:
-    """Return what each waiver did in a run, in the order of the file.
-
-    Args:
-        cells: all of the run, waivers applied.
-    """
+    """Return what each waiver did in a run, in the order of the file; ``cells``: all of the run, waivers applied."""
     of_model: dict[str, list[CellVerdict]] = {}
     for cell in cells:
         of_model.setdefault(cell.model, []).append(cell)
@@ -85,7 +81,6 @@ def _use(waiver: Waiver, cells: Sequence[CellVerdict], ran: Ran, today: date) ->
 
 
 def _is_red(cell: CellVerdict) -> bool:
-    """Whether a cell fails without waivers; so does one that is XPASS for another waiver's sake."""
     return cell.status in (Status.FAIL, Status.XFAIL) or bool(cell.waived)
 
 
@@ -115,8 +110,7 @@ def _shows(cell: CellVerdict, kind: str) -> bool:
 def too_broad(waiver: Waiver, today: date, *, size: float | None = None) -> Iterator[str]:
     """Yield what makes a waiver cover more than it need, in words.
 
-    Args:
-        size: of the largest finding that it was needed for; None where that is not known.
+    ``size``: of the largest finding that it was needed for; None where that is not known.
     """
     measure = MEASURES.get(waiver.kind)
     if measure is not None and waiver.bound is None:
@@ -184,7 +178,6 @@ def waiver_notes(uses: Sequence[WaiverUse]) -> tuple[str, ...]:
 
 
 def days_words(days: int) -> str:
-    """Return how long a waiver still counts."""
     if days < 0:
         return f"expired {counted(-days, 'day')} ago"
     return "today is its last day" if days == 0 else f"{counted(days, 'day')} left"

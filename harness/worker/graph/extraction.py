@@ -17,9 +17,8 @@ from gate_worker.values import trees
 def lift(node, copy, input_of):
     """Give the copy of a fork its own function, in which no module is an input any more where that can be.
 
-    Args:
-        node, copy: the fork, and its copy in the new graph.
-        input_of: (path of an attribute, its type) -> the value of the new graph that stands for it.
+    ``node`` and ``copy``: the fork, and its copy in the new graph; ``input_of``: (path of an attribute, its type) ->
+    the value of the new graph that stands for it.
     """
     function = node.g("Subgraph").copy()
     torch._C._jit_pass_inline(function)
@@ -99,7 +98,6 @@ class Values:
         return functools.reduce(getattr, path, self._module)
 
     def _read(self, node, place):
-        """Keep what a node, and those within it, have read; those of a turn or branch that was made."""
         self._taken(node, place)
         kind = node.kind()
         blocks = list(node.blocks())
@@ -187,8 +185,6 @@ def method_of(artifact, input_set):
 
 
 class Attribute:
-    """A value that the module holds."""
-
     def __init__(self, path):
         self.path = path
 

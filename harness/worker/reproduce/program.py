@@ -79,7 +79,6 @@ class Program:
         self.comparison = Comparison(torch, case["tolerances"])
 
     def again(self):
-        """Return another one, loaded anew: nothing of it is compiled yet."""
         return Program(self.torch, self.case, self.order)
 
     def method(self, name):
@@ -93,7 +92,6 @@ class Program:
 
     @property
     def has_state(self):
-        """Whether a call depends on those before it."""
         return bool(self.case["reset"])
 
     def start(self):

@@ -47,7 +47,6 @@ class Leaf:
         return whole and not self.role and not self.limited
 
     def of_batch(self, batch):
-        """Return the same for another batch."""
         is_batch = [kind == BATCHED or (self.lead and place == 0) for place, kind in enumerate(self.kinds)]
         return self.but(sizes=[batch if is_its else size for size, is_its in zip(self.sizes, is_batch)])
 

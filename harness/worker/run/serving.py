@@ -224,8 +224,6 @@ class StableAnswer:
 
 
 class ServedAnswers:
-    """Counts the answers of one serve step, and those that are otherwise: the mark ``served_otherwise:MODEL``."""
-
     def __init__(self, served, log):
         self.calls = 0
         self._served = served

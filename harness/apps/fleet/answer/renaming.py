@@ -26,7 +26,6 @@ NAMED: Final[Mapping[type, tuple[str, ...]]] = {
 
 
 def renamed(value: FleetResult, new: str) -> FleetResult:
-    """Return a result under another name; what findings say in words stays what the run said."""
     made: FleetResult = value if value.name == new else _walked(value, value.name, new)
     return made
 

@@ -20,9 +20,8 @@ NOT_COMPARED = "it fails in the old release as well, so nothing could be compare
 class Judged(NamedTuple):
     """One artifact with its row in the merged answer, and the verdict behind it.
 
-    Attributes:
-        verdict: None where it has none.
-        unknown_for: why it has no status, in what it shares with others; empty with one.
+    ``verdict``: None where it has none; ``unknown_for``: why it has no status, in what it shares with others; empty
+    with one.
     """
 
     artifact: FleetArtifact
@@ -34,8 +33,7 @@ class Judged(NamedTuple):
 def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[str]) -> tuple[Wave, ...]:
     """Return the waves in the order in which they move: ready by tier, with a switch, blocked, unknown.
 
-    Args:
-        tiers: in the order in which they are upgraded; artifacts without one come first.
+    ``tiers``: in the order in which they are upgraded; artifacts without one come first.
     """
     groups: dict[tuple[WaveKind, str, str, str], list[FleetArtifact]] = defaultdict(list)
     cures = _cures(judged)
@@ -101,7 +99,6 @@ def _wave(
 
 
 def _cost(switch: str, judged: Sequence[Judged], cures: Mapping[str, str]) -> str:
-    """Return what a switch costs at most, in words."""
     tried = [
         mitigation.price
         for item in judged

@@ -25,9 +25,8 @@ SLOW = 1.5
 class Part:
     """Units that one node does in one call.
 
-    Attributes:
-        tried: nodes that did it and left something; ``losses``: how often its node was lost.
-        half: whether it is a half of one that was slow, which is not split again.
+    ``tried``: nodes that did it and left something; ``losses``: how often its node was lost; ``half``: whether it is a
+    half of one that was slow, which is not split again.
     """
 
     number: int
@@ -55,9 +54,7 @@ class Running:
 class Assignment:
     """What waits, what runs, and what has been given up.
 
-    Args:
-        waiting: parts in the order in which they begin.
-        run_s: what a run costs beside its units.
+    ``waiting``: parts in the order in which they begin; ``run_s``: what a run costs beside its units.
     """
 
     waiting: list[Part]
@@ -73,14 +70,12 @@ class Assignment:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing runs or waits."""
         return not self.waiting and not self.running
 
     def take(self, node: str, nodes: Collection[str], now_s: float) -> Part | None:
         """Return the part that an idle node begins with; None where there is nothing for it.
 
-        Args:
-            nodes: all that are there: a part waits for one that has not tried it, if there is any.
+        ``nodes``: all that are there: a part waits for one that has not tried it, if there is any.
         """
         if not self.waiting:
             self._split(now_s)

@@ -285,7 +285,6 @@ def _of_triton(
 
 
 def _warmup_file(store: Store, listed: Mapping[str, Listed], folder: str, name: str) -> bytes | None:
-    """Return what a file in a model's folder of warm-up data holds; None where it is not there, or large."""
     file = listed.get(f"{folder}/{WARMUP_FOLDER}/{name}".removeprefix("./"))
     if file is None:
         return None
@@ -325,8 +324,7 @@ class _Reader:
     def read(self, artifact: FleetArtifact, memory: CodeMemory, loads: ArtifactKind | None) -> FleetArtifact | Unjudged:
         """Return the artifact with what its bytes say, or why it is left out; what is certainly none is no artifact.
 
-        Args:
-            loads: as of ``Found``.
+        ``loads``: as of ``Found``.
         """
         read = artifact if artifact.left_out else self._read(artifact, memory, loads)
         if not isinstance(read, FleetArtifact):
@@ -414,10 +412,6 @@ def _why(looked: InspectedFile) -> str:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the sha256 of a file.
-
-    Raises:
-        CannotRead: it cannot be read.
-    """
+    """Return the sha256 of a file. Raises ``CannotRead``: it cannot be read."""
     with files.opened(str(path)) as source:
         return digest_of(source)

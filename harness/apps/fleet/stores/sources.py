@@ -135,10 +135,6 @@ def listed_files(store: Store) -> tuple[Listed, ...]:
 def open_store(name: str, cache: Path, *, leave_out: Sequence[Path] = (), limit_bytes: int = CACHE_BYTES) -> Store:
     """Return the store that a folder or an address means; nothing is listed yet.
 
-    Args:
-        cache: where files of other machines are kept.
-        leave_out: folders below it that are no part of it.
-
     Raises:
         ConfigError: it is no address, or one that holds a password or a signature.
         EnvironmentUnavailable: it cannot be reached without another package.
@@ -195,7 +191,6 @@ class FolderStore:
         self._leave_out = {os.path.realpath(path) for path in leave_out}
 
     def files(self) -> tuple[Listed, ...]:
-        """Return every file, by path."""
         if not self._folder.is_dir():
             raise SourceFault(UNREACHABLE, "no such folder")
         return tuple(sorted(self._walked()))
@@ -239,7 +234,6 @@ class FolderStore:
         return os.path.realpath(folder) in self._leave_out or ((folder / PLAN).exists() and (folder / PROBES).exists())
 
     def local(self, listed: Listed) -> Path:
-        """Return where it lies."""
         path = self._folder / listed.path
         if leads_out(str(path), os.path.realpath(self._folder)):
             raise SourceFault("spurious-link", f"{listed.path} is a link that leads out of the store")
@@ -282,7 +276,6 @@ class RemoteStore:
         self._fetched: dict[str, Path] = {}
 
     def files(self) -> tuple[Listed, ...]:
-        """Return every file, by path."""
         self._fetched.clear()  # what nothing is known of is fetched once for each listing
         files = self._pages() if self._is_http else self._objects()
         if not files:
@@ -464,7 +457,6 @@ class _Links(html.parser.HTMLParser):
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take note of a link."""
         self.found += [value for name, value in attrs if tag == "a" and name == "href" and value]
 
 

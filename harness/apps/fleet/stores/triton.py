@@ -110,12 +110,9 @@ class TritonModel:
     Attributes:
         is_pytorch: whether Triton's PyTorch backend serves it; otherwise the rest is empty.
         backend: as the configuration says, or as Triton completes it; empty where nothing tells.
-        file: name of the artifact in a version's folder.
         loads: what the backend loads there; None where nothing tells.
         requests: what the worker makes requests of: the first with all inputs, whatever their values are, others with
             those that ``model_warmup`` gives; none where an input cannot be described.
-        assignments: its serving profile, as of ``--set``.
-        notes: what could not be taken over.
     """
 
     is_pytorch: bool
@@ -136,14 +133,9 @@ def read_config(
 ) -> TritonModel:
     """Return what ``config.pbtxt`` says of a model.
 
-    Args:
-        file: its place, for messages.
-        beside: names of the files in the first version's folder, by which Triton completes a configuration.
-        warmup_file: returns what a file in the model's folder ``warmup`` holds, None for one that is not to be read.
-
-    Raises:
-        ConfigError: it is no text of a ``ModelConfig``; names the line where there is one.
-        EnvironmentUnavailable: protobuf is not installed, so no model of a repository could be read.
+    ``beside``: names of the files in the first version's folder, by which Triton completes a configuration;
+    ``warmup_file`` returns what a file in the model's folder ``warmup`` holds. Raises ``ConfigError``: it is no text of
+    a ``ModelConfig``; names the line where there is one; ``EnvironmentUnavailable``: protobuf is not installed.
     """
     config = _parsed(text, file)
     backend, platform = _completed(config, beside)
