@@ -194,7 +194,6 @@ class Project:
 
     @cached_property
     def builder(self) -> EnvironmentBuilder:
-        """The one builder of environments."""
         return EnvironmentBuilder(
             default_environment_root(self.folder),
             progress=lambda name, text: self.progress.tick(f"{name}: {text}"),
@@ -342,7 +341,6 @@ def own_command(project: Path, *words: str) -> str:
 
 
 def started_by() -> list[str]:
-    """Return the words that start this program from any folder."""
     script = Path(sys.argv[0] if sys.argv else "")
     if script.name.startswith("torchscript-gate") and script.is_file():
         return [str(script.absolute())]

@@ -128,7 +128,6 @@ def _named_folder(name: str) -> str:
 
 
 def _is_there(name: str) -> bool:
-    """Return whether there is such a file, a dangling link, or something that may not be read."""
     try:
         os.lstat(name)
     except PermissionError:

@@ -63,7 +63,6 @@ def source_digest(model: ModelDeclaration) -> str:
 
 
 def is_unchanged(model: ModelDeclaration) -> bool:
-    """Whether the files of a given model are those that it was planned with."""
     assert model.given is not None
     if not model.given.bundle:
         return source_digest(model) == model.source_digest
@@ -178,7 +177,6 @@ def _request_files(paths: Sequence[str], names: Sequence[str]) -> Iterator[str]:
 
 
 def _listed(paths: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield folders, absolute, with the names of their files."""
     for name in names:
         for root, _, files in os.walk(os.path.abspath(name)):  # noqa: PTH100  nothing where it is no folder
             yield root, files
@@ -302,7 +300,6 @@ def _check(model: ModelDeclaration, manifest: str, text: str) -> None:
 
 
 def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -> Iterator[str]:
-    """Yield a note if a folder with a manifest holds artifacts that it does not name."""
     if not os.path.isdir(path):  # noqa: PTH112
         return
     named = {os.path.realpath(model.given.path) for model in models if model.given is not None}

@@ -95,7 +95,6 @@ def line_of(text: str, header: int, key: str) -> int:
 
 
 def _at_its_key(error: FixtureError, text: str, file: str, header: int) -> FixtureError:
-    """Return the error of a table with the line of the key that it names, if that can be found."""
     begin = f"{file}:{header}: "
     match = re.match(r'model (?:"[^"]*"|\d+)\.([\w-]+)', error.message.removeprefix(begin))
     if not header or match is None:

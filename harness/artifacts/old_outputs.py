@@ -33,9 +33,7 @@ class Provenance(Protocol):
     """What produced the kept outputs of one model."""
 
     @property
-    def producer(self) -> Fingerprint:
-        """The old environment."""
-        ...
+    def producer(self) -> Fingerprint: ...
 
     @property
     def device(self) -> str:
@@ -51,13 +49,9 @@ class Provenance(Protocol):
 class Records(Protocol):
     """A source of kept outputs that can replace the old environment."""
 
-    def title(self) -> str:
-        """Return what the report calls it."""
-        ...
+    def title(self) -> str: ...
 
-    def names(self) -> tuple[str, ...]:
-        """Return the models with kept outputs."""
-        ...
+    def names(self) -> tuple[str, ...]: ...
 
     def record(self, model: str) -> Provenance:
         """Return what produced the kept outputs of ``model``.

@@ -96,7 +96,6 @@ def _check_device(name: str, known: Sequence[str], where: str) -> None:
 
 
 def _devices(written: Mapping[str, Mapping[str, Any]], where: str) -> dict[str, Device]:
-    """Return the devices that torch does not have by itself, by name."""
     devices = {}
     for name, keys in written.items():
         if name in (AUTO, *TABLE):

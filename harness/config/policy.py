@@ -63,7 +63,6 @@ def policy_settings(
 
 
 def _written(rule: Mapping[str, Any], where: str, kinds: Collection[str]) -> Mapping[str, Any]:
-    """Return a rule that says something, about models that an expression can mean."""
     if "models" not in rule or len(rule) == 1:
         what = "lacks models" if "models" not in rule else "says nothing about these models"
         raise ConfigError(f"{where}: {what}", 'write models = "vision" and limits, severity, gates, required_scenarios')
@@ -160,14 +159,12 @@ def model_budget(plan: Plan, name: str, budget: LatencyBudget | None = None) -> 
 
 
 def with_limits(budget: LatencyBudget, settings: PolicySettings) -> LatencyBudget:
-    """Return the latency budget with the limits that a policy has for the steady call, where it has some."""
     steady, floor_s = settings.limits.get(STEADY), settings.limits.get(FLOOR)
     budget = budget if steady is None else replace(budget, limit=round(steady - 1, 12))
     return budget if floor_s is None else replace(budget, floor_s=floor_s)
 
 
 def some_gate(plan: Plan) -> bool:
-    """Whether the policy gates a quantity beside the steady call, of any model."""
     policy = plan.settings.policy
     rules = (replace(policy, limits=rule.limits, gates=rule.gates, severity=rule.severity) for rule in policy.rules)
     return any(one.gating for one in (policy, *rules))

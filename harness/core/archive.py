@@ -214,7 +214,6 @@ class ArchiveFacts:
 
     @property
     def is_judged(self) -> bool:
-        """Whether a release may be said to load it or not."""
         return self.has_code or self.program is not None
 
     @property

@@ -44,7 +44,6 @@ class ArtifactKind(StrEnum):
 
     @property
     def words(self) -> str:
-        """What a sentence calls one."""
         return WORDS[self]
 
     @property

@@ -264,7 +264,6 @@ class Plan:
 
     @property
     def is_timed(self) -> bool:
-        """Whether the benchmark is asked for."""
         return self.settings.latency.budget != "off" and not self.until
 
     @property

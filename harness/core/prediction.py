@@ -56,7 +56,6 @@ class StaticFinding:
 
     @property
     def words(self) -> str:
-        """What is the matter with what, for a reader who knows which file it is about."""
         return self.text if "/" in self.subject else f"{self.subject}: {self.text}"
 
 

@@ -248,7 +248,6 @@ class Failure:
 
     @property
     def first_line(self) -> str:
-        """The most telling line of the message, for tables."""
         lines = [line.strip() for line in self.message.splitlines() if line.strip()]
         return lines[0] if lines else self.type
 
@@ -324,7 +323,6 @@ class ModelResult:
 
     @property
     def failed(self) -> bool:
-        """Whether it was reached and did not complete."""
         return self.outcome not in FINE
 
     def fails_like(self, other: "ModelResult") -> bool:
@@ -399,6 +397,5 @@ class ProbeResult:
 
     @property
     def outcomes(self) -> frozenset[Outcome]:
-        """What happened to the process, to each of its models and in each request that one failed in."""
         requests = (request.outcome for item in self.models for request in item.failed_requests)
         return frozenset({self.outcome, *(item.outcome for item in self.models), *requests})

@@ -130,12 +130,10 @@ class CellVerdict:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of its findings, each once."""
         return tuple(dict.fromkeys(finding.kind for finding in self.findings))
 
     @property
     def own_note(self) -> str:
-        """Its note before the policy and the waivers."""
         return self.note if self.judged_note is None else self.judged_note
 
 
@@ -240,7 +238,6 @@ class Judgement:
 
     @property
     def cells(self) -> tuple[CellVerdict, ...]:
-        """The cells of all rows."""
         return tuple(cell for row in self.rows for cell in row.cells)
 
 

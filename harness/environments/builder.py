@@ -78,7 +78,6 @@ class EnvironmentSlot:
 
     @property
     def log(self) -> Path:
-        """The whole output of the installer."""
         return self.folder.with_name(self.folder.name + ".log")
 
     def is_built(self) -> bool:

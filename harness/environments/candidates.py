@@ -94,7 +94,6 @@ def _wheel(interpreter: Path, release: str) -> Wheel | None:
 
 
 def _with_glibc(wheel: Wheel | None, release: str) -> Wheel | None:
-    """Return a wheel whose own tag tells no glibc with that of the table."""
     known = wheel_of(release.partition("+")[0])
     return replace(wheel, glibc=known.glibc) if wheel is not None and wheel.glibc is None and known else wheel
 

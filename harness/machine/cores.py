@@ -164,7 +164,6 @@ def look_at_cores(
 
 
 def _stolen(stat: Path, cores: Collection[int], look_s: float) -> float | None:
-    """Return the share of the cores' time that the hypervisor took in the next moment."""
     before = core_times_in(text_of(stat))
     time.sleep(look_s)
     after = core_times_in(text_of(stat))

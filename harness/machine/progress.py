@@ -69,7 +69,6 @@ class Progress:
             self._red = {*red}
 
     def note(self, text: str) -> None:
-        """Print a line that stays."""
         with self._lock:
             if self._enabled:
                 self._write(("\r\x1b[K" if self._terminal else "") + visible(text) + "\n" + self._line)

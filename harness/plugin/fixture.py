@@ -147,7 +147,6 @@ def _flat(inputs: Any) -> dict[str, Any] | None:
 
 
 def _as_tensor(value: Any, torch: Any) -> Any:
-    """Return an array as a tensor, and a tensor on the CPU, where every release can read it."""
     if isinstance(value, np.ndarray):
         return torch.from_numpy(np.array(value, order="C"))
     return value.detach().cpu() if _is_tensor(value) else value

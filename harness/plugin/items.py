@@ -76,7 +76,6 @@ def decision(report: RunReport, *, directory: str) -> ItemResult:
 
 
 def decision_lines(report: RunReport, *, directory: str) -> tuple[str, ...]:
-    """Return what the run decided and why, and where its page lies."""
     return (
         f"{visible(headline(report))}: {prose(report.judgement.reason)}",
         f"  pair      {prose(pair_words(report))}",
@@ -122,7 +121,6 @@ def _cell_item(report: RunReport, row: RowVerdict, cell: CellVerdict, *, directo
 
 
 def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, directory: str) -> str:
-    """Return what happened in one line, all that a summary shows, followed by the cell as on the console."""
     rows = (replace(row, cells=(cell,)),)  # alone, so that nothing refers to other cells that the reader has not seen
     models = tuple(model for model in report.models if model.model == row.model)
     alone = replace(report, models=models, judgement=replace(report.judgement, rows=rows))
@@ -168,7 +166,6 @@ class Model(pytest.Collector):
     folder: Path
 
     def collect(self) -> Iterator[Check]:
-        """Yield those that were chosen."""
         suite = self.parent
         assert isinstance(suite, Suite)
         return (item for item in _all_of(self) if _is_chosen(item.nodeid, suite.chosen))
@@ -248,5 +245,4 @@ def report_in(folder: Path) -> RunReport:
 
 
 def last_words(folder: Path) -> Sequence[str]:
-    """Return the lines below all items."""
     return decision_lines(report_in(folder), directory=shown_path(folder))

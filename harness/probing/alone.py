@@ -47,7 +47,6 @@ def deadline_of(model: ModelDeclaration, facts: Answered) -> Deadline:
 
 
 def impatiently(facts: Facts) -> Facts:
-    """Return the facts under the deadlines of a search about models that are known to fail."""
     settings = facts.plan.settings
     settings = replace(settings, deadlines=impatient(settings.deadlines))
     return replace(facts, plan=replace(facts.plan, settings=settings))

@@ -50,7 +50,6 @@ def conclude(
     status: int | None,
     max_rss_bytes: int | None,
 ) -> ProbeResult:
-    """Fold how the process ended and what it wrote into a result."""
     event_log = ending.event_log
     done = event_log.bye or (event_log.exits and status == 0)
     code = None if status is None or (status == 0 and done) else os.waitstatus_to_exitcode(status)

@@ -172,7 +172,6 @@ class EventLog:
 
     @property
     def own_failure(self) -> Failure | None:
-        """The last error that is no model's."""
         return next(reversed(self.failures.get("", ())), None)
 
     @property
@@ -195,7 +194,6 @@ def _check_fields(event: Mapping[str, Any]) -> None:
 
 
 def _is_sign_of_life(event: Mapping[str, Any]) -> bool:
-    """Whether an event says no more than that a serving thread is alive."""
     return (event["ev"], event.get("phase")) in {("beat", None), ("task", wire.SERVE)}
 
 
@@ -224,7 +222,6 @@ def failure_outcome(failure: Failure) -> Outcome:
 
 
 def at_work(event_log: EventLog) -> tuple[ThreadActivity, ...]:
-    """Return what every thread said it was doing last, as far as its phase has not ended."""
     return tuple(
         ThreadActivity(
             tid=opened.tid,

@@ -88,7 +88,6 @@ class GroupRun:
 
     @property
     def probes(self) -> tuple[ProbeResult, ...]:
-        """The probes of all rounds."""
         return tuple(probe for probes in self.rounds for probe in probes)
 
 
@@ -210,7 +209,6 @@ class Probed(Answered):
     alone: Mapping[str, ProbeResult]
 
     def draws(self, name: str) -> bool:
-        """Whether a call of the model, alone in the new release, drew from the generator that all threads share."""
         return name in self.alone and f"draws:{name}" in self.alone[name].data
 
     def served(self, name: str) -> Artifact | None:
@@ -239,7 +237,6 @@ class Probed(Answered):
         return self.served(name) or self.artifact(name)
 
     def served_part(self, name: str, outputs: Outputs) -> Outputs:
-        """Return what a model has answered of the requests that a server is asked."""
         asked = {item.name for item in self.in_a_server(name).input_sets}
         calls = {key: tree for key, tree in outputs.calls.items() if key[0] in asked}
         return outputs if len(calls) == len(outputs.calls) else replace(outputs, calls=calls)
@@ -398,7 +395,6 @@ class Effects:
         return self.shown(folder / wire.STACKS if probe_files.has_stacks(folder) else folder)
 
     def shown(self, path: Path) -> str:
-        """Return a path relative to the run where it lies in its folder."""
         return str(path.relative_to(self.run_dir.path)) if path.is_relative_to(self.run_dir.path) else str(path)
 
 

@@ -231,7 +231,6 @@ def floor_deadline(deadlines: Deadlines) -> Deadline:
 
 
 def impatient(deadlines: Deadlines) -> Deadlines:
-    """Return the deadlines of a search about a model that is known to fail."""
     return replace(deadlines, floor_s=min(IMPATIENT_FLOOR_S, deadlines.floor_s))
 
 

@@ -284,7 +284,6 @@ class ZygoteRunner:
         self.companions[side] = companions
 
     def record_round(self, wall_ns: tuple[int, int], unreaped: Sequence[str]) -> None:
-        """Take note of a round of the benchmark, which has processes of its own, and of those that it left."""
         self.rounds_ns.append(wall_ns)
         self.unreaped.extend(unreaped)
 

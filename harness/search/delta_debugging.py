@@ -401,7 +401,6 @@ class MinimalSets:
     ended: str = ""
 
     def is_minimal(self, items: Indices) -> bool:
-        """Whether every smaller set of these has been asked and fails."""
         return all(self.answers.get(part) is Answer.FAIL for part in _parts(items))
 
 

@@ -233,7 +233,6 @@ class _Group:
         return {**self.alike, **self.failures}
 
     def phases(self, name: str) -> frozenset[str]:
-        """Return the phases in which a model failed when its server group was brought up in the new release."""
         item = self.facts.initialized.get((name, self.run.scenario))
         failures = item.new.failures if item is not None else ()
         return frozenset(

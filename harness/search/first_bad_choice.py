@@ -52,12 +52,10 @@ class Line:
 
     @property
     def old(self) -> str:
-        """The end that ought to be good."""
         return self.releases[0]
 
     @property
     def new(self) -> str:
-        """The end that ought to be bad."""
         return self.releases[-1]
 
     def between(self) -> tuple[int, int] | None:
@@ -181,7 +179,6 @@ def _untestable_beside(line: Line, place: int) -> int:
 
 
 def conclude(line: Line) -> Conclusion:
-    """Return what the answers amount to, whether or not more could be asked."""
     again = good_again(line)
     if line.answers.get(line.old) is BAD:
         return Conclusion(ending=Ending.OLD_NOT_GOOD, good_again=again)

@@ -112,7 +112,6 @@ class _Attributing:
         return answer
 
     def as_known(self, known: Attribution) -> bool:
-        """Return whether the smallest that failed in another scenario fails in this one too."""
         trial = trial_of(known.minimal_models, known.minimal_threads)
         clean = repeats_needed(fails=known.runs.fails, judged=known.runs.judged)
         again = self.repeated.settle(trial, clean) is Answer.FAIL

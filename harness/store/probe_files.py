@@ -110,7 +110,6 @@ def has_stacks(folder: Path, name: str = wire.STACKS) -> bool:
 
 
 def _says_something(path: Path) -> bool:
-    """Whether a file of a probe that failed tells a reader why."""
     if path.name.startswith(wire.STACKS):
         return has_stacks(path.parent, path.name)
     return path.name == wire.STDERR and path.stat().st_size > 0

@@ -75,7 +75,6 @@ class RunDir:
 
     @property
     def probes(self) -> Path:
-        """Where probes leave their folders."""
         return self.path / PROBES
 
     @classmethod
@@ -173,7 +172,6 @@ class RunDir:
         }
 
     def _within(self, path: str) -> str:
-        """Return a path in this folder as it is from here, any other as it is."""
         own = Path(os.path.abspath(self.path))  # noqa: PTH100  links stay links
         return os.path.relpath(path, own) if path and Path(path).is_relative_to(own) else path
 
@@ -183,7 +181,6 @@ class RunDir:
             shutil.rmtree(self.path)
 
     def discard(self) -> None:
-        """Remove the whole folder."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -191,11 +188,9 @@ class RunDir:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Release the lock."""
         self.close()
 
     def close(self) -> None:
-        """Release the lock."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None

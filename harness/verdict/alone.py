@@ -77,7 +77,6 @@ def settings_between(
 
 
 def with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:
-    """Return the verdict with the probe's folder on every finding that names no evidence of its own."""
     findings = tuple(
         finding if finding.evidence else replace(finding, evidence=evidence) for finding in verdict.findings
     )

@@ -118,7 +118,6 @@ class _Red:
 
 
 def with_causes(report: RunReport) -> RunReport:
-    """Return the report with the causes of what it holds now."""
     return replace(report, causes=causes_of(report))
 
 
@@ -249,7 +248,6 @@ def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, re
 
 
 def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
-    """Return the cause of one cell, by the first rule that says something."""
     return (
         _key_of_time(item, finding, report)
         or _key_of_operator(item, finding, report)
@@ -279,7 +277,6 @@ def _key_of_time(item: _Red, finding: Finding, report: RunReport) -> Key | None:
 
 
 def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | None:
-    """Return the operator that the static check, the error, a search or the table of changes names."""
     release = report.new.name
     if finding.kind == "load_error":
         return _key_of_refusal(item, finding, release)
@@ -296,7 +293,6 @@ def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | N
 
 
 def _key_of_refusal(item: _Red, finding: Finding, release: str) -> Key | None:
-    """Return what a release lacks that an artifact needs to load."""
     for known in _static(item, stopping=True):
         if "::" in known.subject:
             does = "does not have it" if known.kind == "operator_missing" else _plain(known.text)
@@ -328,7 +324,6 @@ def _static(item: _Red, *, stopping: bool = False) -> tuple[StaticFinding, ...]:
 
 
 def _changes_shown(finding: Finding, report: RunReport) -> list[SemanticChange]:
-    """Return the operators that are known to answer otherwise in the new release, where the finding can be of them."""
     if report.old.fingerprint is None or report.new.fingerprint is None:
         return []
     pair = report.old.fingerprint.torch, report.new.fingerprint.torch
@@ -382,7 +377,6 @@ def _key_of_busy(item: _Red, stacks: Sequence[Sequence[str]]) -> Key | None:
 
 
 def _key_of_setting(item: _Red, finding: Finding) -> Key | None:
-    """Return the setting that differs between the sides and takes the difference away where it does not."""
     cures = [cure.name for cure in item.mitigations if cure.cures]
     for name, words in finding.settings.items():
         if shows(name, cures):
@@ -391,7 +385,6 @@ def _key_of_setting(item: _Red, finding: Finding) -> Key | None:
 
 
 def _key_of_cure(item: _Red, report: RunReport) -> Key | None:
-    """Return the setting that cures most cells of the run, of those that cure this one."""
     mine = [cure.name for cure in item.mitigations if cure.cures]
     if not mine:
         return None
@@ -401,7 +394,6 @@ def _key_of_cure(item: _Red, report: RunReport) -> Key | None:
 
 
 def _key_of_text(item: _Red, finding: Finding) -> Key:
-    """Return what torch or the model has said, else what the finding is about, or the model where it is its own."""
     kind = finding.kind.replace("_", "-")
     message = prose(finding.message)
     if finding.kind in OF_THE_MODEL:

@@ -55,12 +55,10 @@ NOTHING_ASKED: Attributions = MappingProxyType({})
 
 
 def waiver_context(facts: Provisioned, effects: Effects) -> WaiverContext:
-    """Return the waivers of a run, and what they are held against."""
     return WaiverContext(waivers=effects.waivers, ran=ran_under(facts.plan, facts.pair), today=effects.today)
 
 
 def enforced(cell: CellVerdict, facts: Compared, effects: Effects) -> CellVerdict:
-    """Return a cell as the policy and the waivers have it."""
     return enforce(
         cell,
         model_policy(facts.plan, cell.model),
@@ -71,7 +69,6 @@ def enforced(cell: CellVerdict, facts: Compared, effects: Effects) -> CellVerdic
 
 
 def judge_attributed(facts: Attributed, effects: Effects) -> Attributed:
-    """Return the facts with the verdicts that follow from what was asked about each failing initialization."""
     if not facts.attributions:
         return facts
     return replace(facts, verdicts=judge_cells(facts, effects, facts.attributions).verdicts)
@@ -128,7 +125,6 @@ def _cells(model: ModelDeclaration, facts: Timed, effects: Effects, attributions
 
 
 def _with_what_was_not_asked(alone: CellVerdict, facts: Started) -> CellVerdict:
-    """Return the cell of a model that fails in both releases with the scenarios that it was left out of in its note."""
     left_out = [
         INITIALIZATIONS[name].words
         for name in facts.plan.scenarios

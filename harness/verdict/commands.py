@@ -89,7 +89,6 @@ def report_command(report: RunReport, directory: str, *options: str) -> str:
 
 
 def inspect_command(report: RunReport, path: str) -> str:
-    """Return the command that reads one file with the two environments of a run."""
     sides = [("old", report.old), ("new", report.new)]
     named = [word for side, one in sides if one.interpreter for word in ("--env", f"{side}={one.interpreter}")]
     return shlex.join([*program_of(report), "inspect", path, *named, "--format", "json"])

@@ -153,7 +153,6 @@ def _decide(
 
 
 def _passing_words(rows: Sequence[RowVerdict]) -> str:
-    """Return how many models pass, and what the others came to, in the numbers of every format."""
     counts = counts_of(rows)
     rest = sum(row.status is not Status.PASS for row in rows)
     parts = [counted(counts.get(Status.PASS.value, 0), "model passes", "models pass")]

@@ -257,7 +257,6 @@ def _by_severity(cell: CellVerdict, policy: ModelPolicy) -> list[Ruled]:
 def _beyond(
     cell: CellVerdict, policy: ModelPolicy, comparison: OutputComparison | None, rulings: dict[str, Ruled]
 ) -> Finding | None:
-    """Return what is further off than the policy's limit and not yet reported by a finding that fails the cell."""
     limit = policy.settings.limits.get(ERROR)
     if limit is None:
         return None
@@ -277,7 +276,6 @@ def _weight(cell: CellVerdict, kind: str, rulings: dict[str, Ruled]) -> Severity
 
 
 def _let_pass(cell: CellVerdict, rulings: dict[str, Ruled], comparison: OutputComparison | None) -> Status:
-    """Return the status of a cell in which nothing weighs any more."""
     was_open = cell.status is not Status.PASS  # for something else, which passes too; a failure stays one
     for item in rulings.values():
         fails = item.was == Severity.FAIL or (was_open and SEVERITY.get(item.kind) is Severity.FAIL)

@@ -136,7 +136,6 @@ def with_changed_operators(
 
 
 def is_guessed(row: RowVerdict) -> bool:
-    """Whether a model was asked what nobody gave."""
     return any("guessed_inputs" in cell.kinds for cell in row.cells)
 
 

@@ -255,7 +255,6 @@ def tolerated_words(measurement: LatencyMeasurement, budget: LatencyBudget) -> s
 
 
 def _regression(measurement: LatencyMeasurement, limit: str) -> Finding:
-    """Return what fresh rounds say, and what was said before them, which was taken further for being large."""
     steady, fresh, calls = measurement.steady, measurement.confirmation, measurement.call_s
     assert steady is not None
     assert fresh is not None
@@ -271,7 +270,6 @@ def _regression(measurement: LatencyMeasurement, limit: str) -> Finding:
 
 
 def _own_undecided(measurement: LatencyMeasurement, limit: str) -> Finding:
-    """Return that a call is surely slower, and nobody knows whether that is the model's own."""
     shown, own = measurement.shown, measurement.own
     assert shown is not None
     assert own is not None

@@ -57,7 +57,6 @@ class MatrixVerdict:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command ends with."""
         return exit_code(self.outcome)
 
 
@@ -67,7 +66,6 @@ def direction_of(exporter: Fingerprint, loader: Fingerprint) -> str:
 
 
 def twins(releases: Mapping[str, Fingerprint]) -> tuple[str, ...]:
-    """Return a note for each release, by name, that holds the same torch as one before it."""
     first: dict[str, str] = {}
     notes = []
     for name, fingerprint in releases.items():
@@ -199,7 +197,6 @@ def _named(pairs: Sequence[Pair], matrix: Matrix) -> str:
 
 
 def _left_out(pair: Pair, matrix: Matrix) -> tuple[str, ...]:
-    """Return which models a pair says nothing about, although those that it could be asked for work."""
     notes = []
     if pair.absent:
         made = "taken over" if pair.exporter == GIVEN else "exported"

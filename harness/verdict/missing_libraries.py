@@ -49,7 +49,6 @@ def with_libraries(
 
 
 def _missing(result: ModelResult) -> str | None:
-    """Return the operator or class that no part of torch itself would register."""
     text = result.failure.message if result.failure is not None else ""
     match = next((found for pattern in MISSING if (found := pattern.search(text)) is not None), None)
     if match is None or match["space"] in TORCHS_OWN | TORCHS_CLASSES:
@@ -60,7 +59,6 @@ def _missing(result: ModelResult) -> str | None:
 def _not_there(
     lacking: Mapping[str, str | None], libraries: Mapping[str, LoadedLibraries]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each operator that a side lacks, and what to do."""
     for operator in dict.fromkeys(filter(None, lacking.values())):
         sides = [side for side, lacked in lacking.items() if lacked == operator]
         loaded = [libraries[side] for side in sides if side in libraries and libraries[side].registers(operator)]

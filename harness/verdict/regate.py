@@ -150,7 +150,6 @@ def _carriers(report: RunReport) -> dict[str, ScenarioReport]:
 
 
 def _start_again(cell: CellVerdict, timed: ScenarioReport | None, policy: ModelPolicy) -> CellVerdict:
-    """Return the cell with what the policy says of the time in which its server group gets ready."""
     if timed is None or timed.old is None or timed.old.init_s is None or timed.new.init_s is None:
         return cell
     limit = policy.settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
@@ -212,7 +211,6 @@ def _budget(report: RunReport) -> LatencyBudget:
 
 
 def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
-    """Return what the run had decided, and what is judged otherwise now."""
     before = report.judgement
     old = {cell.cell: cell for cell in before.cells}
     changes = tuple(

@@ -37,7 +37,6 @@ class Seen:
 
     @property
     def stand(self) -> Stand:
-        """What the run says of it."""
         status = self.cell.judged or self.cell.status
         if status in (Status.FAIL, Status.XFAIL):
             return Stand.RED
@@ -95,7 +94,6 @@ def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
 
 
 def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
-    """Return what a cell is that was red and is good, or the other way around."""
     change = CellTrend.NEW if now.stand is Stand.RED else CellTrend.FIXED
     red = now if change is CellTrend.NEW else before
     if "latency" in red.kinds and before.steady is not None and now.steady is not None:
@@ -236,7 +234,6 @@ def _steady(model: ModelReport | None) -> RatioEstimate | None:
 
 
 def _elsewhere(before: RunReport, now: RunReport) -> str:
-    """Return on which device, under which profile or in which direction the other run was, where it is another one."""
     pairs = ((before.device, now.device), (before.profile, now.profile), (before.direction, now.direction))
     others = [was for was, is_ in pairs if was != is_]
     return f"the other run was of {', '.join(others)}" if others else ""
@@ -263,7 +260,6 @@ def _same_asked(before: RunReport, now: RunReport) -> frozenset[str]:
 
 
 def _is_same(cell: CellVerdict, same: frozenset[str], now: RunReport) -> bool:
-    """Whether the same was asked of a model, and of those that were in its process."""
     if not cell.rounds:
         return cell.model in same
     group = next((model.group for model in now.models if model.model == cell.model), "")
@@ -279,7 +275,6 @@ def _other_artifacts(before: RunReport, now: RunReport) -> Iterator[str]:
 
 
 def _differences(before: RunReport, now: RunReport) -> Iterator[str]:
-    """Yield what a reader must know before believing a change, a sentence each."""
     pairs = {
         "old release": (_torch(before.old), _torch(now.old)),
         "new release": (_torch(before.new), _torch(now.new)),

@@ -146,7 +146,6 @@ def _judge_failure(item: Initialization) -> CellVerdict:
 
 
 def _judge_failure_before(item: Initialization, old: InitializationResult, finding: Finding, note: str) -> CellVerdict:
-    """Return the verdict where the old release failed as well, by the rounds of both."""
     result = item.new.result
     before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
     if item.failed_alike and item.scenario.larger_inputs and result.way == (Outcome.RUNTIME_ERROR, wire.SERVE):
@@ -235,7 +234,6 @@ def _of_its_own_kind(finding: Finding, result: ModelResult, alone: CellVerdict) 
 
 
 def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | None:
-    """Return the finding where the replay of a captured graph answers otherwise than the plain call did."""
     if graph is None:
         return None
     difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])

@@ -81,5 +81,4 @@ CPU = Device("cpu")
 
 
 def of(request):
-    """Return the device that a request is about."""
     return Device(request["device"], request.get("capabilities") or ())

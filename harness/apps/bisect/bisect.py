@@ -108,7 +108,6 @@ def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool =
 
 
 def with_server_group(alone: Plan, selected: SelectedCell) -> Plan:
-    """Return the plan for the model of a cell, the first one, with the server group that it failed in."""
     (model,) = alone.models
     group, members = next((group, names) for group, names in selected.plan.groups.items() if model.name in names)
     others = tuple(item for item in selected.plan.models if item.name in members and item.name != model.name)

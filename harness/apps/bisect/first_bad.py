@@ -196,7 +196,6 @@ def _next_command(found: FirstBad, subject: Subject, names: Sequence[str]) -> st
 
 
 def _line(releases: Sequence[str], subject: Subject) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    """Return the releases from the old end to the new one, where the list comes from, and what a reader must know."""
     project = subject.project
     ends = [_in_full(text, project) for text in (subject.settings.old, subject.settings.new)]
     if releases:

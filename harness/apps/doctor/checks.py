@@ -41,7 +41,6 @@ class Facts:
 
     @property
     def uses_gpu(self) -> bool:
-        """Whether a run here would use the GPU."""
         return bool(self.host.gpus.nodes) and self.device != "cpu"
 
     @property
@@ -543,7 +542,6 @@ CHECKS = (
 
 
 def examined(facts: Facts) -> tuple[MachineCheck, ...]:
-    """Return every check, in the order in which they are shown."""
     of_environments = [check for check in CHECKS if check.area == ENVIRONMENTS]
     of_machine = [check for check in CHECKS if check.area != ENVIRONMENTS]
     answers = [_answer(check, facts, item, item.name) for item in facts.candidates for check in of_environments]

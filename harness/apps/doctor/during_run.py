@@ -169,7 +169,6 @@ def during_run_notes(during_run: MachineDuringRun, *, times: bool = True) -> tup
 
 
 def _shares(before: CounterReading, after: CounterReading) -> tuple[float | None, float | None]:
-    """Return the shares of the cores' time that the hypervisor took, and that others used."""
     total = after.core_s - before.core_s
     if total < LEAST_S or before.cores != after.cores:
         return None, None

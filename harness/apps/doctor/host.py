@@ -43,7 +43,6 @@ _KINDS: Final = (
 
 
 def look_at_memory(proc: Path = PROC, sys: Path = SYS) -> Memory:
-    """Return the memory that this process and those that it starts may use."""
     return Memory(
         usable=memory.usable_bytes(proc / "meminfo", *_groups(proc, sys)),
         available=memory.bytes_in(text_of(proc / "meminfo"), "MemAvailable"),
@@ -163,7 +162,6 @@ def _counter(text: str, name: str) -> int | None:
 
 
 def _own_s() -> float:
-    """Return the CPU time of this process and of all below it that have ended and were waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 

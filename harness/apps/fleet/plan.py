@@ -214,7 +214,6 @@ def _name_of_side(side: str, sides: Sides) -> str:
 
 
 def sides_again(plan: FleetPlan) -> list[str]:
-    """Return the words that make another command ask the same two releases in the same way."""
     planned, overrides = plan.options, plan.options.overrides
     given = {name.partition("=")[0] for name in planned.environments}
     named = {"old": plan.old, "new": plan.new, **overrides}
@@ -264,7 +263,6 @@ def _release(environment: Environment, registry: OperatorRegistry) -> str:
 
 
 def content_common(sides: Sides, profiles: Mapping[str, tuple[str, ...]]) -> Content:
-    """Return what every result depends on beside its artifact."""
     return Content(
         protocol=codec.digest([__version__, wire.PROTOCOL, worker_digest()])[:16],
         releases=sides.releases,

@@ -155,7 +155,6 @@ class FleetResults(KeptResults):
         codec.write_atomically(path, data, parents=True, synced=True, hint=WRITABLE)
 
     def _remove(self, path: Path) -> None:
-        """Remove a file, or a link, that lies in the folder itself."""
         if is_within(path, self.folder) and not (path.is_dir() and not path.is_symlink()):
             path.unlink(missing_ok=True)
 
@@ -207,7 +206,6 @@ class FleetResults(KeptResults):
         return Costs({**DEFAULT_COSTS.seconds, **medians}, sum(map(len, seconds.values())))
 
     def _heads(self) -> dict[str, _Head]:
-        """Return what is to be counted of every result, by key."""
         heads = {}
         for path, key in self.files():
             value = self._whole(path, key) if key not in heads else b""

@@ -154,7 +154,6 @@ class _Shard:
             raise ConfigError("the gate is another one than when this was planned: its workers differ", "plan again")
 
     def run(self, units: Sequence[FleetUnit]) -> list[FleetUnit]:
-        """Run units and return those that have no result, each with a fault that says why."""
         try:
             listed = {item.path: item for item in self._store.files()} if units else {}
         except SourceFault as fault:
@@ -251,7 +250,6 @@ class _Shard:
         return left
 
     def _run_dir(self, runs: Path, title: str) -> RunDir:
-        """Return the folder of a new run, or of one of these units whose results are not kept yet."""
         for path in sorted(runs.glob(f"*-{title}*")):
             if (path / RUN_PLAN).is_file() and not (path / KEPT).exists():
                 return RunDir.open(runs, str(path))

@@ -227,7 +227,6 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def seconds_of(units: Iterable[FleetUnit], run_s: float) -> float:
-    """Return how long one machine takes for what is not known of the units."""
     open_units = [unit for unit in units if not unit.known]
     return sum(unit.cost_s for unit in open_units) + run_s * len(runs_of(open_units))
 

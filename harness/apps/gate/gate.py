@@ -80,7 +80,6 @@ def _refuse_if_another_began(reports: Path, found: Path) -> None:
 
 
 def _with_reruns(report: RunReport, folder: Path, project: Project) -> RunReport:
-    """Return the report with commands that repeat its cells under this policy, and what is to be timed again for it."""
     regated = report.policy.regated
     changed = [change for change in regated.changes if change.now in RED] if regated is not None else []
     policy = (

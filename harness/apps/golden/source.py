@@ -111,7 +111,6 @@ def _require_device(made: Mapping[str, Provenance], device: str, again: str) -> 
 
 
 def _other_profiles(made: Mapping[str, ServingProfile | None], profile: ServingProfile) -> tuple[str, ...]:
-    """Return a note on models whose golden outputs were made under other settings than this run's."""
     here = replace(profile, name="", env={})
     others = [name for name, found in made.items() if found is not None and replace(found, name="", env={}) != here]
     if not others:

@@ -192,7 +192,6 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
 
 
 def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:
-    """Yield what packages are known to suffer from in the release that made them, where any was made."""
     cured = (step for model in models for cure in model.cures for step in cure.steps)
     if any(one.compiled is not None for one in tried) or any(step.name == "package" for step in cured):
         told = {name for one in tried for way in one.served for name in way.cure}
@@ -214,7 +213,6 @@ def _in_both(answered: Answered, old: Release, new: Release) -> Answered:
 
 
 def _horizon(tried: Tried, row: Row, releases: Sequence[Release], progress: Progress) -> Horizon | None:
-    """Return how long an artifact, and the program that was made of it, still load."""
     program = None
     if tried.program is not None:
         folder = os.path.realpath(Path(tried.program.path).parent)

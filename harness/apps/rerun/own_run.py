@@ -90,7 +90,6 @@ def refuse_golden(project: Project, verb: str) -> None:
 
 
 def refuse_golden_run(selected: SelectedCell, verb: str) -> None:
-    """Refuse a cell of a run that had no old release."""
     if selected.plan.old is None:
         raise ConfigError(
             f"{selected.folder.name} was judged by golden records", f"name the old release: {verb} --model --old --new"

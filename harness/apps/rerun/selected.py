@@ -42,7 +42,6 @@ class SelectedCell:
 
     @property
     def model(self) -> ModelDeclaration:
-        """The cell's model, its file as the run has kept it."""
         return as_kept(find_model(self.plan.models, self.cell.model), self.folder)
 
 
@@ -86,7 +85,6 @@ def selected_cell(
 
 
 def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
-    """Refuse models whose source is another one than when the run was planned."""
     changed = fixture_folders.changed_sources(models)
     if changed:
         raise ConfigError(

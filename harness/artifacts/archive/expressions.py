@@ -75,7 +75,6 @@ class Frame:
 
 
 def type_of_word(text: str, names: TypedNames) -> str:
-    """Return the type of a single name, number or string."""
     if text in WORDS:
         return WORDS[text]
     if text[0] in "\"'":

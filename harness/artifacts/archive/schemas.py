@@ -43,7 +43,6 @@ def _unnamed(part: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield what the commas at the outermost level separate."""
     depth, begin, quoted = 0, 0, ""
     for index, character in enumerate(text):
         if quoted:

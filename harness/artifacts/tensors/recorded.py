@@ -101,7 +101,6 @@ def parsed(line: str) -> Any:
 
 
 def bytes_of(path: Path) -> bytes | mmap.mmap:
-    """Return the content of a file of the run, mapped where it is large."""
     if path.stat().st_size <= IN_MEMORY_BYTES:
         return path.read_bytes()
     with path.open("rb") as stream:

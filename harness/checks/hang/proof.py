@@ -198,7 +198,6 @@ def _retries(use: ThreadUse, span_ns: int) -> bool:
 
 
 def ran(seen: Sequence[Snapshot], at_work: Sequence[OpenPhase]) -> bool:
-    """Whether a thread at work has had a CPU between the first and the last of these looks."""
     first, last = seen[0], seen[-1]
     return any(
         last.threads[tid].on_cpu_ns - first.threads[tid].on_cpu_ns > CPU_SHARE * (last.ns - first.ns)
@@ -317,7 +316,6 @@ class Progress:
         return max(phase.begin_ns, self.beat_ns.get(phase.thread, 0)) if phase.phase == wire.SERVE else phase.begin_ns
 
     def beats(self, phase: OpenPhase, now_ns: int) -> bool:
-        """Whether this is a serving thread that has beaten lately."""
         return phase.phase == wire.SERVE and now_ns - self.since_ns(phase) < 1e9 * BEAT_STALE_S
 
     @property

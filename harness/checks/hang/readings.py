@@ -53,7 +53,6 @@ class HungProcess:
         return f"{self.named(stacks)} {verb}{'s' if len(stacks) == 1 else ''}"
 
     def runs(self, stack: ThreadStack) -> bool:
-        """Return whether the thread was on a CPU for a part of the window that counts, or its stack moved."""
         if stack.moved:
             return True
         if self.proof is None:

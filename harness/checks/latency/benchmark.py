@@ -69,7 +69,6 @@ class BenchmarkState:
         return self.next is not Next.DONE and self.rounds < self.budget.looks[-1]
 
     def take(self, sample: PairSample) -> None:
-        """Keep a sample of the round that was just measured."""
         if not self.samples:
             self.budget = affordable(self.budget, sample.spent_s)
         (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
@@ -156,7 +155,6 @@ def operator_calls(artifact: Artifact) -> int:
 
 
 def untimed(facts: Compared) -> Timed:
-    """Return the facts of a run that measures no times."""
     return Timed(**Compared.known(facts), latency={}, common=None, machine_states=())
 
 
@@ -506,7 +504,6 @@ def _open(state: BenchmarkState, old: Artifact, new: Artifact) -> Open:
 
 
 def _looked_at(states: Iterable[BenchmarkState]) -> tuple[int, int]:
-    """Return how many models their first look left undecided, and how many there are that had one."""
     looked = [state for state in states if len(state.samples) >= state.budget.looks[0]]
     return sum(state.next is Next.SEARCH for state in looked), len(looked)
 
@@ -537,7 +534,6 @@ def order_deadline_s(names: Iterable[str], facts: Answered) -> float:
 
 
 def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placement:
-    """Return the cores that all arms share."""
     if not budget.pin:
         return Placement(why_not="switched off ([tool.compat.latency] pin)")
     return choose(cores_wanted(profiles))

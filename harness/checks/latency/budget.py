@@ -82,13 +82,11 @@ def next_round(
 
 
 def seconds(candidates: Sequence[Candidate], start_s: float, lanes: int = 1) -> float:
-    """Return how long rounds of these models take until each had its next look."""
     rounds = max((candidate.rounds for candidate in candidates), default=0)
     return start_s * rounds + side_by_side([candidate.rounds * candidate.cost_s for candidate in candidates], lanes)
 
 
 def _confirming_s(candidates: Sequence[Candidate], start_s: float, lanes: int) -> float:
-    """Return how long it takes to confirm those that are required, and one that has its first look now."""
     later = [replace(candidate, rounds=candidate.confirmed_in) for candidate in candidates]
     new = [candidate for candidate in later if candidate.is_new and not candidate.is_required]
     dearest = sorted(new, key=lambda candidate: candidate.rounds * candidate.cost_s)[-1:]

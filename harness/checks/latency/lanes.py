@@ -29,7 +29,6 @@ NO_WORKERS: Mapping[str, Path] = {}
 
 
 def combined(states: Sequence[MachineState]) -> MachineState:
-    """Return the worst that any lane saw of the machine."""
     return MachineState(
         cores=tuple(sorted(core for state in states for core in state.cores)),
         why_not_pinned=next((state.why_not_pinned for state in states if state.why_not_pinned), ""),
@@ -248,7 +247,6 @@ class Lane:
         )
 
     def _later_sets(self, model: str) -> list[str]:
-        """Return the input sets after the first one that every arm has."""
         runs = [run for request in self._requests.values() for run in request.runs if run.artifact.model == model]
         later = [{name for name, _ in run.schedule[1:]} for run in runs]
         return [name for name, _ in runs[0].schedule[1:] if all(name in names for names in later)] if runs else []

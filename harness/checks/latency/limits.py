@@ -129,7 +129,6 @@ def verdicts_beyond(measurement: LatencyMeasurement, settings: PolicySettings) -
 
 
 def gate_verdicts(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
-    """Return the verdicts on those quantities alone whose limit fails a model."""
     beyond = verdicts_beyond(measurement, settings)
     return {name: verdict for name, verdict in beyond.items() if parts_of(name)[0] in settings.gating}
 

@@ -90,7 +90,6 @@ class ModelRound:
                 before = arm
 
     def work(self) -> None:
-        """Have one arm do a block that is not recorded."""
         self._ask(self.arms[0], "block", calls=self.blocks[0].calls)
 
     def measure_extras(self) -> None:

@@ -60,7 +60,6 @@ def estimate(
 def round_logs(
     samples: Sequence[PairSample], numerator: str = NEW, denominators: Sequence[str] = (OLD, CONTROL)
 ) -> dict[int, float]:
-    """Return round -> the logarithm of its ratio of steady-state times, for the rounds that have blocks of both."""
     return _per_round(samples, lambda sample: log_ratio(sample, numerator, denominators))
 
 

@@ -18,7 +18,6 @@ from harness.probing.verification import legible_outputs
 
 
 def ask(made: Artifact, loader: Loader, facts: Answered, effects: Effects, *, runtime: str = "python") -> Answers:
-    """Return what a program or package answers to each request of its artifact, whatever becomes of the others."""
     deadline = deadline_of(facts.exports[made.model].declaration, facts)
     probe = effects.runner(facts.requests.run_exported(loader.side, made, deadline, runtime=runtime))
     load, *copies = probe.models

@@ -85,7 +85,6 @@ def fixed_dimensions(
 
 
 def varies(request: Tree, fixed: Sequence[Dimension]) -> bool:
-    """Return whether a request has another size or value somewhere than a program that holds these."""
     leaves = dict(leaves_of(request))
 
     def own(dimension: Dimension) -> str:
@@ -100,7 +99,6 @@ def varies(request: Tree, fixed: Sequence[Dimension]) -> bool:
 
 
 def differing(example: Tree, other: Tree) -> tuple[Dimension, ...]:
-    """Return every size in which a request differs from the one that a program was converted with."""
     ours, theirs = _sizes(dict(leaves_of(example))), _sizes(dict(leaves_of(other)))
     return tuple(
         Dimension(argument=path, axis=axis, taken=str(size), asked=(str(theirs[path, axis]),))

@@ -120,7 +120,6 @@ class _Way:
         return replace(tried, answers=(*tried.answers, ask(tried.program, loader, self.facts, self.effects)))
 
     def in_torchscript(self, tried: Tried) -> Tried:
-        """Ask, where the program answers otherwise, whether TorchScript itself does in that release."""
         if not tried.answers or not differs(tried.answers[0].comparison):
             return tried
         artifact = self.facts.artifact(tried.model)
@@ -142,7 +141,6 @@ class _Way:
         return replace(tried, in_cpp=ask(tried.compiled, self.loaders[0], self.facts, self.effects, runtime="libtorch"))
 
     def served_and_timed(self, tried: Sequence[Tried]) -> list[Tried]:
-        """Serve the packages that answer well in C++ beside each other, then time those that come through."""
         packages = {
             model.model: model.compiled
             for model in tried
@@ -166,6 +164,5 @@ class _Way:
 
 
 def answers_well(answers: Answers) -> bool:
-    """Whether it loads, and answers every request as the golden outputs have it."""
     failed = answers.load.failed or any(call.failed for call in answers.calls.values())
     return not failed and not differs(answers.comparison)

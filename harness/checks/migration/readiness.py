@@ -33,7 +33,6 @@ def unlocked(migration: Migration) -> tuple[Unlocked, ...]:
 
 
 def has_owners(migration: Migration) -> bool:
-    """Return whether a manifest names an owner of any artifact."""
     return any(model.owner for model in migration.models)
 
 

@@ -86,7 +86,6 @@ def inf_mismatch(actual: Array, expected: Array) -> BoolArray:
 
 
 def both_finite(actual: Array, expected: Array) -> BoolArray:
-    """Return where neither side is NaN or infinite."""
     _require_equal_shapes(actual, expected)
     finite: BoolArray = np.asarray(np.isfinite(actual) & np.isfinite(expected))
     return finite

@@ -156,7 +156,6 @@ def differs(comparison: OutputComparison | None) -> bool:
 
 
 def _unstable(finding: Finding) -> Finding:
-    """Return the finding as one that the old release shows between its own repeats already."""
     message = f"{finding.message}; the old release's own repeats differ here too"
     return Finding(
         kind="unstable_old_release", message=message, where=finding.where, rule=OWN_NOISE, detail=finding.detail
@@ -325,7 +324,6 @@ def _merged(occurrences: list[Finding]) -> Finding:
 
 
 def summary(comparison: OutputComparison) -> tuple[str, float | None]:
-    """Return the outputs in a few words for the table, and the worst max_abs / scale."""
     tensors = comparison.tensors
     if comparison.missing_calls or any(call.tree for call in comparison.calls):
         return "structure", None

@@ -76,7 +76,6 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
 
 
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
-    """Return what is to be known of the artifacts whatever release loads them."""
     facts = {name: file.facts for name, file in predictions.items() if file.facts is not None}
     warnings = {
         "may write or read files of this user when called (aten::save, aten::from_file)": touches_files,

@@ -120,7 +120,6 @@ def runs_code(facts: ArchiveFacts) -> bool:
 
 
 def never_loads(facts: ArchiveFacts) -> list[StaticFinding]:
-    """Return why no release loads a file, as far as that is known."""
     findings = [_of_problem(problem, facts.path) for problem in facts.problems]
     return [finding for finding in findings if finding.weight is Weight.STOPS]
 

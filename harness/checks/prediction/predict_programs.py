@@ -42,7 +42,6 @@ NAMED = 3
 def program_findings(
     facts: ArchiveFacts, program: ProgramFacts, target: OperatorRegistry, processor: Processor | None
 ) -> Iterator[StaticFinding]:
-    """Yield what stops a release from loading a program on that processor, and what puts it in doubt."""
     is_package = program.container is ProgramContainer.COMPILED
     for problem in facts.problems:
         empty = problem.kind == NOTHING_THERE and not is_package
@@ -102,7 +101,6 @@ def _version(facts: ArchiveFacts, program: ProgramFacts, reads: Programs, torch:
 
 
 def _schema(facts: ArchiveFacts, uses: SchemaUse, reads: Programs, torch: str) -> Iterator[StaticFinding]:
-    """Yield what the program uses of its schema that the release's own has not."""
     theirs = ".".join(map(str, reads.schema))
     lacking = [name for name in uses.alternatives if _is_lacking(*name, reads, alone=True)]
     if not reads.skips_fields:

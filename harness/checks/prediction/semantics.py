@@ -127,7 +127,6 @@ CHANGES = (
 
 
 def names_operator(text: str, operator: str) -> bool:
-    """Whether the text of an error names an operator."""
     return re.search(rf"(?<!\w){re.escape(operator.rpartition('::')[2])}(?!\w)", text) is not None
 
 

@@ -62,7 +62,6 @@ def unverifiable(attribution: Attribution) -> str:
 
 
 def _beside(attribution: Attribution, scenario: str) -> str:
-    """For a failing model that fails where others do, and is not named by what was found."""
     others = _listed(attribution.beside)
     if attribution.apart.passes:
         clean = f"{_repeats(attribution.apart)} with {_whole(attribution, scenario)}"
@@ -261,6 +260,5 @@ def _things(scenario: str, number: int = 2) -> str:
 
 
 def _in_processes(scenario: str) -> bool:
-    """Whether several processes take the place of threads there."""
     item = INITIALIZATIONS.get(scenario)
     return item is not None and (item.processes or item.forks)

@@ -178,7 +178,6 @@ def _members(scenario: Scenario, group: Sequence[str], facts: WithWorker) -> tup
 
 
 def takes_part(scenario: Scenario, name: str, facts: WithWorker) -> bool:
-    """Whether the scenario can say anything about the model."""
     artifact = facts.in_a_server(name) if facts.exports[name].artifact is not None else None
     if artifact is None or (scenario.python_only and name not in facts.for_python):
         return False
@@ -278,7 +277,6 @@ def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
 
 
 def threads_seen(run: GroupRun) -> int:
-    """Return how many threads the widest process of a run had."""
     if INITIALIZATIONS[run.scenario].forks:
         return 1
     return 1 + max((span.thread for probe in run.probes for span in probe.spans), default=0)

@@ -193,7 +193,6 @@ def _cannot_open(
 
 
 def _library_classes(facts: Exported, predictions: Mapping[str, InspectedFile]) -> set[str]:
-    """Return the custom classes in this run's artifacts that torch itself does not bring."""
     classes = set()
     for export in facts.exports.values():
         read = _read(export.artifact, predictions) if export.artifact is not None else None

@@ -58,12 +58,10 @@ class Diverged:
 
 
 def diverge(model: str, failing: CallInQuestion, facts: Probed, effects: Effects) -> Diverged:
-    """Return which nodes of one call differ between the releases."""
     return _Search(model, failing, facts, effects).search()
 
 
 def trace_request(model: str, side: str, order: TraceOrder, facts: Answered) -> ProbeRequest:
-    """Return the request that makes one call of the model node by node in one release."""
     settings = facts.plan.settings
     deadlines = replace(settings.deadlines, floor_s=min(NODE_FLOOR_S, settings.deadlines.floor_s))
     deadline = deadline_after(deadlines, facts.baselines[model].results)

@@ -178,7 +178,6 @@ def unseen(model: str, folded: Artifact, report: RewriteReport, facts: Attribute
 def edited(
     model: str, folded: Artifact, nodes: Sequence[RefusedNode], facts: Attributed, effects: Effects, *, cut_first: bool
 ) -> Rewritten:
-    """Rewrite or cut the refused nodes, method by method, and ask both releases about it."""
     artifact, edits, words = folded, list[Edit](), dict[str, RuleWords]()
     for method in dict.fromkeys(node.method for node in nodes):
         mine = [node for node in nodes if node.method == method]
@@ -212,7 +211,6 @@ def refused_operators(stops: Sequence[StaticFinding]) -> tuple[str, ...]:
 
 
 def refusals(path: str, effects: Effects) -> tuple[list[StaticFinding], str]:
-    """Return what the static check says the new release refuses in a file, and why it could not be read."""
     inspected = inspect_file(path, registries_of(effects.environments, effects.environment_root))
     verdict = inspected.verdicts.get("new")
     stops = [item for item in verdict.findings if item.weight is Weight.STOPS] if verdict is not None else []
@@ -231,7 +229,6 @@ def alike(failure: Failure, other: Failure) -> bool:
 
 
 def traced(node: RefusedNode) -> TracedNode:
-    """Return a refused node as a trace would tell it."""
     source, _, _ = node.source.partition("\n")
     return TracedNode(
         place=node.address,

@@ -39,7 +39,6 @@ class Trace:
 
 
 def key(place: Place) -> tuple[str, int]:
-    """Return under which key the outputs of a place stand."""
     return ".".join(map(str, place)), 0
 
 

@@ -111,7 +111,6 @@ def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Eff
 
 
 def _has_graph(model: str, facts: Judged) -> bool:
-    """Whether the switches of TorchScript's executor have anything to switch."""
     return facts.artifact(model).kind is ArtifactKind.TORCHSCRIPT
 
 

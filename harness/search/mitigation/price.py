@@ -130,7 +130,6 @@ def _benchmarked(
 
 
 def is_late(effects: Effects) -> bool:
-    """Whether the search has an end, and that is over."""
     return effects.end_ns is not None and clock.monotonic_ns() > effects.end_ns
 
 

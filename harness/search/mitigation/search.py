@@ -317,7 +317,6 @@ def _steady(bill: Bill) -> float:
 
 
 def _is_no_quicker(bill: Bill) -> bool:
-    """Whether the steady call was timed against the new release as it is, and is not quicker for sure."""
     to_new = next((price.to_new for price in bill.prices if price.quantity == PRICED[0]), None)
     return to_new is not None and to_new.high >= 1
 

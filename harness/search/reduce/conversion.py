@@ -48,7 +48,6 @@ class ByConversion:
         return "TorchScript answers", self.judged(artifact, self.conversion(artifact)).reason, None
 
     def conversion(self, artifact: Artifact) -> ProbeResult:
-        """Return the conversion of a part with the values that went into it."""
         example = artifact.input_sets[0].name
         return self.sides.effects.runner(self.sides.facts.requests.convert("new", artifact, example))
 

@@ -29,7 +29,6 @@ def extract(model: str, order: ExtractOrder, facts: Exported, effects: Effects) 
 
 
 def why_not_made(probe: ProbeResult) -> str:
-    """Return in words why a worker has not made the archive that it was asked for."""
     (result,) = probe.models
     failure = result.failure or probe.failure
     how = failure.first_line if failure is not None else probe.exit_detail or str(result.outcome)

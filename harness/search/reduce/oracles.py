@@ -285,7 +285,6 @@ class ByLaunch:
         return launched(launcher, trial)
 
     def _mine(self, probes: list[ProbeResult]) -> Iterator[tuple[ProbeResult, ModelResult]]:
-        """Yield what shows the failure of the model's own part, with the process that it was in."""
         for probe in probes:
             for item in probe.models:
                 if model_of(item.model) == self.model and item.outcome in OUTCOMES[self.symptom]:

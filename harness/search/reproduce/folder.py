@@ -251,7 +251,6 @@ def _seconds(text: str) -> dict[str, float]:
 
 
 def _note(answers: Mapping[str, ProgramRun]) -> str:
-    """Return what to know where the program does not tell the releases apart, or the settings alone make it."""
     if not _tells(answers):
         return NOT_TOLD
     if _makes_it(answers):

@@ -140,7 +140,6 @@ def _versions(issue: Issue) -> str:
 
 
 def _compared(old: Fingerprint, new: Fingerprint) -> Iterator[tuple[str, str, str]]:
-    """Yield what PyTorch's collect_env.py asks for first, as far as it is known."""
     names = {
         "PyTorch version": "torch",
         "Git revision": "git_revision",

@@ -28,7 +28,6 @@ def attempts(groups: Sequence[Sequence[TracedNode]], fits: Sequence[Edit]) -> tu
 
 
 def _ways(addresses: Sequence[Place], fits: Sequence[Edit]) -> list[list[Edit]]:
-    """Return the ways to rewrite one group, the likeliest first."""
     wanted = dict.fromkeys(addresses)
     rules: dict[str, list[Edit]] = {}
     for rule, address in fits:

@@ -29,7 +29,6 @@ class Setting:
 
     @property
     def differs(self) -> bool:
-        """Whether both sides are known and are not the same."""
         return self.old is not None and self.new is not None and self.old != self.new
 
     @property
@@ -114,5 +113,4 @@ def with_differences(verdict: CellVerdict, settings: tuple[Setting, ...]) -> Cel
 
 
 def notes(settings: tuple[Setting, ...]) -> list[str]:
-    """Return what a reader must know of a run whose sides differ in more than the release."""
     return [words(setting) for setting in settings if setting.differs]

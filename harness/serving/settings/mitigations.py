@@ -43,7 +43,6 @@ NOT_MITIGABLE: Final = ("load_error", "structure", "dtype", "export_error")
 
 
 def applied(profile: ServingProfile, chosen: Iterable[Setting]) -> ServingProfile:
-    """Return the profile with the settings on top, the later ones above."""
     for setting in chosen:
         profile = replace(
             profile,
@@ -136,5 +135,4 @@ def get_along(chosen: Sequence[Setting]) -> bool:
 
 
 def orders(chosen: Iterable[Setting]) -> tuple[str, ...]:
-    """Return what settings change about the order of loading and calling."""
     return tuple(dict.fromkeys(order for setting in chosen for order in setting.order))

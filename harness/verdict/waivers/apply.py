@@ -32,7 +32,6 @@ def ran_under(plan: Plan, versions: tuple[str, str]) -> Ran:
 
 
 def concerns(waiver: Waiver, cell: CellVerdict, ran: Ran) -> bool:
-    """Whether a waiver is for this model in this scenario, on this device and under this profile."""
     if waiver.model != cell.model or waiver.scenario not in ("", cell.scenario):
         return False
     return waiver.device in ("", ran.device) and waiver.profile in ("", ran.profile)
@@ -98,7 +97,6 @@ def apply_waivers(cell: CellVerdict, waivers: Sequence[Waiver], ran: Ran, today:
 
 
 def without_waivers(cell: CellVerdict) -> CellVerdict:
-    """Return the verdict as it was before any waiver, and before severities where these changed it."""
     status = cell.judged or cell.status
     return replace(_as_if_new(cell), status=status, note=cell.own_note, judged=None, judged_note=None)
 
@@ -126,7 +124,6 @@ def covering_waiver(finding: Finding, valid: Sequence[Waiver]) -> Waiver | None:
 
 
 def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], ran: Ran, today: date) -> Iterator[Finding]:
-    """Yield of each waiver of these findings' kinds why it does not cover the largest."""
     for waiver in mine:
         alike = [finding for finding in findings if finding.kind == waiver.kind]
         if not alike:
@@ -157,7 +154,6 @@ def size_words(kind: str, bound: float | None, size: float | None) -> tuple[str,
 
 
 def range_words(waiver: Waiver) -> str:
-    """Return which releases a waiver is for."""
     return f"{waiver.old or 'any release'} to {waiver.new or 'any release'}"
 
 

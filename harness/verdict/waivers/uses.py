@@ -89,7 +89,6 @@ def _covered(waiver: Waiver, cell: CellVerdict) -> list[Finding]:
 
 
 def _was_looked_for(waiver: Waiver, own: Sequence[CellVerdict]) -> bool:
-    """Whether the run would have shown what a waiver is for, and did not."""
     places = [cell for cell in own if (cell.scenario == "latency") is _is_timed(waiver)]
     if waiver.kind in BROUGHT_UP and not waiver.scenario and all(cell.scenario == "alone" for cell in places):
         return False

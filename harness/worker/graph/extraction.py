@@ -81,7 +81,6 @@ class Values:
                 self._taken(node, place + (index,))
 
     def value(self, value):
-        """Return what a value of the graph, or an attribute, was."""
         if hasattr(value, "path"):
             return self._attribute(value.path)
         reader, tree = self._known.get(value.debugName(), (None, None))
@@ -337,7 +336,6 @@ def is_carried(node):
 
 
 def is_of_module(node):
-    """Whether a node fetches or sets an attribute of the module, or of one in it."""
     if node.kind() not in ("prim::GetAttr", "prim::SetAttr"):
         return False
     owner = next(iter(node.inputs()))
@@ -345,7 +343,6 @@ def is_of_module(node):
 
 
 def names_read(node):
-    """Yield the names of all values that a node, and those in it, read."""
     yield from (value.debugName() for value in node.inputs())
     for block in node.blocks():
         yield from (value.debugName() for value in block.outputs())

@@ -61,7 +61,6 @@ def only_loads(wanted):
 
 
 def has_calls(case):
-    """Whether there are calls, and answers to compare with where those are what was wrong."""
     return any(request["expected"] or case["symptom"]["what"] != "values" for request in case["requests"])
 
 

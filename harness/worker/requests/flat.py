@@ -48,7 +48,6 @@ def calls(entries, where, methods, signature_of):
 
 
 def _in_order(named, prefix, method, where, signature_of):
-    """Return the arguments of one call in the order of the method's schema."""
     signature = signature_of(method)
     positions = {} if signature is None else {argument.name: index for index, argument in enumerate(signature)}
     placed = {}
@@ -82,7 +81,6 @@ def _complete(placed, signature, prefix, method, where):
 
 
 def _fitted(tensor, signature, index, where, name):
-    """Return the tensor, or the number that it holds where the method takes a number."""
     if signature is None:
         return tensor
     kind = signature[index].type

@@ -31,7 +31,6 @@ class Leaf:
         vars(self).update(facts)
 
     def but(self, **facts):
-        """Return a copy with other facts."""
         other = copy.copy(self)
         other.sizes, other.kinds = list(self.sizes), list(self.kinds)
         vars(other).update(facts)
@@ -108,7 +107,6 @@ class Guess:
         return [(index, leaf) for index, leaf in enumerate(self.leaves) if isinstance(leaf, Leaf)]
 
     def arguments(self, seed, device):
-        """Return the arguments, the same for the same seed."""
         generator = torch.Generator().manual_seed(seed)
         return tuple(self._made(tree, generator, device) for tree in self.trees)
 

@@ -166,7 +166,6 @@ class Inferrer:
         return ", ".join(words)
 
     def _named(self, guess, index):
-        """Return the name of the argument that a leaf lies in."""
         return next((name for name, tree in zip(self._names, guess.trees) if index in leaves_of(tree)), "?")
 
     def _begin(self, method="", names=()):

@@ -131,7 +131,6 @@ class Bound:
 
     @staticmethod
     def _sizes(item, need, length, side):
-        """Return the sizes behind the batch's, and what each is."""
         ahead = int(item["batched"])
         rank = ahead + len(item["dims"])
         sizes, kinds = [], []

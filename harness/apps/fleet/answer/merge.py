@@ -180,7 +180,6 @@ def _whole(artifact: FleetArtifact, own: FleetResult, stands: tuple[str, FleetRe
 def _report(
     whole: Mapping[str, FleetResult], artifacts: Mapping[str, FleetArtifact], frames: Mapping[str, RunReport]
 ) -> RunReport:
-    """Return all results as the report of one run, not judged yet."""
     ordered = [whole[name] for name in sorted(whole)]
     frame = frames[min(frames)]
     judgements = [other.judgement for other in frames.values()]

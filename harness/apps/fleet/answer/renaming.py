@@ -50,7 +50,6 @@ def _walked(item: Any, old: str, new: str) -> Any:
 
 
 def _named(value: Any, old: str, new: str) -> Any:
-    """Return a name, the id of a cell, or several of them, with the new name in place of the old one."""
     if isinstance(value, tuple):
         return tuple(_named(item, old, new) for item in value)
     if value == old:

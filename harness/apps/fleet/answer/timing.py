@@ -105,7 +105,6 @@ def by_chance(logs: Sequence[float], prior: Prior | None) -> float:
 
 
 def _phases(measured: LatencyMeasurement) -> tuple[tuple[PairSample, ...], tuple[PairSample, ...]]:
-    """Return the samples of the search, and those of the fresh rounds that came after it."""
     fresh = measured.confirmation.pairs if measured.confirmation is not None else 0
     begin = len(measured.samples) - fresh
     return measured.samples[:begin], measured.samples[begin:]

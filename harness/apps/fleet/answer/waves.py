@@ -52,7 +52,6 @@ def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[
 
 
 def _cures(judged: Sequence[Judged]) -> dict[str, str]:
-    """Return artifact -> the switch that it moves with, for those that fail and are cured by one."""
     failed: dict[str, list[RowVerdict]] = defaultdict(list)
     for item in judged:
         verdict = item.verdict

@@ -134,7 +134,6 @@ class Assignment:
         return True
 
     def cancelled(self, number: int) -> None:
-        """Take note of a part that nobody needs any more and that has been ended."""
         self.running.pop(number, None)
 
     def _elsewhere(self, units: Sequence[FleetUnit]) -> bool:

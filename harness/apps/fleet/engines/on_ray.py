@@ -157,7 +157,6 @@ class _Driver:
         self._call = secrets.token_hex(4)
 
     def run(self, units: Sequence[FleetUnit], parts: int | None) -> None:
-        """Give out all parts, and take over what comes back, until nothing is left that another node could do."""
         nodes = self._cluster.nodes()
         count = parts if parts is not None else parts_for(units, self._plan.run_s, len(nodes))
         work = Assignment(parts_of(units, count), self._plan.run_s)

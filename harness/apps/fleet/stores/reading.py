@@ -168,7 +168,6 @@ def foreign_code(store: Store, artifact: FleetArtifact) -> str:
 
 
 def _matched(item: Found) -> tuple[str, ...]:
-    """Return the paths by which a manifest may mean an artifact."""
     return (item.path, f"{item.path}/{item.member}") if item.member else (item.path,)
 
 
@@ -224,7 +223,6 @@ def _is_plain(path: str) -> bool:
 
 
 def _with_requests(artifact: Found, listed: Mapping[str, Listed]) -> Found:
-    """Return an artifact with the requests that lie beside it."""
     stem = artifact.path.removesuffix(PurePosixPath(artifact.path).suffix)
     there = [name for suffix in REQUEST_SUFFIXES if (name := f"{stem}{REQUESTS}{suffix}") in listed]
     if len(there) > 1:
@@ -293,7 +291,6 @@ def _warmup_file(store: Store, listed: Mapping[str, Listed], folder: str, name: 
 
 
 def _of_torchserve(store: Store, listed: Mapping[str, Listed], path: str) -> Iterator[Found]:
-    """Yield the models of an archive of TorchServe, or one row where it cannot be read."""
     row = Found(path=path, kind=StoreKind.TORCHSERVE, called=f"{torchserve.stem_of(path)}.pt")
     try:
         archive = torchserve.read_archive(store.local(listed[path]))

@@ -293,7 +293,6 @@ class RemoteStore:
         ]
 
     def _pages(self) -> list[Listed]:
-        """Return the files that the pages of a web server link to, each below its page."""
         files: set[str] = set()
         waiting, seen = [f"{self.name}/"], {f"{self.name}/"}
         while waiting:
@@ -340,7 +339,6 @@ class RemoteStore:
         return path
 
     def _known(self, listed: Listed) -> Listed:
-        """Return it with what the store says of its content, where the listing did not say it."""
         if listed.version or not self._is_http:
             return listed
         facts = self._asked(lambda: self._fs.info(f"{self.name}/{listed.path}"), f"{self.name}/{listed.path}")
@@ -355,7 +353,6 @@ class RemoteStore:
         return f"{path} is larger than {limit_bytes:,} bytes, more than is fetched of it"
 
     def _require_listed(self, listed: Listed, part: Path) -> None:
-        """Refuse what came if it has another size, or was written anew meanwhile where pieces may be of both."""
         if listed.size and part.stat().st_size != listed.size:
             raise SourceFault("spurious-changed", f"{listed.path} has another size than it was listed with")
         if self._is_http and listed.version and self._known(listed._replace(version="")).version != listed.version:

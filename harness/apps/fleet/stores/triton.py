@@ -284,7 +284,6 @@ def _dtype(name: str, number: int) -> str:
 
 
 def _control(item: Any, *, batched: bool) -> dict[str, Any]:
-    """Return the tensor that tells a model where in its sequence each request of a batch stands."""
     if len(item.control) != 1:
         raise _NotDescribed(f"{_shown(item.name)} has {len(item.control)} controls, expected 1")
     (control,) = item.control
@@ -398,7 +397,6 @@ def _shown(text: str) -> str:
 
 
 def _profile(config: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the settings that the parameters and the instances mean, and what has no setting here."""
     parameters = {**DEFAULTS, **{name: value.string_value for name, value in config.parameters.items()}}
     known = {row.triton: row for row in ROWS if row.triton}
     assignments, notes = [], []
@@ -483,7 +481,6 @@ def _message_class() -> Any:
 
 
 def _fields(spec: str) -> Iterator[tuple[str, str, str]]:
-    """Yield name, type and mark of each field of a message."""
     for item in spec.split():
         match = re.fullmatch(r"(\w+):(\w+)(\*|\{\}|\?)?", item)
         assert match is not None, item
