@@ -87,20 +87,12 @@ class Project:
 
     @cached_property
     def table(self) -> dict[str, Any]:
-        """``[tool.compat]``, with what the command line set in it.
-
-        Raises:
-            ConfigError: the file is not TOML, or an assignment is wrong.
-        """
+        """``[tool.compat]`` with what the command line set. Raises ``ConfigError``: no TOML, or a bad assignment."""
         return merged(read_config(self.folder), assigned(self.assignments))
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of a run.
-
-        Raises:
-            ConfigError: names the file or the option, the full key, what was expected and what was found.
-        """
+        """The settings of a run. Raises ``ConfigError``: file or option, full key, what was expected and found."""
         settings = load_settings(
             self.table,
             file=CONFIG,
@@ -117,10 +109,8 @@ class Project:
 
     @cached_property
     def given_policy(self) -> PolicySettings | None:
-        """The policy in the file that ``--policy`` names, relative to the working directory; None without one.
-
-        Raises:
-            ConfigError: there is no such file, it is wrong, or ``--set`` changes the policy that it replaces.
+        """The policy of ``--policy``, relative to the working directory. Raises ``ConfigError``: wrong, or beside
+        ``--set``.
         """
         if self.policy_file is None:
             return None
@@ -231,11 +221,7 @@ class Project:
         )
 
     def releases(self, names: Sequence[str]) -> dict[str, EnvSpec]:
-        """Return what to build or use for each of ``names``.
-
-        Raises:
-            ConfigError: one is neither a release nor the NAME of an ``--env``, or an ``--env`` has another NAME.
-        """
+        """Return each named release's spec. Raises ``ConfigError``: no release or ``--env`` NAME, or a spare NAME."""
         unused = next((name for name in map(_name_of, self.environments) if name not in names), None)
         if unused is not None:
             raise ConfigError(f"--env {unused}: it is none of the releases", f"name it: --releases {unused} ...")
@@ -279,11 +265,7 @@ class Project:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return the ``[tool.compat]`` table of a project; empty where there is none.
-
-    Raises:
-        ConfigError: the file is not TOML.
-    """
+    """Return a project's ``[tool.compat]``, empty without. Raises ``ConfigError``: the file is not TOML."""
     path = folder / CONFIG
     if not folder.is_dir():
         raise ConfigError(f"there is no project folder {folder}", "name one with --project, or leave that out")

@@ -103,11 +103,7 @@ def stream_identity(content: BinaryIO, size_bytes: int, path: Path) -> tuple[str
 
 
 def has_digest(digest: str, content: io.BufferedReader | io.BytesIO, size_bytes: int, path: Path) -> bool:
-    """Return whether open content has the ``Artifact.digest`` of a given file, which is of its bytes, or of an export.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Return whether open content has an ``Artifact.digest``: of a given file's bytes, or of an export."""
     if hashlib.file_digest(content, "sha256").hexdigest() == digest:
         return True
     content.seek(0)
@@ -220,10 +216,7 @@ def keep_rewritten(artifact: Artifact, folder: Path) -> Path:
 
 
 def uncalled_methods(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return, for each method in ``named`` without an input set, why it is not called.
-
-    ``adopted``: the worker's mark of that name: ``input_sets`` and ``given_up``.
-    """
+    """Return why each ``named`` method without an input set is not called; ``adopted``: the worker's mark."""
     called = {"forward" if method == wire.KEYWORDS_METHOD else method for _, method in adopted["input_sets"]}
     why = dict(adopted.get("given_up", ()))
     return tuple(why.get(method, f"{method}: no request asks it") for method in named if method not in called)
@@ -279,11 +272,7 @@ def _names_of_operators(facts: ArchiveFacts) -> tuple[str, ...]:
 
 
 def saved_again(artifact: Artifact, resaving: ProbeResult) -> Artifact:
-    """Return ``artifact`` as another release has saved it again, with the same inputs.
-
-    Raises:
-        CannotRead: the file cannot be read.
-    """
+    """Return ``artifact`` as another release has saved it again, same inputs. Raises ``CannotRead``."""
     path = Path(resaving.directory) / f"{artifact.model}{artifact.kind.suffix}"
     with files.opened(str(path)) as source:
         return replace(artifact, path=str(path), digest=file_copies.digest_of(source), size_bytes=source.size)
@@ -304,10 +293,7 @@ FOLDER, SUFFIX = "code/", ".py"
 
 
 def archive_code(path: str) -> str:
-    """Return the text of all code files, each under a comment with its name where there are several.
-
-    Empty where the archive cannot be read, or has more code than a reader would look at.
-    """
+    """Return all code files, each under a comment with its name; empty if unreadable or more than a reader reads."""
     try:
         with files.opened(path) as source:
             directory = read_directory(source, LIMITS)

@@ -52,11 +52,7 @@ MODE = 0o100644 << 16
 
 
 def bundle_declaration(path: Path) -> ModelDeclaration:
-    """Return the model that a bundle holds; only its ``record.json`` is read.
-
-    Raises:
-        GoldenError: it is no bundle, damaged, hostile, or of a later version.
-    """
+    """Return the model in a bundle, by its ``record.json``. Raises ``GoldenError``: damaged, or a later version."""
     path = path.absolute()
     bundle, digest = _read(path)
     return ModelDeclaration(
@@ -245,11 +241,7 @@ class BundleStore:
         return tuple(sorted(self._paths))
 
     def record(self, model: str) -> GoldenRecord:
-        """Return what the bundle of ``model`` says of itself; it is read once.
-
-        Raises:
-            GoldenError: there is none, it is damaged, or another one than when the run was planned.
-        """
+        """Return what the bundle says of itself, read once. Raises ``GoldenError``: damaged, or not as planned."""
         if model not in self._read:
             path = self._path(model)
             bundle, digest = _read(path)
@@ -264,11 +256,7 @@ class BundleStore:
         return ()
 
     def unpack(self, model: str, destination: Path) -> Artifact:
-        """Write the bundle's files under ``destination``, all verified; return the artifact.
-
-        Raises:
-            GoldenError: it is damaged, or its outputs are none.
-        """
+        """Write the bundle's files, all verified; return the artifact. Raises ``GoldenError``: damaged."""
         path, record = self._path(model), self.record(model)
         try:
             with _opened(path) as bundle:

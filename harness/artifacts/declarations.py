@@ -57,11 +57,7 @@ def joined(name: str, arguments: Mapping[str, GridValue]) -> str:
 
 
 def filled(text: str, arguments: Mapping[str, GridValue]) -> str:
-    """Return ``text`` with each ``{parameter}`` replaced by its value, as in the model's name.
-
-    Raises:
-        KeyError: with the parameter that the grid does not have.
-    """
+    """Return ``text`` with each ``{parameter}`` replaced. Raises ``KeyError``: the grid does not have it."""
     return re.sub(PLACEHOLDER, lambda match: _word(arguments[match[1]]), text)
 
 

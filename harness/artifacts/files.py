@@ -55,11 +55,7 @@ def leads_out(path: str, within: str) -> bool:
 
 
 def real_path(path: str, within: str) -> str:
-    """Return the real path of a file that was found in the folder ``within``, if in one.
-
-    Raises:
-        CannotRead: a link in it leads out of that folder.
-    """
+    """Return a file's real path. Raises ``CannotRead``: a link leads out of the folder ``within``."""
     real = os.path.realpath(path)
     if leads_out(real, within):
         raise CannotRead("leads_out", f"is a link that leads out of {within}")

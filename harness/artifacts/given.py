@@ -73,11 +73,7 @@ def is_unchanged(model: ModelDeclaration) -> bool:
 
 
 def requests_beside(path: str) -> str:
-    """Return the file with the requests of the artifact at ``path``; empty where there is none.
-
-    Raises:
-        ConfigError: there are two.
-    """
+    """Return the file with an artifact's requests, empty without. Raises ``ConfigError``: there are two."""
     stem = Path(path).with_suffix("")
     there = [name for name in (f"{stem}{REQUESTS}{suffix}" for suffix in REQUEST_SUFFIXES) if os.path.lexists(name)]
     if len(there) > 1:
@@ -92,10 +88,7 @@ def is_request_file(path: str) -> bool:
 
 
 def what_else(path: str) -> str:
-    """Return what a file is if it is certainly no TorchScript and no .pt2, and what to do; empty if it may load.
-
-    Its code is not read: the static check does that after adoption.
-    """
+    """Return what a file is if surely no TorchScript or .pt2, and what to do; else empty. Its code is not read."""
     try:
         path.encode()
     except UnicodeEncodeError:

@@ -84,11 +84,7 @@ class GoldenStore:
         return tuple(self.entries())
 
     def entries(self) -> Mapping[str, IndexEntry]:
-        """Return the accepted records with their reasons; the index is parsed again only if a byte changed.
-
-        Raises:
-            GoldenError: it is damaged, or from another version.
-        """
+        """Return the accepted records with reasons; parsed again only if a byte changed. Raises ``GoldenError``."""
         now = index_bytes(self.folder)
         if self._read is None or self._read[0] != now:
             self._read = (now, parsed_index(now, self.folder))
@@ -112,11 +108,7 @@ class GoldenStore:
         return self.folder / RECORDS / model / sha256[:DIGITS]
 
     def record(self, model: str) -> GoldenRecord:
-        """Return an accepted record, every byte of it verified against the index.
-
-        Raises:
-            GoldenError: there is none, or it is not what was accepted.
-        """
+        """Return an accepted record, every byte verified. Raises ``GoldenError``: there is none, or another one."""
         folder, entry = self.record_folder(model), self.entries()[model]
         refuse_links([folder.parent])
         record = accepted_record(folder, model, entry.sha256)
@@ -133,10 +125,7 @@ class GoldenStore:
         return outputs_of(self.record_folder(model), self.record(model))
 
     def unpack(self, model: str, destination: Path) -> Artifact:
-        """Write the record's artifact and inputs where a worker can read them; return the artifact.
-
-        Its path is empty if it was too large to keep (over 256 KiB).
-        """
+        """Write artifact and inputs for a worker; return the artifact, without a path if over 256 KiB and not kept."""
         record = self.record(model)
         return lay_out(record, destination, laid_out_chunks(self.record_folder(model), record))
 
@@ -144,11 +133,7 @@ class GoldenStore:
         return remembered_of(self.record(model), folder / VALUES)
 
     def proposal(self, model: str) -> tuple[GoldenRecord, str, Outputs]:
-        """Return a waiting proposal, the sha256 of its ``record.json``, and its outputs; its files are verified.
-
-        Raises:
-            GoldenError: there is none, or its files are not those that were proposed.
-        """
+        """Return a verified proposal: record, sha256 of ``record.json``, outputs. Raises ``GoldenError``."""
         folder = self.folder / PROPOSED / model
         if model not in self.proposed():
             waiting = ", ".join(self.proposed()) or "none"

@@ -17,10 +17,7 @@ MOST_FOLDERS = 5000
 
 
 class ImportedSource:
-    """Digests, each folder read once: a run must not mix two states of the same source.
-
-    ``too_many``: folders with more source than is read, in the order met.
-    """
+    """Digests, each folder read once, as a run must not mix states; ``too_many``: folders with too much source."""
 
     def __init__(self) -> None:
         self.too_many: list[Path] = []
@@ -28,10 +25,7 @@ class ImportedSource:
         self._lock = threading.Lock()
 
     def __call__(self, declaration: ModelDeclaration) -> str | None:
-        """Return a digest of what the factory or the file of requests may import; empty if that is nothing.
-
-        None if it cannot be known: there is too much, or it cannot be read.
-        """
+        """Return a digest of what may be imported; empty if nothing, None if it cannot be known (unread, too much)."""
         place = _place(declaration)
         if place is None:
             return ""

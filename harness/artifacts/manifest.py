@@ -226,11 +226,7 @@ def manifest_beside(artifact: Artifact) -> Path:
 
 
 def write_manifest(model: ModelDeclaration, artifact: Artifact) -> None:
-    """Write what is known of ``model`` beside ``artifact``, with the inputs that were recorded.
-
-    Raises:
-        OSError: the disk is full.
-    """
+    """Write what is known of ``model`` beside ``artifact``, with the recorded inputs. Raises ``OSError``."""
     path = manifest_beside(artifact)
     index = Path(artifact.inputs_dir) / wire.TENSORS_INDEX
     inputs = os.path.relpath(index, path.parent) if artifact.input_sets else ""

@@ -54,11 +54,7 @@ class Records(Protocol):
     def names(self) -> tuple[str, ...]: ...
 
     def record(self, model: str) -> Provenance:
-        """Return what produced the kept outputs of ``model``.
-
-        Raises:
-            GoldenError: nothing was kept, or it is damaged.
-        """
+        """Return what produced the kept outputs of ``model``. Raises ``GoldenError``: nothing was kept, or damaged."""
         ...
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:

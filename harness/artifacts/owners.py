@@ -33,10 +33,7 @@ TOP: Final = Table(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetManifest:
-    """What a manifest says.
-
-    ``tiers``: in the order in which they are upgraded; ``entries``: (pattern, what it says), in the order of the file.
-    """
+    """A manifest's tiers, in the order of the upgrade, and its entries (pattern, what it says), in file order."""
 
     tiers: tuple[str, ...] = ()
     entries: tuple[tuple[str, Mapping[str, Any]], ...] = field(default=())

@@ -149,11 +149,7 @@ class _Version(msgspec.Struct):
 
 
 def parsed_record(data: bytes, where: str, hint: str) -> GoldenRecord:
-    """Return what a ``record.json`` says; errors begin with ``where``.
-
-    Raises:
-        GoldenError: it is damaged, or of a later version.
-    """
+    """Return what a ``record.json`` says; errors begin with ``where``. Raises ``GoldenError``: damaged, too new."""
     try:
         version = from_json(data, _Version).schema_version
         if version > RECORD_SCHEMA_VERSION:
@@ -168,11 +164,7 @@ def parsed_record(data: bytes, where: str, hint: str) -> GoldenRecord:
 
 
 def accepted_record(folder: Path, model: str, sha256: str) -> GoldenRecord:
-    """Return the record of ``model`` in ``folder``, every byte verified; ``sha256`` is that of its ``record.json``.
-
-    Raises:
-        GoldenError: it is not what was accepted.
-    """
+    """Return a record, every byte verified against ``sha256`` of its ``record.json``. Raises ``GoldenError``."""
     return own_record(folder, model, sha256=sha256, since="accepted")[0]
 
 
@@ -232,10 +224,7 @@ def verify_artifact(record: GoldenRecord, content: io.BufferedReader | io.BytesI
 
 
 def verify_values(record: GoldenRecord, inputs: Buffer, values: Buffer) -> None:
-    """Raise ``DecodeError`` unless inputs and answers can be read and compared, whoever has written them.
-
-    Every tensor has the digest that it says: comparisons take equal digests for equal numbers.
-    """
+    """Raise ``DecodeError`` unless inputs and answers can be read and have the digests that they say."""
     try:
         _verify_trees((entry["tree"] for entry in record.inputs), inputs)
     except (DecodeError, *DAMAGE) as error:
@@ -269,11 +258,7 @@ def _changed(answer: Answer) -> Iterable[Tree]:
 
 
 def outputs_by_run(record: GoldenRecord, values: Buffer) -> dict[tuple[str, int], Outputs]:
-    """Return the outputs of every run that a record holds, by its kind and number.
-
-    Raises:
-        DecodeError: a call is there twice, or of no kind of run.
-    """
+    """Return the outputs of every run of a record, by kind and number. Raises ``DecodeError``: a call twice."""
     runs: dict[tuple[str, int], tuple[dict[CallKey, Tree], dict[CallKey, SideEffects]]] = {}
     for answer in record.answers:
         calls, effects = runs.setdefault((answer.run, answer.index), ({}, {}))
@@ -290,11 +275,7 @@ def outputs_by_run(record: GoldenRecord, values: Buffer) -> dict[tuple[str, int]
 
 
 def outputs_of(folder: Path, record: GoldenRecord) -> Outputs:
-    """Return the golden outputs of a verified record; large tensors are samples.
-
-    Raises:
-        GoldenError: the file was changed since.
-    """
+    """Return the golden outputs of a verified record; large tensors are samples. Raises ``GoldenError``."""
     return outputs_by_run(record, _bytes_of(folder / VALUES, record.files[VALUES], since="recorded"))[GOLDEN, 0]
 
 

@@ -11,11 +11,7 @@ _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(s|min|h)", re.ASCII)
 
 
 def seconds_of(text: str, where: str) -> float:
-    """Return a duration in seconds. It has a unit: of ``--more 10`` nobody knows whether it means minutes.
-
-    Raises:
-        ConfigError: it is none, names no unit, or is 0 or longer than ``MOST_H`` hours.
-    """
+    """Return a duration in seconds. Raises ``ConfigError``: no unit, 0, or longer than ``MOST_H`` hours."""
     found = _DURATION.fullmatch(text.strip())
     seconds = float(found[1]) * UNITS[found[2]] if found else 0.0
     if not 0 < seconds <= MOST_H * UNITS["h"]:

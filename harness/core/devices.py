@@ -135,11 +135,7 @@ NO_OTHERS: Final[Mapping[str, Device]] = MappingProxyType({})
 
 
 def device_named(name: str, others: Mapping[str, Device] = NO_OTHERS) -> Device:
-    """Return the device that is called so; ``others`` are those of the configuration.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Return the device of that name, also of the configured ``others``. Raises ``ConfigError``."""
     known = {**others, **TABLE}
     if name not in known:
         raise ConfigError(

@@ -408,10 +408,7 @@ class Issue:
 
 
 class Answer(StrEnum):
-    """The three answers to "does the symptom show?", as in delta debugging: FAIL where it shows.
-
-    UNRESOLVED is never read as one of the others.
-    """
+    """Delta debugging's three answers to "does the symptom show?"; UNRESOLVED is never read as another one."""
 
     FAIL = "FAIL"
     PASS = "PASS"  # noqa: S105

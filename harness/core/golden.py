@@ -190,10 +190,7 @@ class GoldenStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Packed:
-    """What became of one model: its bundle, or ``why`` there is none.
-
-    ``note`` says how the inputs were come by where nobody gave them.
-    """
+    """One packed model: its bundle, or ``why`` not; ``note``: how inputs were found where nobody gave them."""
 
     model: str
     path: str = ""

@@ -202,10 +202,7 @@ class LatencyMeasurement:
 
     @property
     def shown(self) -> RatioEstimate | None:
-        """The steady ratio as it is shown and judged: that of fresh rounds where there are any.
-
-        The rounds before them were taken further for being large.
-        """
+        """The steady ratio as judged: of fresh rounds if any, as those before were continued for being large."""
         return self.confirmation if self.confirmation is not None else self.steady
 
     @property

@@ -73,10 +73,7 @@ class ServingProfile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deadline:
-    """How long one phase may last without progress, in seconds; the controller's, never the worker's.
-
-    ``load_cpu_s``: how long a load may compute, whatever it waited for; None: as long as it may last.
-    """
+    """Seconds one phase may last without progress; ``load_cpu_s``: computing time of a load, None: no limit."""
 
     load_s: float
     call_s: float
@@ -303,10 +300,7 @@ class ModelResult:
     failed_requests: tuple[FailedRequest, ...] = ()
 
     def of_request(self, input_set: str) -> "ModelResult":
-        """Return what happened to one request, as if nothing else had been asked.
-
-        It is NOT_RUN where the process ended before its turn, and shares a failure that is no request's: of the load.
-        """
+        """Return one request's result, as if alone; NOT_RUN if unreached; a failed load is shared by all."""
         own = next((failed for failed in self.failed_requests if failed.input_set == input_set), None)
         if own is not None:
             return replace(self, outcome=own.outcome, phase=own.phase, failure=own.failure, failed_requests=(own,))
@@ -343,10 +337,7 @@ class ModelResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """One finished or unfinished phase on the shared monotonic clock, for time shares and timelines.
-
-    ``cpu_ns`` is the CPU time of the phase's own thread, 0 where it did not end.
-    """
+    """A phase on the shared monotonic clock; ``cpu_ns``: of its own thread, 0 where it did not end."""
 
     phase: str
     begin_ns: int

@@ -90,11 +90,7 @@ class EnvironmentSlot:
         return {key: marker.get(key) for key in wanted} == wanted and self.interpreter.exists()
 
     def mark_built(self) -> None:
-        """Write the marker, after a check that the torch asked for is there.
-
-        Raises:
-            EnvironmentUnavailable: the installer succeeded and yet left another torch, or none.
-        """
+        """Write the marker once the torch asked for is there. Raises ``EnvironmentUnavailable``: it is not."""
         torch = self._installed_torch()
         wanted = Version(self.release)
         if torch is None or wanted not in (Version(torch), Version(Version(torch).public)):
@@ -107,11 +103,7 @@ class EnvironmentSlot:
         draft.replace(self.folder / MARKER)
 
     def clear(self) -> None:
-        """Remove the environment; the marker goes first, so that no moment shows a damaged one as built.
-
-        Raises:
-            OSError: something could not be removed.
-        """
+        """Remove the environment, marker first, so that no moment shows a damaged one as built. Raises ``OSError``."""
         (self.folder / MARKER).unlink(missing_ok=True)
         if self.folder.exists():
             shutil.rmtree(self.folder)

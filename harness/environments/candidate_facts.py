@@ -21,10 +21,7 @@ class Wheel:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexAnswer:
-    """What the package index, or the installer's cache, has of one release.
-
-    ``found``: None: no answer in time; ``said``: the installer's own decisive words, where something was the matter.
-    """
+    """What index or cache has of a release; ``found``: None without an answer in time; ``said``: its own words."""
 
     found: bool | None = None
     reached: bool = True

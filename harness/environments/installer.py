@@ -71,11 +71,7 @@ def resolve_command(
 
 
 def list_command(python: str, index_args: Sequence[str]) -> tuple[str, ...]:
-    """Return the command with which pip lists the releases of torch that have a wheel for ``python``.
-
-    Raises:
-        EnvironmentUnavailable: there is no pip.
-    """
+    """Return pip's command that lists torch releases for ``python``. Raises ``EnvironmentUnavailable``: no pip."""
     options = ("--pre", "--only-binary", ":all:", "--disable-pip-version-check")
     return (*pip_for(python, python), "index", "versions", "torch", *options, *index_args)
 
@@ -220,10 +216,7 @@ _RULES: Final[Sequence[_Rule]] = (
 
 
 class Explanation(NamedTuple):
-    """What an installer's output means: a sentence, the line that says so, and what to do.
-
-    ``is_unreachable``: whether the index did not answer, rather than say no.
-    """
+    """What an installer's output means, the decisive line, what to do; ``is_unreachable``: no index answered."""
 
     message: str
     line: str
@@ -249,10 +242,7 @@ def explained(output: str, *, status: int, release: str, python: str) -> Explana
 
 
 def explain_failure(name: str, log: Path, *, status: int, release: str, python: str) -> EnvironmentUnavailable:
-    """Return the exception for an installer that ended with ``status`` and whose output is in ``log``.
-
-    The message starts with ``name`` and quotes the decisive line; the hint names the full log.
-    """
+    """Return the error of an installer: ``name``, the decisive line of ``log``, and the log as the hint."""
     output = log.read_text(encoding="utf-8", errors="replace")
     explanation = explained(output, status=status, release=release, python=python)
     quoted = f' (the installer says: "{explanation.line}")' if explanation.line else ""

@@ -38,10 +38,7 @@ _QUESTION_S: Final = 20.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compiler:
-    """A compiler that knows the C++ asked for.
-
-    ``command``: how it is started; ``version``: what it says of itself; another version builds anew.
-    """
+    """A compiler that knows the C++ asked for: its command, and its version: another version builds anew."""
 
     command: tuple[str, ...]
     version: str
@@ -76,11 +73,7 @@ def standard_of(include: Path) -> int:
 
 
 def ask_compiler(standard: int) -> Compiler:
-    """Return the compiler of this machine, after it has said that it knows C++ ``standard``.
-
-    Raises:
-        NoCompiler: there is none, it cannot be run, or it is too old.
-    """
+    """Return this machine's compiler, asked whether it knows C++ ``standard``. Raises ``NoCompiler``."""
     compiler = find_compiler()
     if compiler is None:
         raise NoCompiler(f"{why_no_compiler()}: {INSTALL}")
@@ -243,10 +236,7 @@ def build_worker(
 
 
 def build_library(source: Path, folder: Path, *, name: str = "") -> NativeBuild:
-    """Return the shared library of one C++ file that needs no torch, compiled now or before.
-
-    ``name``: by which the dynamic linker takes it for another one.
-    """
+    """Return the shared library of one file without torch, cached; ``name``: what the dynamic linker knows it as."""
 
     def build(cancelled: threading.Event) -> NativeBuild:
         return _built(lambda: _library_recipe(source, name), folder, lambda: None, cancelled)
@@ -361,11 +351,7 @@ TORCH_PYTHON = "libtorch_python.so"
 def build_workers(
     wanted: Mapping[str, LibTorch], folder: Path, *, cuda: bool, cancelled: threading.Event
 ) -> dict[str, NativeBuild]:
-    """Return one build per name of ``wanted``, all at the same time; ``cancelled`` ends every compiler.
-
-    Raises:
-        Cancelled: ``cancelled`` was set.
-    """
+    """Return one build per name of ``wanted``, side by side. Raises ``Cancelled``, all compilers ended."""
 
     def build(name: str, cancelled: threading.Event) -> NativeBuild:
         return build_worker(wanted[name], folder, cuda=cuda, cancelled=cancelled)

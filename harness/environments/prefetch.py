@@ -24,10 +24,7 @@ class _Ahead:
 
 
 class Prefetch:
-    """Environments through ``builder``: the one asked for, and meanwhile those that may be asked for next.
-
-    ``built``: spec's name -> seconds, of every environment that was built here, wanted or not.
-    """
+    """Builds the environment asked for, and ahead of time the next; ``built``: spec's name -> seconds."""
 
     def __init__(self, builder: EnvironmentBuilder) -> None:
         self._builder = builder

@@ -52,11 +52,7 @@ class PythonRange(NamedTuple):
 
 
 def read_minor(text: str) -> Minor:
-    """Return ``(3, 11)`` for ``"3.11"`` or ``"3.11.7"``.
-
-    Raises:
-        ConfigError: the text names no minor version of Python 3.
-    """
+    """Return ``(3, 11)`` for ``"3.11"`` or ``"3.11.7"``. Raises ``ConfigError``: no minor version of Python 3."""
     match = re.fullmatch(r"(3)\.(\d+)(?:\.\d+\w*)?", text.strip())
     if match is None:
         raise ConfigError(f"{text!r} is not a Python version", "write one like 3.11")
@@ -69,11 +65,7 @@ def write_minor(minor: Minor) -> str:
 
 
 def parse_release(text: str) -> str:
-    """Return a torch release in full: ``"2.6"`` gives ``"2.6.0"``, ``"2.6.0+cpu"`` stays.
-
-    Raises:
-        ConfigError: the text is not a version, or names no single release.
-    """
+    """Return a release in full: ``"2.6"`` is ``"2.6.0"``, ``"2.6.0+cpu"`` stays. Raises ``ConfigError``."""
     hint = 'write a release like "2.6.0" or "2.6.0+cpu"'
     try:
         version = Version(text)

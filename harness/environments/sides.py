@@ -89,10 +89,7 @@ def _spec_and_options(
 
 
 def direction_of(old_release: str | None, new_release: str | None) -> Literal["backward", "forward"]:
-    """Return "forward" (a rollback is checked) if the new release is the earlier one, else "backward".
-
-    A build suffix such as ``+cpu`` does not count. A side that is no release (a named environment) gives "backward".
-    """
+    """Return "forward" (a rollback) if the new release is the earlier one, build suffixes aside, else "backward"."""
     try:
         old, new = (Version(text or "").public for text in (old_release, new_release))
     except InvalidVersion:

@@ -52,10 +52,7 @@ ANYWHERE = Placement(why_not="it was not asked for")
 
 
 def choose(cores: int, quiet_s: float = QUIET_S) -> Placement:
-    """Return ``cores`` cores that were least busy for ``quiet_s`` seconds, on distinct physical cores first.
-
-    Nothing is pinned where the platform cannot, or fewer cores may be used than are wanted.
-    """
+    """Return the least busy cores over ``quiet_s``, on distinct physical cores first; unpinned where impossible."""
     try:
         allowed = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, allowed)

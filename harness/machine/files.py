@@ -28,11 +28,7 @@ def text_of(path: Path) -> str:
 
 
 def plain_bytes(path: Path) -> bytes:
-    """Return the content of a plain file.
-
-    Raises:
-        OSError: it cannot be read, or is none: a pipe would never answer.
-    """
+    """Return a plain file's content. Raises ``OSError``: unreadable, or no plain file: a pipe never answers."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -70,11 +66,7 @@ def unwritable(what: str, error: OSError, hint: str) -> RunDirError:
 
 
 def emptied(folder: Path) -> Path:
-    """Return ``folder``, made anew and empty; what was in its place is removed, of a link the link alone.
-
-    Raises:
-        RunDirError: it cannot be removed or made.
-    """
+    """Return ``folder``, made anew and empty (of a link only the link is removed). Raises ``RunDirError``."""
     if os.path.lexists(folder):
         remove(folder)
     try:
@@ -85,11 +77,7 @@ def emptied(folder: Path) -> Path:
 
 
 def moved(folder: Path, place: Path) -> Path:
-    """Return ``place``, where ``folder`` lies from now on; what was there before is removed.
-
-    Raises:
-        RunDirError: it cannot be moved.
-    """
+    """Return ``place``, where ``folder`` lies now; what was there is removed. Raises ``RunDirError``."""
     if os.path.lexists(place):
         remove(place)
     try:
@@ -110,10 +98,7 @@ def remove(path: Path) -> None:
 
 
 def keep_bug_report(text: str) -> Path | None:
-    """Write the traceback of a bug of the gate to a new file, to be sent rather than shown, and return its path.
-
-    None where no file can be written.
-    """
+    """Write the traceback of our bug to a new file, to be sent, and return its path; None if it cannot be written."""
     try:
         with tempfile.NamedTemporaryFile("w", prefix="harness-bug-", suffix=".txt", delete=False) as stream:
             stream.write(text)
@@ -141,10 +126,7 @@ def locked(path: Path, patience: Patience) -> Iterator[int]:
 
 @contextmanager
 def new_zip(path: Path, compression: int) -> Iterator[zipfile.ZipFile]:
-    """Give a new zip file to be filled, and close it; what ends that early is raised as it is.
-
-    An interrupt may come while a member is being written: closing it then would raise ValueError in its place.
-    """
+    """Give a new zip file and close it; closing during an interrupted write would hide the interrupt: ValueError."""
     archive = zipfile.ZipFile(path, "x", compression, strict_timestamps=False)
     try:
         yield archive

@@ -82,10 +82,7 @@ def _number(text: str) -> int | None:
 
 
 def ask(query: str, *which: str, deadline_s: float) -> tuple[int | None, str]:
-    """Return the exit status of ``nvidia-smi`` and what it wrote; None with the reason if it had to be ended.
-
-    It tells its errors on standard output.
-    """
+    """Return ``nvidia-smi``'s exit status (None: had to be ended) and output, where it tells its errors too."""
     command = ("nvidia-smi", query, "--format=csv,noheader,nounits", *which)
     try:
         done = run(command, limit_s=deadline_s)
@@ -123,10 +120,7 @@ _PROFILERS: Final = re.compile(r"nv-hostengine|dcgm.*|nsys.*|ncu|nv-nsight.*|nsi
 
 
 def survey(proc: Path = PROC, dev: Path = DEV, visible: str | None = None) -> Gpus:
-    """Return what the machine shows of its GPUs; asks ``nvidia-smi`` only where there is a device file.
-
-    ``visible``: CUDA_VISIBLE_DEVICES; None where it is not set.
-    """
+    """Return what the machine shows of its GPUs; ``nvidia-smi`` is asked if there is a device file."""
     gpus = without_asking(proc, dev)
     if not gpus.nodes:
         return gpus
@@ -146,10 +140,7 @@ def survey(proc: Path = PROC, dev: Path = DEV, visible: str | None = None) -> Gp
 
 
 def _complaint(text: str) -> str:
-    """Return the first line of an answer that is no card; empty: there is none.
-
-    Of a card with an infoROM that cannot be read there is a warning below: torch does not use that.
-    """
+    """Return the first line that is no card, else empty; a warning on an infoROM is none: torch does not use it."""
     lines = (line.strip() for line in text.splitlines())
     return next((line for line in lines if line and not line.startswith("WARNING") and not cards_in(line, "")), "")
 
@@ -178,10 +169,7 @@ def cards_in(text: str, processes: str) -> tuple[GpuCard, ...]:
 
 
 def visible_of(cards: Sequence[GpuCard], visible: str | None) -> tuple[GpuCard, ...]:
-    """Return the cards that CUDA_VISIBLE_DEVICES leaves.
-
-    Numbers are taken in the order of ``nvidia-smi``; CUDA's own may differ where the cards do (CUDA_DEVICE_ORDER).
-    """
+    """Return the cards CUDA_VISIBLE_DEVICES leaves, numbered as ``nvidia-smi`` does (not as CUDA_DEVICE_ORDER)."""
     if visible is None:
         return tuple(cards)
     left = []

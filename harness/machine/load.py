@@ -63,10 +63,7 @@ def cpu_s_in(text: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quota:
-    """The CPU quota of the container.
-
-    ``cores``: cores' worth of time; None: no quota; ``throttled_s``: for how long it was stopped since its start.
-    """
+    """The container's CPU quota in cores, None without one; ``throttled_s``: stopped for so long since its start."""
 
     cores: float | None = None
     throttled_s: float = 0.0
@@ -95,10 +92,7 @@ def _version_1_limit(folder: Path) -> list[str]:
 
 
 class Watch:
-    """Adds up what happened on the cores of a benchmark while it is ``attentive``.
-
-    ``cores``: to which the benchmark is pinned; empty: all that this process may use.
-    """
+    """Adds up what happened on the benchmark's ``cores`` (empty: all usable) while it is ``attentive``."""
 
     def __init__(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores) or _allowed()

@@ -131,10 +131,7 @@ def raise_failures(failures: Sequence[Exception]) -> None:
 
 
 class Background(Generic[T]):
-    """A piece of work that goes on in a thread of its own from now on; leaving its ``with`` block ends it.
-
-    ``piece``: gets an event and must end soon once it is set.
-    """
+    """Work in a thread of its own until the ``with`` block ends: then ``piece``'s event is set, and it must end."""
 
     def __init__(self, piece: Callable[[threading.Event], T]) -> None:
         self._cancelled = threading.Event()

@@ -30,11 +30,7 @@ def start(
     env: Mapping[str, str] | None = None,
     pass_fds: Collection[int] = (),
 ) -> "subprocess.Popen[bytes]":
-    """Start ``command`` under a supervisor, whose number and end stand for its own; ``env`` None is this process's
-    own.
-
-    Raises ``OSError``: it cannot be executed.
-    """
+    """Start ``command`` under a supervisor that stands for it; ``env`` None: our own. Raises ``OSError``."""
     read, write = os.pipe()
     try:
         process = subprocess.Popen(

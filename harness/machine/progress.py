@@ -39,10 +39,7 @@ class Progress:
         self._lock = threading.RLock()
 
     def stage(self, name: str, total: int = 0, *, left_s: float | None = None) -> None:
-        """Begin a stage of ``total`` steps (0: unknown).
-
-        ``left_s``: how long it and what belongs to it will take, where that is known better than from its steps.
-        """
+        """Begin a stage of ``total`` steps (0: unknown); ``left_s``: how long, where known better than from steps."""
         with self._lock:
             self._stage, self._done, self._total = name, 0, total
             self._stage_begin = time.monotonic()

@@ -110,11 +110,7 @@ def _mapped(value: Any, change: Callable[[Any, str], Any], place: str = "inputs"
 
 
 def _leaf(value: Any, place: str, found: list[Any]) -> Any:
-    """Return ``value`` as a plain type, which every release can read, and append it to ``found``.
-
-    Raises:
-        ConfigError: no request can hold it.
-    """
+    """Append ``value`` to ``found`` and return it as a plain type for every release. Raises ``ConfigError``."""
     plain = value.item() if isinstance(value, np.generic) else value
     for kind, exact in ((bool, bool), (int, int), (float, float), (str, str.__str__)):
         if isinstance(plain, kind):
@@ -161,10 +157,7 @@ class CannotCheck(Exception):
 
 
 class Checker:
-    """The fixture ``torchscript_compat``.
-
-    ``words``: options of ``compat`` for all of them; ``say``: whether progress is written to standard error.
-    """
+    """The fixture ``torchscript_compat``; ``words``: options of ``compat``; ``say``: progress goes to stderr."""
 
     def __init__(self, folder: Path, words: Sequence[str], *, project: Path, say: bool) -> None:
         self._folder, self._words, self._project, self._say = folder, tuple(words), project, say

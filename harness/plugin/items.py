@@ -178,11 +178,7 @@ class Suite(pytest.Collector):
     chosen: Sequence[str]
 
     def collect(self) -> Iterator[pytest.Collector | pytest.Item]:
-        """Yield its models, in the order of the table, and the decision.
-
-        Raises:
-            CollectError: an item that was named is none of them.
-        """
+        """Yield models in table order, then the decision. Raises ``CollectError``: a named item is none of them."""
         report = report_in(self.folder)
         models = []
         for row in report.judgement.rows:
@@ -201,10 +197,7 @@ class Suite(pytest.Collector):
 
 
 def suite_of(session: pytest.Session, name: str, folder: Path, chosen: Sequence[str]) -> Suite:
-    """Return the collector of the run in ``folder``.
-
-    ``chosen``: node ids; only what they name is collected, or everything if there are none.
-    """
+    """Return the collector of the run in ``folder``; only node ids in ``chosen`` count, if there are any."""
     suite = Suite.from_parent(session, name=name, nodeid=name)
     suite.folder, suite.chosen = folder, chosen
     return suite

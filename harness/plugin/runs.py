@@ -69,11 +69,7 @@ def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[
 
 
 def _finished(what: str, reports: Path) -> Path | None:
-    """Return the folder of a finished run; None: ``what`` is none, and means artifacts.
-
-    Raises:
-        SelectionError: it is nothing at all, or there is no last run.
-    """
+    """Return a finished run's folder; None: ``what`` means artifacts. Raises ``SelectionError``: it is nothing."""
     if not what:
         raise SelectionError("it is empty, as where a variable is not set", MAY_BE_NAMED)
     path = Path(what).parent if Path(what).name == REPORT else Path(what)
@@ -91,11 +87,7 @@ def _finished(what: str, reports: Path) -> Path | None:
 
 
 def made(options: Project, *, say: bool) -> Path:
-    """Return the folder of a run that is made now; ``say`` is whether progress is written to standard error.
-
-    Raises:
-        GateError: it could not be made.
-    """
+    """Return the folder of a run made now; ``say``: progress goes to stderr. Raises ``GateError``."""
     from harness.apps.upgrade.execute import compat  # noqa: PLC0415  finished runs need nothing of it
 
     return compat(replace(options, progress=Progress(enabled=say))).folder

@@ -262,10 +262,7 @@ def _waits_for_pool(opened: OpenPhase, event_log: EventLog) -> bool:
 def model_results(
     event_log: EventLog, models: Sequence[str], process_outcome: Outcome, blamed: Sequence[OpenPhase]
 ) -> tuple[ModelResult, ...]:
-    """Return one result per model; ``blamed`` are the phases that hung or crashed the process.
-
-    Blame comes first: the signal that asks a hung model for its stacks may wake it, and it may go on then.
-    """
+    """Return one result per model; ``blamed`` phases come first: asking for stacks may wake a hung model."""
     guilty = {opened.model: opened for opened in blamed}
     results = []
     for model in models:

@@ -130,10 +130,7 @@ class ScenarioResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Initialized:
-    """One model in one initialization of its server group, in both releases; ``old`` is None beside golden records.
-
-    ``old_differs``: whether the old release, too, answers otherwise there than alone.
-    """
+    """One model in one initialization, ``old`` None beside golden records; ``old_differs``: unlike alone there too."""
 
     new: ScenarioResult
     old: ScenarioResult | None = None
@@ -287,10 +284,7 @@ class StartupTimed(Compared):
 
 @dataclass(frozen=True, kw_only=True)
 class Timed(Compared):
-    """The benchmark is done; ``machine_states`` are what the machine was like in each of its rounds.
-
-    ``common`` is what the release costs all timed models; None where there are too few to tell.
-    """
+    """The benchmark is done; ``machine_states``: one per round; ``common``: all models' part, None of too few."""
 
     latency: Mapping[str, LatencyMeasurement]
     common: CommonSlowdown | None
@@ -328,10 +322,7 @@ class Diagnosed(Mitigated):
 
 @dataclass(frozen=True, kw_only=True)
 class Complete(Diagnosed, Inspected):
-    """Everything that a decision needs: the models, the planted defects and the rollback.
-
-    ``loader_notes`` are about callers that load in other ways than the gate does.
-    """
+    """All that a decision needs; ``loader_notes`` are about callers that load otherwise than the gate does."""
 
     planted_defects: tuple[PlantedDefectResult, ...]
     rollback: RollbackReport | None
@@ -347,10 +338,7 @@ class Decided(Complete):
 
 @dataclass(frozen=True, kw_only=True)
 class TakenOut(Decided):
-    """Its artifacts were taken out of TorchScript in the new release, where that is asked for: no decision sees it.
-
-    ``judged_by`` are the probes of the stages before.
-    """
+    """Artifacts were taken out of TorchScript; no decision sees it; ``judged_by``: the probes before that."""
 
     migration: RunMigration | None
     judged_by: tuple[ProbeResult, ...]
@@ -408,8 +396,5 @@ def profile_of(side: str, plan: Plan) -> ServingProfile:
 
 
 def new_profile(plan: Plan) -> ServingProfile:
-    """Return the profile of the new side: its own or the common one, with the accepted mitigations applied.
-
-    What they do to the order of loads and first calls is no part of a profile: ``Launcher`` heeds it.
-    """
+    """Return the new side's profile with accepted mitigations; orders of loads and calls are ``Launcher``'s."""
     return applied(plan.settings.new_profile or plan.settings.profile, accepted_settings(plan))

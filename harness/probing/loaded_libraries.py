@@ -83,10 +83,7 @@ def _what_to_do(name: str, why: str) -> str:
 
 
 def identity(environment: Environment) -> list[list[object]]:
-    """Return what would change if a library did: names, with size and time of a file.
-
-    A module may be installed anew: the time of the folder that it is installed into stands for it.
-    """
+    """Return what changes if a library does: name, size and time of a file, for a module of its install folder."""
     parts: list[list[object]] = [[name, *_size_and_time(Path(name))] for name in environment.spec.libraries]
     if any(not is_file(name) for name in environment.spec.libraries):
         sites = Path(environment.interpreter).parent.parent.glob("lib/python3*/site-packages")

@@ -93,11 +93,7 @@ class Printed:
 
 
 def _opened(path: Path) -> tuple[int, PrintedFile]:
-    """Return a stream's file, which no artifact has replaced by a link to something else.
-
-    Raises:
-        OSError: it is not there, or not a file of its own.
-    """
+    """Return a stream's file, no link. Raises ``OSError``: it is not there, or not a file of its own."""
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:

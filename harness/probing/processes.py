@@ -28,19 +28,13 @@ _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 
 
 def worker_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Return a worker's environment variables, built from nothing; ``extra`` comes from the serving profile.
-
-    ``PYTHONHASHSEED=0`` because the order of code in an archive follows the hash seed.
-    """
+    """Return variables built from nothing, ``extra`` on top; ``PYTHONHASHSEED=0``: archive code order follows it."""
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return {**inherited, "PYTHONHASHSEED": "0", **extra}
 
 
 class Worker(subprocess.Popen[bytes]):
-    """The process of a worker, or of its keeper, which ends as the worker does and what this leaves with it.
-
-    ``number``: of the worker itself.
-    """
+    """A worker's process, or its keeper's, which ends alike; ``number``: of the worker itself."""
 
     number: int
 
@@ -63,10 +57,7 @@ def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str], *, kep
 def start_native(
     binary: Path, run_dir: Path, env: Mapping[str, str], *, orders: bool = False, kept: bool = False
 ) -> Worker:
-    """Start the C++ worker on ``run_dir``, in a session of its own; without ``orders`` it answers through files alone.
-
-    ``kept`` as for ``start_worker``. Raises ``OSError``: it cannot be executed.
-    """
+    """Start the C++ worker in a session; no ``orders``: it answers by files alone. Raises ``OSError``."""
 
     def start() -> Worker:
         with (run_dir / wire.STDERR).open("ab") as stderr, (run_dir / wire.STDOUT).open("ab") as stdout:

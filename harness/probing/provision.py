@@ -30,11 +30,7 @@ def sides(plan: Plan) -> dict[str, EnvSpec]:
 
 
 def with_common_python(specs: Mapping[str, EnvSpec]) -> dict[str, EnvSpec]:
-    """Return the specs with one Python for all that are built, chosen among the installed ones.
-
-    Raises:
-        EnvironmentUnavailable: no installed Python suits them all.
-    """
+    """Return the specs with one common installed Python. Raises ``EnvironmentUnavailable``: none suits all."""
     open_releases = [spec.release for spec in specs.values() if spec.release is not None and spec.python is None]
     if not open_releases:
         return dict(specs)

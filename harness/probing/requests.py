@@ -192,20 +192,14 @@ class Requests:
 
 
 def _for_kinds(kinds: Sequence[ArtifactKind], deadline: Deadline) -> Deadline:
-    """Return the deadline of artifacts that Python loads: a package's loader may have to ask the compiler.
-
-    That is known before (``learn_instructions`` of the worker), but for a release that asks for something else.
-    """
+    """Return the deadline with time for a package's loader to ask the compiler, usually known before."""
     if ArtifactKind.PACKAGE not in kinds:
         return deadline
     return replace(deadline, load_s=COMPILE_S, load_cpu_s=None, total_s=deadline.total_s + COMPILE_S)
 
 
 def with_own_loading(profile: ServingProfile) -> ServingProfile:
-    """Return the profile for what no caller does, such as exporting and planted defects.
-
-    Archives are loaded by torch.jit.load, and warnings are no errors.
-    """
+    """Return the profile for exports and planted defects: torch.jit.load, and warnings are no errors."""
     env = {name: value for name, value in profile.env.items() if name != "PYTHONWARNINGS"}
     return replace(profile, load="", env=env)
 

@@ -73,10 +73,7 @@ class Watchdog(Protocol):
 
 
 def require_seen(device: Device, fingerprint: Fingerprint, name: str) -> None:
-    """Refuse an environment whose torch does not see the device.
-
-    Raises ``EnvironmentUnavailable``: it sees none, or what it calls so is another maker's.
-    """
+    """Raise ``EnvironmentUnavailable`` where torch does not see the device, or sees another maker's."""
     if device.is_cpu:
         return
     if fingerprint.gpu is None and not device.gpu:
@@ -250,11 +247,7 @@ class ZygoteRunner:
         return dataclasses.replace(results[-1], contexts=len(results) if request.device.contexts else 0)
 
     def fingerprint(self, side: str, profile: ServingProfile, device: Device = CPU) -> Fingerprint:
-        """Return what the environment of ``side`` says of itself, asked anew in every run.
-
-        Raises:
-            EnvironmentUnavailable: torch cannot be imported there, or does not see the device.
-        """
+        """Return what an environment says of itself, asked every run. Raises ``EnvironmentUnavailable``."""
         request = ProbeRequest(
             verb="fingerprint",
             side=side,
@@ -295,10 +288,7 @@ class ZygoteRunner:
             self.unreaped.append(f"zygote of {self._environments[side].name}")
 
     def preload(self, side: str, modules: tuple[str, ...]) -> None:
-        """Let the processes of ``side`` find these modules of the worker imported, from its next zygote on.
-
-        Nothing of ``side`` may run meanwhile. For stages of which each probe would import for seconds.
-        """
+        """Have the next zygote of ``side`` import slow modules once; nothing of ``side`` may run meanwhile."""
         self._preloads[side] = modules
         self.release(side)
 

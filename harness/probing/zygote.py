@@ -110,11 +110,7 @@ class Zygote:
         return not self._dead.is_set()
 
     def wait_ready(self, deadline_s: float = START_DEADLINE_S) -> None:
-        """Wait until torch is imported.
-
-        Raises:
-            EnvironmentUnavailable: torch or an operator library cannot be loaded there, or not within ``deadline_s``.
-        """
+        """Wait until torch is imported. Raises ``EnvironmentUnavailable``: it, or a library, cannot be, or too late."""
         limit = time.monotonic() + deadline_s
         while not self._ready.wait(0.1):
             if self._dead.is_set():
@@ -217,11 +213,7 @@ class Zygote:
 
 
 def start(binary: Path, run_dir: Path, env: Mapping[str, str], *, kept: bool = False) -> Child:
-    """Start ``binary`` on the request in ``run_dir``; the child's ``ended`` is set when it has been reaped.
-
-    ``kept``: whether what it starts ends with it, wherever that has moved to. Raises ``EnvironmentUnavailable``: it
-    cannot be executed.
-    """
+    """Start ``binary`` on a request; ``kept``: all it starts ends with it. Raises ``EnvironmentUnavailable``."""
     child = Child(run_dir=str(run_dir))
     try:
         started = processes.start_native(binary, run_dir, env, kept=kept)

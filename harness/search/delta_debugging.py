@@ -78,11 +78,7 @@ def chance_of_missing(clean: int, *, fails: int, judged: int) -> float:
 
 
 def repeats_needed(*, fails: int, judged: int, miss: float = MISS) -> int:
-    """Return how many clean runs it takes to answer PASS with at most ``miss`` probability of being wrong.
-
-    Raises:
-        InternalError: there was no failure: nothing is known about how often it shows.
-    """
+    """Return the clean runs that PASS takes, wrong with ``miss`` at most. Raises ``InternalError``: no failure."""
     if not 0 < fails <= judged:
         raise InternalError(f"{fails} failures in {judged} runs tell no rate")
     clean = 1
@@ -255,10 +251,7 @@ def _without(items: Indices, gone: Iterable[int]) -> Indices:
 
 
 def least_failing(passes: int, fails: int, ask: Callable[[int], Answer]) -> int:
-    """Return the least number that FAILs, by halving what lies between one that passes and one that fails.
-
-    Where a number is UNRESOLVED its neighbours are asked. If neither can be tested, a larger one is looked for.
-    """
+    """Return the least number that FAILs, by halving; UNRESOLVED asks neighbours, then looks for a larger one."""
     while fails - passes > 1:
         middle = (passes + fails) // 2
         near = (number for number in (middle, middle + 1, middle - 1) if passes < number < fails)

@@ -35,10 +35,7 @@ RUNS_ALONE = repeats_for_rate(RARE)
 
 
 def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
-    """Return the facts with how often each failure shows in either release, and what one beside others needs for it.
-
-    The verdicts are those of before: what the answers mean for them is not said here.
-    """
+    """Return each failure's rates in both releases, and what groups need to fail; verdicts stay as before."""
     end_ns = clock.monotonic_ns() + int(TIME_S * 1e9)
     attributions: dict[tuple[str, str], Attribution] = dict(
         rates_alone(facts, effects, lambda: clock.monotonic_ns() >= end_ns - int(TIME_TO_COMPARE_S * 1e9))
@@ -109,10 +106,7 @@ class _Group:
         }
 
     def explained(self) -> Mapping[str, Attribution]:
-        """Return what each failing model needs in order to fail, and how often that fails in either release.
-
-        Models that the first answer does not name are searched again without those that it names.
-        """
+        """Return what each model needs to fail, and its rates; unnamed ones are searched again without the named."""
         if not self.failures:
             return {}
         known_before = tuple(name for name in self.run.members if self.known_before(name))
@@ -163,10 +157,7 @@ class _Group:
         return replace(attribution, rates=rates)
 
     def confirmed(self) -> Mapping[str, Attribution]:
-        """Return how often each model fails that failed in both releases; what it needs, if not by itself in both.
-
-        That it was named in both is no proof that it has the same failure in both: who holds it up may be another one.
-        """
+        """Return how often models fail that failed in both releases: being named in both is no proof of one failure."""
         attributions: dict[str, Attribution] = {}
         for name in self.alike:
             if self.late():
@@ -189,10 +180,7 @@ class _Group:
         return other != name and (other in self.failures or self.known_before(other))
 
     def known_before(self, name: str) -> bool:
-        """Whether a model fails here for another reason: in the old release too, or waived.
-
-        A trial would find it in place of the failure that is searched for.
-        """
+        """Whether a model fails here anyway (old release, waived): trials would find that in place of what is asked."""
         if name in self.failures:
             return False
         cell, item = cell_of(name, self.run.scenario, self.facts), self.facts.initialized.get((name, self.run.scenario))

@@ -304,10 +304,7 @@ class _Search:
         return result
 
     def release(self, name: str, environment: Environment, *, ahead: bool = False) -> Release:
-        """Return a release that can be asked; ``ahead``: meanwhile the likely next ones are built.
-
-        Raises ``EnvironmentUnavailable``: torch cannot be imported there, or does not see the device.
-        """
+        """Return a release, likely next ones built meanwhile (``ahead``). Raises ``EnvironmentUnavailable``."""
         if ahead:
             self.prefetch.begin([self.specs[item] for item in next_likely(self.line(), name)])
         device = self.plan.runs_on

@@ -134,10 +134,7 @@ def release_key(environment: Environment, device: Device) -> str:
 def fingerprint_of(
     key: str, runner: ZygoteRunner, folder: Path, *, profile: ServingProfile, device: Device, anew: bool
 ) -> Fingerprint:
-    """Return what an environment says of itself; asked once per key and worker, since that imports torch.
-
-    ``anew``: whether it is asked every time: operator libraries may change under their names. A driver may too.
-    """
+    """Return what an environment says of itself, once per key; ``anew``: libraries and drivers may change."""
     results, name = ResultStore(folder, Fingerprint), f"{key}-{worker_digest()[:12]}"
     fingerprint = results.reusable(name, fresh=anew or not device.is_cpu)
     if isinstance(fingerprint, WhyNot):

@@ -235,10 +235,7 @@ def _sequential(models: Sequence[str], _threads: int) -> Script:
 
 
 def _shares(models: Sequence[str], threads: int, copy: int = 0) -> list[list[str]]:
-    """Return what each thread loads and warms up; if there are fewer models than threads, some are loaded again.
-
-    ``copy``: which copy of every model it is: 0, or a later one where a process brings them up more than once.
-    """
+    """Return what each thread loads, some models again if there are fewer; ``copy`` is 0, later ones higher."""
     again = -(-threads // len(models))  # so many copies of a model at the most
     return [
         [copy_name(name, copy * again + index // len(models)) for name in models[index % len(models) :: threads]]
@@ -299,10 +296,7 @@ def _python_server_keeping(models: Sequence[str], threads: int) -> Script:
 
 
 def _under_traffic(models: Sequence[str], threads: int, *, loads: int = 0, drops: bool = False) -> Script:
-    """Return a script in which half of the threads serve while the others load and warm up every model.
-
-    ``loads``: how many there are at least; ``drops``: whether what was warmed up is let go of before the next load.
-    """
+    """Return a script where half the threads serve, the others load >= ``loads`` models; ``drops``: each is let go."""
     servers = max(1, threads // 2)
     loaders = max(1, threads - servers)
     shares = _shares(models, max(loaders, loads))
@@ -340,10 +334,7 @@ def _reinit(models: Sequence[str], threads: int) -> Script:
 def _in_cycles(
     threads: int, steps: Callable[[int, int], Iterable[Step]], before: Sequence[Sequence[Step]] = ()
 ) -> Script:
-    """Return a script in which all threads do ``steps(thread, cycle)`` at the same time, cycle by cycle.
-
-    Memory is read after each cycle; ``before`` is what each thread does first.
-    """
+    """Return a script of ``steps(thread, cycle)`` in step, memory read after each cycle; ``before`` comes first."""
     lines: list[tuple[Step, ...]] = []
     for thread in range(threads):
         line: list[Step] = [*before[thread]] if before else []

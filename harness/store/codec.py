@@ -77,11 +77,7 @@ def _sync(path: Path) -> None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove drafts that processes which were killed have left below ``folder``.
-
-    Raises:
-        OSError: the folder cannot be read or written.
-    """
+    """Remove drafts that killed processes left below ``folder``. Raises ``OSError``."""
     for part in folder.rglob(".*.part"):
         writer = _DRAFT.fullmatch(part.name)
         if writer and not Path("/proc", writer["pid"]).exists():
@@ -89,11 +85,7 @@ def remove_drafts(folder: Path) -> None:
 
 
 def read_json(path: Path, type_: type[T], *, read: Callable[[Path], bytes] = plain_bytes) -> T:
-    """Return the value of type ``type_`` in ``path``, whose content ``read`` finds.
-
-    Raises:
-        RunDirError: the file is missing, is not JSON, or does not have the expected shape.
-    """
+    """Return the ``type_`` in ``path``, found by ``read``. Raises ``RunDirError``: missing, no JSON, another shape."""
     try:
         return from_json(read(path), type_)
     except OSError as error:

@@ -27,11 +27,7 @@ def key(cell: str, command: str) -> str:
 
 
 def keep(run: Path, explained: Explained) -> Path:
-    """Write ``explained`` into the folder of the run, in place of what the same command said before; return its path.
-
-    Raises:
-        RunDirError: the folder cannot be written.
-    """
+    """Write ``explained`` in place of the same command's last word; return its path. Raises ``RunDirError``."""
     return explanations_in(run).save(key(explained.cell, explained.by), explained)
 
 

@@ -50,22 +50,14 @@ def compact(folder: Path, *, failed: bool = False) -> None:
 
 
 def remove_foreign(folder: Path) -> None:
-    """Remove files of ours from the folder of a probe that has just ended: its model has made them.
-
-    Raises:
-        RunDirError: one cannot be removed.
-    """
+    """Remove our file names from a probe's folder: its model made them. Raises ``RunDirError``."""
     for name in (PACKED, REST):
         if os.path.lexists(folder / name):
             files.remove(folder / name)
 
 
 def rest_of(folder: Path) -> Path | None:
-    """Return the folder of the probe that goes on where this one's process ended; None where none does.
-
-    Raises:
-        RunDirError: the zip file is damaged.
-    """
+    """Return the probe's folder that goes on where this process ended, if any. Raises ``RunDirError``."""
     try:
         return folder.parent / read(folder, REST).decode()
     except OSError:

@@ -68,11 +68,7 @@ class ResultStore(Generic[T]):
         return self._folder / f"{key}{self._suffix}"
 
     def save(self, key: str, result: T) -> Path:
-        """Store ``result`` in place of what was under ``key`` before; return its file.
-
-        Raises:
-            RunDirError: the folder cannot be written.
-        """
+        """Store ``result`` in place of the last under ``key``; return its file. Raises ``RunDirError``."""
         path = self.path(key)
         codec.write_atomically(path, self._encode(result), parents=True)
         self._made.add(key)

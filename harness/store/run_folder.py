@@ -103,11 +103,7 @@ class RunDir:
 
     @classmethod
     def shared(cls, path: Path) -> "RunDir":
-        """Return the locked folder at ``path``, made if need be: results of many runs, under their keys.
-
-        Raises:
-            RunDirError: it cannot be created, another process uses it, or it is somebody else's, see ``require_own``.
-        """
+        """Return the locked, shared results folder. Raises ``RunDirError``: in use, or not ours (``require_own``)."""
         if os.path.lexists(path):
             require_own(path, hint="remove what is not yours, or name another folder with --out")
         return cls(path)._locked()  # noqa: SLF001  its own class

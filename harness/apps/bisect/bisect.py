@@ -90,11 +90,7 @@ def _of_cell(selected: SelectedCell) -> Plan:
 
 
 def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool = False) -> Plan:
-    """Return the plan for one model.
-
-    ``is_timed``: whether its time is compared too, in a benchmark; ``waits``: whether the deadline was asked for, and
-    is kept whatever it is.
-    """
+    """Return the plan for one model; ``waits``: the deadline was asked for and is kept whatever it is."""
     settings = searching(plan.settings, waits=waits)
     latency = timed(settings.latency) if is_timed else replace(settings.latency, budget="off")
     return replace(

@@ -50,10 +50,7 @@ class Subject:
 def subject_of(
     project: Project, *, model: str | None, selected: SelectedCell | None, ends: Sequence[str] = ()
 ) -> Subject:
-    """Return what to search about: a model that the command line names, or the cell of a run.
-
-    ``ends``: releases of which the first and the last are the ends, unless the command line names them.
-    """
+    """Return what to search about; the first and last of ``ends`` are the ends unless the command line names them."""
     if selected is None:
         project = with_ends(project, ends)
         known = project.models.models

@@ -37,10 +37,7 @@ def call(parsed: argparse.Namespace, project: "Project") -> object:
 
 
 def render_completion(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Return the completions of ``parser`` for ``shell``, as that shell reads them.
-
-    ``parser``: of ``torchscript-gate``; the completions are noted at its actions.
-    """
+    """Return the completions of ``parser``, in which they are noted at its actions, as ``shell`` reads them."""
     import shtab
 
     runs = shtab.cmd("ls reports 2>/dev/null; echo last")

@@ -160,10 +160,7 @@ def _event(key: str, read: str) -> MachineEvent:
 
 
 def during_run_notes(during_run: MachineDuringRun, *, times: bool = True) -> tuple[str, ...]:
-    """Return one note per event: what it was, what that does to the run, and what to do.
-
-    ``times``: whether the run timed anything; else what disturbs times alone is no note.
-    """
+    """Return one note per event; what disturbs times alone is none unless the run has timed something (``times``)."""
     noted = (event for event in during_run.events if times or set(event.touches) != {TIMES})
     return tuple(f"while it ran, {event.name}: {event.read}. {event.so_what} {event.do_this}" for event in noted)
 

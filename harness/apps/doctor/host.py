@@ -105,10 +105,7 @@ def read_counters(
     shared: Path = SHARED,
     allowed: Collection[int] | None = None,
 ) -> CounterReading:
-    """Return what the machine's counters are now.
-
-    ``gpus``: as they are now, where the run uses one; ``allowed``: the cores that may be used; None asks the kernel.
-    """
+    """Return what the machine's counters are now; ``gpus`` are passed in, ``allowed`` None asks the kernel."""
     cores = sorted(os.sched_getaffinity(0) if allowed is None else allowed)
     times = core_times_in(text_of(proc / "stat"))
     spent = sum((times[core] for core in cores if core in times), CoreTime())

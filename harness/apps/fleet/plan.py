@@ -150,11 +150,7 @@ def _write(path: Path, plan: FleetPlan) -> None:
 
 
 def earlier_answer(name: str) -> FleetReport:
-    """Return the answer in a file, or in the folder of a fleet.
-
-    Raises:
-        RunDirError: there is none, or it is none of this version.
-    """
+    """Return the answer in a file, or in a fleet's folder. Raises ``RunDirError``: there is none of this version."""
     path = Path(name)
     path = path / ANSWER if path.is_dir() else path
     try:

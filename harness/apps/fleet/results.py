@@ -221,11 +221,7 @@ class FleetResults(KeptResults):
         return fault
 
     def absorb(self, other: Path) -> int:
-        """Copy what another folder knows and this one does not; return how many results that were.
-
-        Raises:
-            RunDirError: it is no folder of results, or of another version.
-        """
+        """Copy what another folder knows and this one does not; return how many results. Raises ``RunDirError``."""
         if not (other / MARK).is_file():
             raise RunDirError(
                 f"{other} holds no results of a fleet", f"name a folder in which {MARK} lies, or the one above"
@@ -260,10 +256,7 @@ class FleetResults(KeptResults):
         )
 
     def collect(self, days: int, *, keep: Collection[str], remove: bool) -> tuple[int, int]:
-        """Return how many results, and bytes, were not used for so many days; these are removed if wanted.
-
-        ``keep``: keys that stay whatever their age.
-        """
+        """Return how many results and bytes were not used for so many days, ``keep`` aside; remove them if wanted."""
         groups: dict[str, list[os.stat_result]] = defaultdict(list)
         for path, key in self.files():
             groups[key].append(path.lstat())

@@ -144,11 +144,7 @@ class _Shard:
         self.runs: list[str] = []
 
     def require_same_gate(self, units: Sequence[FleetUnit]) -> None:
-        """Refuse units whose results would be kept under another key now.
-
-        Raises:
-            ConfigError: the gate is another one than when they were planned.
-        """
+        """Raise ``ConfigError`` where results would be kept under another key now: the gate is another one."""
         keys = (key_of(content_of(self._artifacts[unit.artifact], unit.examination, self._common)) for unit in units)
         if any(key != unit.key for key, unit in zip(keys, units, strict=True)):
             raise ConfigError("the gate is another one than when this was planned: its workers differ", "plan again")
@@ -179,11 +175,7 @@ class _Shard:
         return unit
 
     def _declaration(self, unit: FleetUnit, listed: Mapping[str, Listed]) -> ModelDeclaration:
-        """Return the model of a unit, its files fetched; they are those that were planned.
-
-        Raises:
-            SourceFault: they are not there, or others.
-        """
+        """Return the model of a unit, its files fetched. Raises ``SourceFault``: they are gone, or not as planned."""
         artifact = self._artifacts[unit.artifact]
         serving = artifact.serving
         code = foreign_code(self._store, artifact)
@@ -267,10 +259,7 @@ class _Shard:
         return replace(plan, settings=settings, groups={name: (name,) for name in full})
 
     def undecided(self) -> list[tuple[Path, list[FleetUnit]]]:
-        """Return the runs on this machine whose timing left something undecided, with the units that it is of.
-
-        Rounds of a call that was ended before it could keep them are kept first.
-        """
+        """Return the runs here whose timing left units undecided; rounds of an interrupted call are kept first."""
         units = {unit.artifact: unit for unit in self._plan.units}
         undecided = []
         for mark in sorted((self._folder / RUNS).glob(f"*/{KEPT}")):
@@ -321,10 +310,7 @@ class _Shard:
         return sum(self._rounds(unit) > before[unit.key] for unit in units)
 
     def _keep(self, units: Sequence[FleetUnit], report: RunReport, *, replaces: bool = False) -> list[FleetUnit]:
-        """Keep what a run has found; return the units of which it found nothing that can be used.
-
-        ``replaces``: the units have results: those of this run count instead, and what it could not judge leaves them.
-        """
+        """Keep what a run found; return the units without a usable result. ``replaces``: results there are replaced."""
         why_blind = blind(report.judgement)
         if why_blind:
             return [self._faulty(unit, "spurious-gate", why_blind) for unit in units]

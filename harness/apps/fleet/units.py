@@ -157,10 +157,7 @@ def examined(artifacts: Sequence[FleetArtifact], common: Content, tiers: Sequenc
 
 
 def units_of(artifacts: Iterable[FleetArtifact], costs: Costs, known: Collection[str] = ()) -> tuple[FleetUnit, ...]:
-    """Return what is run, each content once: the riskiest first, of equal risk what is cheapest.
-
-    ``known``: keys whose results are kept already.
-    """
+    """Return what is run, each content once: the riskiest first, then the cheapest; ``known`` keys have results."""
     groups: dict[str, list[FleetArtifact]] = defaultdict(list)
     for artifact in artifacts:
         if artifact.key:
@@ -232,11 +229,7 @@ def seconds_of(units: Iterable[FleetUnit], run_s: float) -> float:
 
 
 def machines_for(units: Sequence[FleetUnit], run_s: float, within_s: float) -> int:
-    """Return how many machines do the units within a time.
-
-    Raises:
-        ConfigError: no number does: one unit, and what a run costs beside it, takes longer.
-    """
+    """Return how many machines do the units within a time. Raises ``ConfigError``: one unit alone takes longer."""
     open_units = [unit for unit in units if not unit.known]
     longest = max((unit.cost_s for unit in open_units), default=0.0) + run_s
     if open_units and within_s < longest:

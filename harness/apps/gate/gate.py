@@ -27,10 +27,7 @@ NAMED = 5
 
 
 def gate(project: Project, run_name: str, *, waivers: str | None = None, baseline: str | None = None) -> Finished:
-    """Return a finished run as the policy and the waivers of today judge it; its folder stays as it is.
-
-    ``waivers``: a file in place of the project's ``golden/waivers.toml``.
-    """
+    """Return a run as today's policy and ``waivers`` (a file, else the project's) judge it; nothing is changed."""
     configured = project.settings
     settings, source = configured.policy, configured.policy_file or IN_CONFIG
     said = "".join(f" --set {text.removeprefix('policy.')}" for text in project.assignments)

@@ -157,10 +157,7 @@ def _whole(spec: Mapping[str, Any]) -> tuple[list[int], str]:
 def _with_whole_shapes(
     outputs: Outputs, own: Mapping[Place, Mapping[str, Any]], other: Mapping[Place, Mapping[str, Any]]
 ) -> Outputs:
-    """Return the outputs with the shape of the whole tensor in every spec where the two wholes differ in shape.
-
-    The bytes no longer fit then, but leaves of different shapes are never decoded.
-    """
+    """Return the outputs with whole shapes in specs that differ there; leaves of unlike shapes are never decoded."""
     moved = {
         place: _whole(own[place])[0]
         for place in own.keys() & other.keys()

@@ -32,10 +32,7 @@ class GoldenSource:
 def golden_source(
     models: Sequence[ModelDeclaration], project: Project, store: Records, device: str, profile: ServingProfile
 ) -> GoldenSource | None:
-    """Return what replaces the old environment; None where that environment answers itself.
-
-    ``store``: the golden records that ``--golden`` names.
-    """
+    """Return what replaces the old environment, None without; ``store``: the records that ``--golden`` names."""
     bundles = [model for model in models if model.given is not None and model.given.bundle]
     if project.golden is not None:
         if bundles:

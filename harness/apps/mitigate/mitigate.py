@@ -186,10 +186,7 @@ def _of_model(project: Project, scenario: str) -> Plan:
 
 
 def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool = False) -> Plan:
-    """Return the plan for one model and the server group that it is in: a cure must break none of them.
-
-    ``waits``: whether the deadline was asked for, and is kept whatever it is.
-    """
+    """Return the plan for one model and its server group, which no cure may break; ``waits``: as of ``searching``."""
     group, members = next((group, names) for group, names in plan.groups.items() if subject.model in names)
     models = tuple(model if item.name == model.name else item for item in plan.models if item.name in members)
     refuse_changed(models, "mitigate")

@@ -58,10 +58,7 @@ def _report_file(project: Project, name: str) -> Path:
 
 
 def earlier_runs(report: RunReport, folder: Path) -> tuple[RunOutline, ...]:
-    """Return the earlier runs of the same pair that stand beside ``folder``, the oldest first.
-
-    What cannot be read is no run.
-    """
+    """Return the earlier runs of the same pair beside ``folder``, the oldest first; what cannot be read is no run."""
     try:
         names = sorted((path for path in folder.resolve().parent.iterdir() if path.name < folder.name), reverse=True)
     except OSError:

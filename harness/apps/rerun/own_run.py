@@ -107,10 +107,7 @@ def one_model(plan: Plan, name: str | None, *, what: str) -> ModelDeclaration:
 
 
 def searching(settings: Settings, *, waits: bool) -> Settings:
-    """Return the settings with the deadlines of a search, which asks often.
-
-    ``waits``: whether the deadline was asked for, and is kept whatever it is.
-    """
+    """Return the settings with a search's deadlines; ``waits``: one was asked for and is kept whatever it is."""
     deadlines = settings.deadlines
     if waits or deadlines.floor_s != Deadlines().floor_s:
         return settings

@@ -81,10 +81,7 @@ def _repeat(
     title: str,
     of_all: bool = False,
 ) -> Finished:
-    """Run a plan of the models and scenarios of these cells, in a folder below that of their run.
-
-    ``of_all``: what is asked is what they share, and no cell by itself.
-    """
+    """Run a plan of these cells in a folder below their run; ``of_all``: they are asked for what they share."""
     if not project.trusted:
         require_own(folder)
     plan = replace(plan, models=tuple(as_kept(item, folder) for item in plan.models))

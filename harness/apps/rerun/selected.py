@@ -120,10 +120,7 @@ def as_the_run(selected: SelectedCell, project: Project) -> Project:
 def keep_explanation(
     selected: SelectedCell, explained: Explained, progress: Progress, files: Mapping[str, bytes] | None = None
 ) -> None:
-    """Keep in the run what was found about its cell, for ``report RUN``; where it cannot be written, say so.
-
-    ``files``: what is kept beside it, by name: files that others would overwrite where they are.
-    """
+    """Keep in the run what was found about its cell, with ``files`` by name; where that cannot be written, say so."""
     try:
         folder = explanations.keep(selected.folder, explained).parent
         for name, data in (files or {}).items():

@@ -33,10 +33,7 @@ NAMED = 4
 
 @dataclass(frozen=True, kw_only=True)
 class WaiverReport:
-    """Waivers, their file and the folder of the run that needs them, as a user would type these, and what they did.
-
-    ``run`` is empty where no run was named.
-    """
+    """Waivers with what they did, their file, and the run that was named (else empty), as a user types these."""
 
     file: str
     uses: tuple[WaiverUse, ...]
@@ -120,10 +117,7 @@ def _all_waived(cells: Sequence[CellVerdict], known: Sequence[Waiver], file: str
 
 
 def _cells(report: RunReport, run_name: str, which: ToWaive, ids: Sequence[str]) -> list[CellVerdict]:
-    """Return the cells that are named, each as it was before waivers, which may have ended since the run.
-
-    ``ids``: of the cells of the cause that is named.
-    """
+    """Return the cells that are named, each without waivers, which may have ended; ``ids``: of a named cause."""
     cells = [before_waivers(cell) for cell in report.judgement.cells]
     if which.cause is not None:
         found = [cell for cell in cells if cell.cell in ids]
@@ -169,10 +163,7 @@ def _uses(report: RunReport, waivers: Sequence[Waiver], today: dt.date) -> tuple
 
 
 def prune(project: Project, run_name: str | None = None, *, write: bool) -> WaiverReport:
-    """Return the waivers that are over, and those that a finished run did not need where one is named.
-
-    ``write``: whether they are taken out of the file.
-    """
+    """Return the waivers that are over or, in a named run, were not needed; ``write`` takes them out of the file."""
     path, today = project.waivers_path, clock.today()
     file = shown_path(path)
     finished = read_report(project, run_name) if run_name is not None else None

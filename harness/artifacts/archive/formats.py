@@ -33,11 +33,7 @@ STATE_SHARE = 0.5
 
 
 def recognise(source: Source, limits: Limits) -> tuple[ArchiveFormat, Directory | None]:
-    """Return what ``source`` is, and its directory if it is a zip.
-
-    Raises:
-        CannotRead: it begins as a zip and cannot be read as one.
-    """
+    """Return what ``source`` is, and its directory if it is a zip. Raises ``CannotRead``: a damaged zip."""
     head = source.read(0, 512)
     if not head:
         return ArchiveFormat.EMPTY, None

@@ -833,10 +833,7 @@ class _Reader:
         return "str"
 
     def type(self, *, within: bool = False) -> str:
-        """Read a type; return it without spaces.
-
-        ``within``: of another type: only one that stands alone may have a hyphen, torch looks it up as it is written.
-        """
+        """Read a type; return it without spaces. Only one that stands alone (not ``within``) may have a hyphen."""
         name = self.take()
         if name in GENERIC:
             self.expect("[")

@@ -137,11 +137,7 @@ def _foreign(source: Source, member: Member, end: int) -> str:
 
 
 def read_member(source: Source, member: Member, limit: int, limits: Limits) -> bytes:
-    """Return the content of one member.
-
-    Raises:
-        CannotRead: damaged, encrypted, packed in another way than torch does, or beyond ``limit`` bytes.
-    """
+    """Return a member's content. Raises ``CannotRead``: not packed as torch does, or beyond ``limit`` bytes."""
     if not can_unpack(member):
         raise CannotRead("unsupported", _packing(member))
     if member.size > limit:
@@ -160,11 +156,7 @@ def read_member(source: Source, member: Member, limit: int, limits: Limits) -> b
 
 
 def contents(source: Source, member: Member) -> Iterator[bytes]:
-    """Yield what a member holds, however much, a piece after the other; its checksum is not read, as torch reads none.
-
-    Raises:
-        CannotRead: it cannot be unpacked, or is not as long as the directory says.
-    """
+    """Yield what a member holds, piece by piece, its checksum unread as in torch. Raises ``CannotRead``: damaged."""
     if not can_unpack(member):
         raise CannotRead("unsupported", _packing(member))
     begin, engine, left = _begin(source, member), zlib.decompressobj(-zlib.MAX_WBITS), member.size

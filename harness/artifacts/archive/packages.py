@@ -22,11 +22,7 @@ METADATA = "_metadata.json"
 def read_package(
     source: Source, directory: Directory, limits: Limits, version: str
 ) -> tuple[ProgramFacts, tuple[ArchiveProblem, ...]]:
-    """Return what a package tells, and what of it could not be understood.
-
-    Raises:
-        CannotRead: a member is damaged, or what should be JSON is none.
-    """
+    """Return what a package tells, and what could not be understood. Raises ``CannotRead``: a member is damaged."""
     written: dict[str, Any] = {}
     operators: set[str] = set()
     functions: set[str] = set()

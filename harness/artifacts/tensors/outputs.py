@@ -52,11 +52,7 @@ def joined(first: Outputs, rest: Outputs) -> Outputs:
 
 
 def side_effects(line: Mapping[str, Any]) -> SideEffects:
-    """Return what a line of ``tensors.jsonl`` says beside the output.
-
-    Raises:
-        DecodeError: the line is not what ``docs/formats/wire.md`` describes.
-    """
+    """Return what a line of ``tensors.jsonl`` says beside the output. Raises ``DecodeError``: malformed."""
     changed, shared = line.get("changed", ()), line.get("shared", ())
     if not changed and not shared:
         return NOTHING

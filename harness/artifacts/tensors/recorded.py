@@ -21,11 +21,7 @@ DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowE
 
 
 def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUTS) -> Outputs:
-    """Return the outputs of ``model`` in a probe's directory and in those that go on with it.
-
-    Raises:
-        DecodeError: the record is damaged, or larger than the worker writes it.
-    """
+    """Return the outputs of ``model`` in a probe's directory and its successors'. Raises ``DecodeError``."""
     probe = Path(directory)
     outputs, rest = _outputs(probe, model, folder), probe_files.rest_of(probe)
     return outputs if rest is None else joined(outputs, read_outputs(rest, model, folder=folder))

@@ -121,11 +121,7 @@ def mapped(
 
 
 def path_text(path: Sequence[Any]) -> str:
-    """Return a path of the wire, ``["output", 1, ["str", "x"]]``, as the rest of the program writes it.
-
-    Raises:
-        DecodeError: it is none.
-    """
+    """Return a path of the wire, ``["output", 1, ["str", "x"]]``, as text. Raises ``DecodeError``: it is none."""
     if not path or not isinstance(path[0], str):
         raise DecodeError(f"not a path: {_shorten(repr(path))}")
     text = str(path[0])

@@ -117,10 +117,7 @@ class Sampler:
         self._shared_pipes: dict[str, tuple[int, bool]] = {}
 
     def sample(self, *, detailed: bool, apart: Collection[int] = ()) -> Snapshot | None:
-        """Return the process now, None if it is gone.
-
-        ``apart``: thread ids whose input and output is counted one by one.
-        """
+        """Return the process now, None if it is gone; ``apart``: threads whose input and output is counted singly."""
         self._notes = set()
         now_ns = time.monotonic_ns()
         try:
@@ -406,10 +403,7 @@ class ChildUse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
-    """A process over a window.
-
-    ``io_bytes``: what the process has read and written, without the threads that stand apart; None if unknown.
-    """
+    """A process over a window; ``io_bytes`` leaves out threads that stand apart, None if unknown."""
 
     pid: int
     span_ns: int

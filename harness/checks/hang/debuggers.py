@@ -29,10 +29,7 @@ _GDB: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Debugger:
-    """One program; ``{pid}`` in its arguments stands for the process.
-
-    ``deadline_s``: for one sample; ``again``: whether a second sample is worth its time; ``install``: how to get it.
-    """
+    """One program, ``{pid}`` in its arguments; ``deadline_s``: per sample; ``again``: a second one is worth it."""
 
     name: str
     arguments: tuple[str, ...]
@@ -54,10 +51,7 @@ GDB: Final = Debugger("gdb", ("-batch", "-nx", *_GDB, "-p", "{pid}"), "txt", 40.
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one run of a debugger gave; ``problem`` in words where it gave nothing usable.
-
-    ``file``: name of the text in the folder; ``forbidden``: the kernel did not let it look.
-    """
+    """One run of a debugger; ``problem`` where it gave nothing usable; ``forbidden``: the kernel did not allow it."""
 
     text: str = ""
     file: str = ""

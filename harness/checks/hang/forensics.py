@@ -258,10 +258,7 @@ def _tool(views: _Views) -> str:
 
 
 def _idents(run_dir: Path, pid: int | None = None) -> dict[int, int]:
-    """Return pthread_t -> kernel thread id, as the worker's events have them.
-
-    A forked process has the pthread_t of the thread that forked it: of several, the main thread of ``pid`` counts.
-    """
+    """Return pthread_t -> kernel thread id; of processes forked with one pthread_t, ``pid``'s main thread counts."""
     pairs: dict[int, set[int]] = {}
     for line in _read(run_dir / wire.EVENTS).splitlines():
         with contextlib.suppress(*DAMAGE):

@@ -233,10 +233,7 @@ def _is_idle(use: ThreadUse, span_ns: int) -> bool:
 
 
 def _waits_for_good(use: ThreadUse, span_ns: int, *, alone: bool, retries: bool) -> bool:
-    """Whether this thread waits for good, ``alone`` at work or beside threads that serve.
-
-    Beside those a lock may change hands: then it must not have been woken at all.
-    """
+    """Whether this thread waits for good; beside serving threads it must not have been woken: locks change hands."""
     if not use.waits_for or not use.waits_for <= waits.INSIDE:
         return False
     if use.state == "R" and not use.polls:
@@ -558,10 +555,7 @@ def kind_of(window: Window, lately: Window, late: Sequence[OpenPhase]) -> HangKi
 
 
 def threads_of(window: Window, phases: Sequence[OpenPhase]) -> tuple[ThreadActivity, ...]:
-    """Return the threads at work in the order of the worker's, then those of the others that a reader should see.
-
-    Those are the main thread, whoever ran or waited for a CPU, and child processes that are not idle.
-    """
+    """Return the threads at work, then the main thread, whoever ran or queued, and children that are not idle."""
     threads = []
     for phase in sorted(phases, key=lambda phase: (phase.thread, phase.begin_ns)):
         use = window.threads.get(phase.tid)

@@ -31,10 +31,7 @@ MORE_PATIENCE = 10
 
 
 def hang_story(seen: Evidence, before_s: float | None = None) -> tuple[tuple[str, str], ...]:
-    """Return labelled lines for the red cell: meaning, proof, threads, frames, and what could not be seen.
-
-    ``before_s``: what the phase took in the old release at most, where that is known.
-    """
+    """Return labelled lines for the red cell; ``before_s``: what the phase took in the old release at most."""
     proof = seen.proof
     known = reading(seen.stacks, proof)
     lines: list[tuple[str, str]] = []
@@ -132,10 +129,7 @@ def failure_finding(
     seen: Evidence | None = None,
     old: Sequence[ModelResult] = (),
 ) -> Finding:
-    """Return the finding for a model that did not complete, in words a reader can act on.
-
-    ``old``: how the model did alone in the old release, where that is known.
-    """
+    """Return the finding for a model that did not complete; ``old``: how it did alone in the old release."""
     kind = OUTCOME_KIND[result.outcome]
     proof = seen.proof if seen is not None else None
     phase = result.phase or "start"

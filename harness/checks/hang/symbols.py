@@ -95,10 +95,7 @@ def _sections(image: mmap.mmap) -> Iterable[tuple[int, int, int, int]]:
 
 
 def plain_demangled(name: str) -> str:
-    """Return the qualified name of a mangled one without arguments and template arguments; else ``name`` itself.
-
-    For machines without ``c++filt``: enough to read, and to recognise, a function.
-    """
+    """Return a mangled name as its qualified name, without arguments: readable where ``c++filt`` is missing."""
     nested, simple = _NESTED.match(name), _SIMPLE.match(name)
     match = nested or simple
     if match is None:

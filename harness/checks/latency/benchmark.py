@@ -142,10 +142,7 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
 
 
 def operator_calls(artifact: Artifact) -> int:
-    """Return how many calls of operators the code of an artifact has that it may run; 0 where it cannot be read.
-
-    One in a loop counts once: nothing but a run would tell how often.
-    """
+    """Return how many operator calls an artifact's code has, those in loops once; 0 where it cannot be read."""
     try:
         with files.opened(artifact.path) as source:
             uses = read_artifact(source, artifact.path).operators
@@ -183,11 +180,7 @@ def time_for(
     *,
     planted: Collection[str] = (),
 ) -> Time:
-    """Return the time of a benchmark, by the settings of the plan.
-
-    Raises:
-        ConfigError: what somebody asked for is not enough for one round of one model.
-    """
+    """Return the benchmark's time. Raises ``ConfigError``: it does not suffice for one round of one model."""
     plan, budget = facts.plan, facts.plan.settings.latency
     time_left = _time_left(contestants, facts, effects, budget, new_profile(facts.plan))
     allowed_s = _allowed_s(contestants, planted, time_left, budget)
@@ -509,10 +502,7 @@ def _looked_at(states: Iterable[BenchmarkState]) -> tuple[int, int]:
 
 
 def timed_runtime(facts: WithWorker, effects: Effects) -> str:
-    """Return the worker that is timed: the one that initializes, so that times are those of the language that serves.
-
-    On a GPU, and where operator libraries are loaded, the Python worker is timed: the C++ one does neither there.
-    """
+    """Return the worker that is timed: the one that initializes; Python's on GPUs and with operator libraries."""
     libraries = any(environment.spec.libraries for environment in effects.environments.values())
     return "python" if libraries or not facts.plan.runs_on.is_cpu else facts.worker
 

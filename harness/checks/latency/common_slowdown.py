@@ -45,10 +45,7 @@ class _Fit:
 def common_slowdown(
     measurements: Mapping[str, LatencyMeasurement], operators: Mapping[str, int] | None = None
 ) -> CommonSlowdown | None:
-    """Return what the release costs all models; None of fewer than three, or without two rounds that all are in.
-
-    ``operators``: model -> operator calls in its code, where that is known.
-    """
+    """Return what the release costs all models, None of fewer than three or without two rounds shared by all."""
     logs, rounds, controls = _contrasts(measurements)
     if len(logs) < LEAST_MODELS or len(rounds) < 2:
         return None
@@ -93,10 +90,7 @@ def _contrasts(
 def with_own_parts(
     measurements: Mapping[str, LatencyMeasurement], common: CommonSlowdown | None
 ) -> dict[str, LatencyMeasurement]:
-    """Return the measurements with what each model pays beyond the common part, shrunken as Morris (1983) does.
-
-    What is shown and judged of a model is what fresh rounds say where there are any, so that is what is divided.
-    """
+    """Divide what fresh rounds (if any) say of each model into common and own part, shrunken as Morris (1983)."""
     if common is None:
         return dict(measurements)
     of_models, _, _ = _contrasts(measurements)

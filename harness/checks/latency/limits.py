@@ -142,10 +142,7 @@ class Next(StrEnum):
 
 
 def affordable(budget: LatencyBudget, round_s: float) -> LatencyBudget:
-    """Return the budget with the looks that a model can afford whose rounds take ``round_s`` seconds of measuring.
-
-    Decided before anything is compared, so that fewer looks may each ask for less. The first one is always made.
-    """
+    """Return the budget with the looks that a model can afford, at least one; decided before anything is compared."""
     rounds = SEARCH_SHARE * budget.model_s / round_s if round_s > 0 else budget.looks[-1]
     return replace(budget, looks=tuple(look for look in budget.looks if look <= rounds) or budget.looks[:1])
 

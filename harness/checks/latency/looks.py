@@ -18,10 +18,7 @@ FURTHER = 1.5
 
 
 def level_per_look(looks: int) -> float:
-    """Return the two-sided level for each of ``looks`` >= 1 looks, so that all together err with 5 to 6 %.
-
-    Beyond ten looks: Bonferroni's 0.05 / ``looks``, which is safe for any number.
-    """
+    """Return each look's two-sided level, so that all err with 5 to 6 %; beyond ten looks Bonferroni's 0.05 / n."""
     return POCOCK[looks - 1] if looks <= len(POCOCK) else 0.05 / looks
 
 

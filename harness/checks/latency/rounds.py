@@ -146,10 +146,7 @@ def control_every(models: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredRound:
-    """What one round gave.
-
-    ``key``: digest of what was asked; a round that was asked for something else is not taken for this one.
-    """
+    """What one round gave; ``key`` digests what was asked: another question's round is not taken for this one."""
 
     key: str
     samples: tuple[PairSample, ...]

@@ -72,11 +72,7 @@ def spread_of(*phases: Sequence[PairSample]) -> Spread:
 
 
 def log_ratio(sample: PairSample, numerator: str, denominators: Sequence[str]) -> float | None:
-    """Return the median over turns of log(numerator / geometric mean of the denominators); None without a turn.
-
-    Raises:
-        ValueError: a time is not positive and finite.
-    """
+    """Return the median over turns of log(numerator / geometric mean of denominators), None without a turn."""
     turns: dict[int, dict[str, float]] = {}
     for block in sample.blocks:
         turns.setdefault(block.turn, {})[block.arm] = logarithm(block.p50_s)

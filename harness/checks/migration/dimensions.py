@@ -24,10 +24,7 @@ def leaves_of(tree: Tree, path: str = "input") -> Iterator[tuple[str, Leaf]]:
 
 
 def best_example(requests: Mapping[str, Tree]) -> str:
-    """Return the input set that leaves most sizes free: torch.export takes a size of 0 or 1 for a constant.
-
-    The first of those with the fewest such sizes among the sizes that requests vary; ``requests`` is not empty.
-    """
+    """Return the input set with the fewest sizes of 0 or 1 among varied ones: constants to torch.export."""
     shapes = {name: dict(leaves_of(tree)) for name, tree in requests.items()}
     sizes = {name: _sizes(leaves) for name, leaves in shapes.items()}
     varied = {
@@ -49,11 +46,7 @@ def _sizes(leaves: Mapping[str, Leaf]) -> dict[tuple[str, int], int]:
 
 
 def taken(mark: Sequence[Any]) -> dict[str, Sequence[int | None] | None]:
-    """Return path -> the sizes that a program takes, from ``dimensions`` of the mark ``converted``.
-
-    Raises:
-        DecodeError: a path is none.
-    """
+    """Return path -> sizes that a program takes, from the mark ``converted``. Raises ``DecodeError``: no path."""
     free: dict[str, Sequence[int | None] | None] = {}
     for path, sizes in mark:
         if not isinstance(path, list | tuple):

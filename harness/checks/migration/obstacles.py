@@ -14,11 +14,7 @@ BRANCHES = (
 
 
 class Obstacle(NamedTuple):
-    """One known obstacle: patterns of the node's kind and of the error (empty: any), its stable word, and what to
-    write.
-
-    An empty ``kind`` is that of the node.
-    """
+    """One obstacle: patterns of node kind and error (empty: any), a stable word (else the kind), what to write."""
 
     node: str
     said: str

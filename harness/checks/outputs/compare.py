@@ -76,10 +76,7 @@ def worst_comparison(
     *,
     differs: Differs,
 ) -> OutputComparison | None:
-    """Return the comparison with the golden of the first copy that differs, else of the first; None without one.
-
-    ``as_alone`` is what the comparison of the model alone gave.
-    """
+    """Return the comparison of the first copy that differs from the golden, else of the first; None without one."""
     baseline, alone = facts.baselines.get(name), facts.alone.get(name)
     if baseline is None or baseline.golden is None:
         return None

@@ -136,10 +136,7 @@ def unit_of(magnitude: float) -> float:
 
 
 def relative_l2(difference_norm: float, expected_norm: float) -> float | None:
-    """Return the quotient of two norms: 0.0 where both are zero, inf where only the expected one is.
-
-    None where the expected norm leaves float64, as sums of numbers near 1e308 do.
-    """
+    """Return a quotient of norms: 0 where both are 0, inf where only expected is, None where it leaves float64."""
     if difference_norm == 0.0:
         return 0.0
     if math.isinf(expected_norm):

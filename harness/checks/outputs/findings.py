@@ -270,10 +270,7 @@ def error_of(tensor: TensorMetrics) -> float:
 
 
 def beyond_tolerance(comparison: OutputComparison) -> float | None:
-    """Return the largest difference of outputs that fail, as a multiple of its tolerance.
-
-    None where none fails, and where no tolerance would accept one: NaN or Inf elsewhere, integers that differ.
-    """
+    """Return the largest failing difference in tolerances; None where none fails or no tolerance would accept it."""
     failing = [tensor for tensor in comparison.tensors if not deciding_rule(tensor)[1]]
     if any(deciding_rule(tensor)[0] == PLACEMENT or not tensor.tolerance_abs for tensor in failing):
         return None

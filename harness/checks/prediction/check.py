@@ -42,10 +42,7 @@ def inspect_file(
 
 
 def predict_loading(facts: ExportedByBoth, effects: Effects) -> Inspected:
-    """Return the facts with a prediction per artifact, also for those that the new release has written.
-
-    What a release accepts is asked of it once and kept. If it cannot say, the run goes on without: a note tells.
-    """
+    """Return the facts with predictions, also for archives the new release wrote; if one cannot say, a note tells."""
     effects.progress.stage("operators of both releases" if "old" in effects.environments else "operators")
     try:
         registries = registries_of(effects.environments, effects.environment_root)

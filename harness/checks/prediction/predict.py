@@ -82,10 +82,7 @@ EXPORT_AGAIN = "export again in this release, or replace the operator and export
 def predict(
     facts: ArchiveFacts, registries: Mapping[str, OperatorRegistry], processor: Processor | None = None
 ) -> dict[str, StaticVerdict]:
-    """Return a verdict per side (``"old"``, ``"new"``); none for a file of another kind.
-
-    Without a ``processor`` nothing is said of compiled code.
-    """
+    """Return a verdict per side, none for another kind of file; no ``processor``: compiled code is left out."""
     if not facts.is_judged:
         return {}
     verdicts = {}

@@ -102,11 +102,7 @@ def registry_of(environment: Environment, root: Path, cancelled: threading.Event
 
 
 def parsed(dump: Dump) -> OperatorRegistry:
-    """Return a dump with its schemas parsed.
-
-    Raises:
-        InternalError: torch prints a schema in a way that is not known here; it must not be left out silently.
-    """
+    """Return a dump with schemas parsed. Raises ``InternalError``: one cannot be, and must not be left out silently."""
     schemas: dict[str, list[Schema]] = {}
     upgraders: dict[str, list[Upgrader]] = {}
     try:

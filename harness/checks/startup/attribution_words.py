@@ -71,10 +71,7 @@ def _beside(attribution: Attribution, scenario: str) -> str:
 
 
 def rarer_than(clean_runs: int) -> float:
-    """Return the largest rate of failing that ``clean_runs`` without a failure leave possible, with 95 % confidence.
-
-    The exact binomial bound: the p with (1 - p)^n = 0.05.
-    """
+    """Return the rate p of failing with (1 - p)^n = 0.05 (exact binomial bound) for n clean runs."""
     return 1.0 - (1.0 - CONFIDENCE) ** (1.0 / clean_runs) if clean_runs else 1.0
 
 

@@ -202,10 +202,7 @@ def bring_up(launcher: Launcher, group: str, members: Sequence[str], *, first_ro
 def initialize_together(
     launcher: Launcher, names: Sequence[str], facts: Started, *, repeat: int = 0
 ) -> Mapping[str, Initialized]:
-    """Return what becomes of ``names`` in one server group; ``repeat`` makes it a fresh attempt.
-
-    The old release's results are taken from the run so far.
-    """
+    """Return what becomes of ``names`` in one server group, the old side from the run so far; ``repeat``: anew."""
     run = bring_up(launcher, "", names, first_round=repeat * launcher.facts.plan.settings.init_rounds)
     initialized = {}
     for name in names:
@@ -232,10 +229,7 @@ def paired(runs: Iterable[GroupRun]) -> dict[tuple[str, str], Initialized]:
 
 
 def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
-    """Return the result of ``model`` over all rounds: its first failure that says something about the release.
-
-    A model that some round never reached is not called completed.
-    """
+    """Return the first telling failure of ``model``, over all rounds; one that a round never reached is incomplete."""
     failures: dict[tuple[Outcome, str], Failing] = {}
     completed: ModelInProbe | None = None
     missed: ModelInProbe | None = None

@@ -20,10 +20,7 @@ REPEATS_OF_A_ROUND = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """One side, ready to initialize models in one scenario; ``settings`` override its profile and its pools.
-
-    ``profile``: None is that of the side in the plan.
-    """
+    """One side in one scenario; ``settings`` override profile (None: the plan's) and pools."""
 
     scenario: Scenario
     side: str
@@ -143,10 +140,7 @@ class Launcher:
 
 
 def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
-    """Return the result of a process that ended early, with its end charged to the ``guilty`` only.
-
-    Models at work that are not guilty were held up: they count as not reached.
-    """
+    """Charge an early end to the ``guilty`` only; models at work that were held up count as not reached."""
     if probe.outcome is Outcome.COMPLETED or probe.outcome in UNCLEAR:
         return probe
     nobody = not any(item.outcome is probe.outcome for item in probe.models)

@@ -42,10 +42,7 @@ def busy_s(spans: Iterable[Span], phases: Sequence[str], model: str) -> float:
 
 
 def growth_bytes(readings: Sequence[int]) -> float | None:
-    """Return the growth of memory per cycle in bytes: the least-squares slope; None for fewer than two usable cycles.
-
-    The first cycle is left out: it fills caches of the allocator and of the executor.
-    """
+    """Return memory growth in bytes per cycle (least squares, without the cache-filling first one), None of too few."""
     later = readings[1:]
     if len(later) < 2:
         return None

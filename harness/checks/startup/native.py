@@ -142,10 +142,7 @@ def _served_by_python(facts: Exported, predictions: Mapping[str, InspectedFile])
 
 
 def _may_wait(artifact: Artifact, predictions: Mapping[str, InspectedFile]) -> bool:
-    """Return whether loading or calling may wait for another thread: it forks, waits, or runs code of its own at load.
-
-    What torch's own classes do in ``__setstate__``, those of quantized layers mostly, is known to wait for nobody.
-    """
+    """Whether loading or calling may wait for another thread; torch's own ``__setstate__`` waits for nobody."""
     if not WAITING.isdisjoint(operator.partition(".")[0] for operator in artifact.operators):
         return True
     read = _read(artifact, predictions)

@@ -53,10 +53,7 @@ def upper_bound(failures: int, repeats: int, confidence: float = CONFIDENCE) -> 
 
 
 def interval(successes: int, repeats: int) -> tuple[float, float]:
-    """Return the bounds of a rate from ``successes`` in ``repeats``, with 95 % confidence; (0, 1) after no repeat.
-
-    The exact two-sided interval of Clopper and Pearson: each bound is a one-sided one that errs half as often.
-    """
+    """Return the exact 95 % interval of a rate (Clopper and Pearson); (0, 1) after no repeat."""
     one_sided = (1 + CONFIDENCE) / 2
     return (
         1.0 - upper_bound(repeats - successes, repeats, one_sided),
@@ -65,10 +62,7 @@ def interval(successes: int, repeats: int) -> tuple[float, float]:
 
 
 def more_often(failures: int, repeats: int, before: int, repeats_before: int, level: float = 0.05) -> bool:
-    """Whether something clearly fails more often than it did before: Fisher's exact test (1934), one-sided.
-
-    At 5 %, one failure in one run of each is no difference; five of five after one of ten is.
-    """
+    """Whether something clearly fails more often than before: Fisher's exact test (1934), one-sided."""
     total, failed = repeats + repeats_before, failures + before
     if not repeats or not repeats_before:
         return False
@@ -137,10 +131,7 @@ def _log_ways(count: int, of: int) -> float:
 
 
 def change_of(rates: FailureRates) -> Change:
-    """Return what the rates of a failure in both releases amount to.
-
-    A run of the old release in which the same model failed in another way did not show this failure.
-    """
+    """Return what both releases' rates amount to; an old run that failed in another way did not show this failure."""
     return change(*counts_of(rates))
 
 
@@ -180,10 +171,7 @@ def rates_of(
 
 
 def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], phases: Collection[str] = ()) -> Tally:
-    """Return what the runs amount to; a failure of another outcome, or in none of the ``phases``, is another one.
-
-    Where there are several, in which of them it fails is chance: then it is the kind of phase that counts.
-    """
+    """Count runs; failures of another outcome or outside ``phases`` are others. Of several phases the kind counts."""
     kinds = {phase.split(" ")[0] for phase in phases} if len(phases) > 1 else set()
     tally = Tally()
     for answer in answers:

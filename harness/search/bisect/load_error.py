@@ -78,10 +78,7 @@ def _refusal(item: StaticFinding) -> str:
 
 
 def smallest_refusing(model: str, operators: Sequence[str], facts: Probed, effects: Effects) -> Culprit | str:
-    """Return one refused node as an archive of its own; why there is none where no such part is refused alike.
-
-    The old release loads that archive, and the new one refuses it with the same error as the model.
-    """
+    """Return one refused node as an archive that loads in the old release, refused alike in the new; or why not."""
     artifact, failure = facts.artifact(model), facts.alone[model].models[0].failure
     if not operators or failure is None:
         return "what is refused is no operator, so no part of the program has it by itself"
@@ -157,10 +154,7 @@ def pruned(model: str, operators: Sequence[str], facts: Attributed, effects: Eff
 
 
 def unseen(model: str, folded: Artifact, report: RewriteReport, facts: Attributed, effects: Effects) -> str:
-    """Return of which refused nodes no request shows the values: with their branches cut all is as it was.
-
-    So it is of those in methods that no request asks.
-    """
+    """Return of which refused nodes no request shows the values: cutting their branches changes nothing."""
     called = {item.method for item in folded.input_sets}
     names = [node.operator for node in report.found if node.method not in called]
     inside = [node for node in report.found if node.branch is not None and node.method in called]

@@ -61,10 +61,7 @@ def _tried_on(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[st
 
 
 def _differing(model: str, red: Sequence[CellVerdict], facts: Judged) -> Mapping[str, Setting]:
-    """Return what gives the new side each setting that it has otherwise than the old one, where numbers differ.
-
-    Only a run can tell whether that is why.
-    """
+    """Return the new side's differing settings where numbers differ; only a run can tell whether they are why."""
     if not any(finding.kind in NUMERIC for cell in red if cell.scenario == "alone" for finding in cell.findings):
         return {}
     numeric = numeric_settings(facts, facts.alone[model], facts.exports[model])
@@ -90,10 +87,7 @@ def known_mitigations(model: str, red: Sequence[CellVerdict], facts: Judged) -> 
 
 
 def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Effects) -> Mitigated:
-    """Return the facts with further mitigations tried on one model, as many as there is time for.
-
-    None where no switch could cure it.
-    """
+    """Return the facts with further mitigations tried, as time allows; None where no switch could cure."""
     red = _mitigable(facts.verdicts[model])
     if not red or not names or not _has_graph(model, facts):
         return facts
@@ -129,10 +123,7 @@ def _attempt(
     *,
     is_faster: bool = False,
 ) -> Mitigation:
-    """Return what becomes of red cells under a switch.
-
-    ``is_faster``: a slow cell is known to be fast enough under it; before, its server group is not brought up.
-    """
+    """Return what becomes of red cells under a switch; slow ones bring up no group until ``is_faster`` is known."""
     settings = [_setting(name, model, facts)]
     if unproven := why_unverifiable(red, facts):
         return replace(tried(red[0], settings), untestable=True, note=unproven)
@@ -161,10 +152,7 @@ def _confirmed(
 
 
 def _priced(attempted: Sequence[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
-    """Benchmark what a switch cured, under the switch, against the old release; a slow cell is cured only by time.
-
-    All switches together may take as long as the benchmark of the models that they cured.
-    """
+    """Benchmark cures against the old release, within the time of their models; slow cells are cured by time only."""
     budget = facts.plan.settings.latency
     if budget.budget == "off":
         return list(attempted)

@@ -198,10 +198,7 @@ class _Sets:
         return mitigation
 
     def _timed(self, sets: Sequence[Indices], results: dict[Indices, Mitigation]) -> dict[Indices, Mitigation]:
-        """Return what the sets say of a cell that is slow: all in one benchmark, then those left undecided alone.
-
-        The fastest come first: one that is known to cure is worth more than to know of each whether it does.
-        """
+        """Time all sets in one benchmark, then those left undecided alone; the fastest first: one cure is enough."""
         latency = self.facts.plan.settings.latency
         budget = replace(SCREENING, pin=latency.pin, limit=latency.limit)
         screened = bills(
@@ -300,10 +297,7 @@ def _with_bill(mitigation: Mitigation, bill: Bill) -> Mitigation:
 
 
 def _cost(mitigation: Mitigation) -> tuple[bool, tuple[float, ...], int]:
-    """Rank: what was measured first; then by the quantities in their order, as far as they are sure; then by size.
-
-    What the interval does not tell from no change is none: noise must not rank.
-    """
+    """Rank by what was measured, then quantities as far as sure (noise must not rank), then size."""
     ratios = []
     for name in PRICED:
         price = mitigation.price_of(name)

@@ -181,10 +181,7 @@ def _as_before(trial: Trial, probe: ProbeResult, facts: Probed) -> bool:
 
 
 def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:
-    """Return what of the settings was not applied, or does not read back as it was asked for, in words.
-
-    A switch may exist and do nothing (docs/evidence.md#switches).
-    """
+    """Return settings not applied or reading back otherwise: a switch may do nothing (docs/evidence.md#switches)."""
     switches: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
     for setting in settings:
         for name in setting.values:
@@ -247,10 +244,7 @@ def _was_green(name: str, facts: Judged) -> bool:
 
 
 def _clean_repeats(model: str, scenario: str, facts: Attributed) -> tuple[int, str]:
-    """Return how often the group must come up clean before its failure counts as gone, and a note where that is capped.
-
-    What shows only now and then would be gone by chance: the rarer it shows, the more clean runs it takes.
-    """
+    """Return the clean runs a rare failure takes to count as gone, else it is chance; and a note where capped."""
     rounds = facts.plan.settings.init_rounds
     seen = seen_to_fail(model, scenario, facts)
     repeats = max(CONCURRENT_REPEATS, min(CLEAN_RUNS_AT_MOST, -(-_needed(seen) // rounds)))

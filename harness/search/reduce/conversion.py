@@ -23,10 +23,7 @@ CONVERTIBLE = re.compile(r"did not show it in \d+ runs")
 
 @dataclass
 class ByConversion:
-    """The converter of the new release gives up, at what stands in the way of the whole.
-
-    ``kind``: that obstacle, see ``MigratedModel.kind``.
-    """
+    """The converter gives up, at what stands in the way of the whole (``kind``, see ``MigratedModel.kind``)."""
 
     sides: Sides
     kind: str
@@ -56,10 +53,7 @@ class ByConversion:
 
 
 def unconvertible_part(tried: Tried, model: MigratedModel, facts: Answered, effects: Effects) -> Reduction:
-    """Return the few nodes that are not convertible by themselves, as ``model`` is not.
-
-    ``facts``: with the fingerprints of the sides ``old``, which extracts, and ``new``, which converts.
-    """
+    """Return the few nodes of ``model`` that the new side cannot convert; the old side extracts them."""
     asked = WithWorker(**Answered.known(facts), alone={}, worker="python", worker_notes=())
     oracle = ByConversion(Sides(asked, effects), model.kind)
     failing = CallInQuestion(input_set=tried.example, call=0)

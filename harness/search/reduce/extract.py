@@ -36,9 +36,6 @@ def why_not_made(probe: ProbeResult) -> str:
 
 
 def with_artifact(facts: F, model: str, artifact: Artifact) -> F:
-    """Return the facts with ``artifact`` in the place of the model's own: every stage then asks about that one.
-
-    What is known of the old archive stays: baseline and golden hold for one that answers the same.
-    """
+    """Return the facts with ``artifact`` as the model's own; baseline and golden hold for one that answers alike."""
     export = replace(facts.exports[model], artifact=artifact)
     return replace(facts, exports={**facts.exports, model: export})

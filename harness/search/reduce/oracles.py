@@ -239,10 +239,7 @@ def oracle_for(symptom: Symptom, facts: WithWorker, effects: Effects, *, calls: 
 
 @dataclass(kw_only=True)
 class ByLaunch:
-    """It fails as the model does, brought up as that has to be: with so many threads, beside those that are needed.
-
-    ``needs``: what the model needs in order to fail.
-    """
+    """It fails brought up as the model has to be: ``needs`` says with so many threads, beside which models."""
 
     sides: Sides
     model: str

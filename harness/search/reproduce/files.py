@@ -134,10 +134,7 @@ def run_reproducer(
     limit_s: float = START_S,
     env: Mapping[str, str] | None = None,
 ) -> ProgramRun:
-    """Return what became of the program; never raises.
-
-    ``limit_s``: seconds until it is ended; ``env``: further environment variables.
-    """
+    """Return what became of the program within ``limit_s`` seconds; never raises."""
     command = (interpreter, "-s", str(LIMITED), codec.canonical(limits).decode(), str(folder / PROGRAM), *arguments)
     with _appended() as output, contextlib.ExitStack() as stack:
         try:

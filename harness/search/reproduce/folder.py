@@ -216,10 +216,7 @@ class _Program:
         return dict(zip(runs, pool.each(run, list(runs), jobs=jobs), strict=True))
 
     def measured(self) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the seconds that it measures in the old and in the new release; empty where it measured none.
-
-        The releases take turns, nobody beside them: what slows the machine down for a while slows both.
-        """
+        """Return the seconds measured in both releases, which take turns alone: a slow machine slows both."""
         turns_of: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
         for _ in range(TURNS):
             for side in SIDES:
@@ -307,10 +304,7 @@ def snippet_that_shows(
     tensors: Tensors,
     wait_s: float,
 ) -> str:
-    """Return ``snippet.py``, which now lies in ``folder`` and was seen to show the symptom; empty where there is none.
-
-    ``code``: of the archive; nothing for an operator; ``wait_s``: how long it may be silent.
-    """
+    """Return ``snippet.py`` if it was seen to show the symptom, else empty; ``wait_s``: how long it may be silent."""
     what = case["symptom"]["what"]
     if "operator" in case:
         text = operator_snippet(case, tensors.data)

@@ -61,10 +61,7 @@ def reproduce_program(
     mitigations: Sequence[Mitigation] = (),
     concurrency: Concurrency | None = None,
 ) -> Reproducer:
-    """Return a reproducer of the few nodes that show ``symptom``, run in both releases.
-
-    ``index``: of the reproducer in its run, from 0: no two may share one.
-    """
+    """Return a reproducer of the few nodes, run in both releases; ``index`` is unique in the run, from 0."""
     subject = _Subject(
         artifact=part_artifact(culprit, model, facts, effects),
         symptom=symptom,
@@ -132,10 +129,7 @@ def reproduce_whole(
 def with_reproducer(
     bisection: Bisection, facts: Timed, effects: Effects, *, symptom: Symptom | None = None
 ) -> Bisection:
-    """Return an answer with a reproducer of the whole artifact, where no smaller one could be made.
-
-    ``symptom``: see ``reproduce_whole``.
-    """
+    """Return an answer with a reproducer of the whole artifact where no smaller one could be made."""
     if any(made.folder for made in bisection.reproducers):
         return bisection
     effects.progress.stage("reproducers", 1)

@@ -83,10 +83,7 @@ def _each(
 def _rewritten(
     name: str, rewrite: str, example: str, facts: Answered, effects: Effects
 ) -> tuple[ConversionCure, Artifact | None]:
-    """Return the archive, where the old release answers the golden outputs with it; else why there is none.
-
-    Where a machine was too busy to tell, the outcome says so: undecided.
-    """
+    """Return the archive if the old release answers golden outputs with it, else why not; busy: undecided."""
     order = RewriteOrder(whole=rewrite, example=example)
     report, artifact, why = ask(facts.artifact(name), order, facts, effects)
     words = report.rules.get(rewrite)

@@ -103,10 +103,7 @@ def verified(
     repeats: int,
     method: str,
 ) -> Rewritten:
-    """Return what both releases say of a patched artifact, kept in the run if it cures.
-
-    Its ``method`` is called many times in the new release: timed in a run that times, and where it is slow.
-    """
+    """Return both releases' word on a patched artifact, kept if it cures; many calls, timed where that matters."""
     old, _ = verdict_on(model, patched, "old", facts, effects)
     if problem := why_not(old):
         return replace(words, note=f"it is not the same in {effects.environments['old'].name}: {problem}")

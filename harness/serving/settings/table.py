@@ -16,10 +16,7 @@ Values = type[bool] | type[str] | int | tuple[str, ...]
 
 
 class Kind(StrEnum):
-    """What a setting is; the value is the table of the serving profile that holds it, blank for the profile itself.
-
-    An order of loading and calling is part of a script, not of a profile.
-    """
+    """What a setting is: the profile table that holds it, blank for the profile; orders belong to scripts."""
 
     SWITCH = "switches"
     NUMERICS = "numerics"

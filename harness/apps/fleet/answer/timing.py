@@ -71,10 +71,7 @@ def over_fleet(report: RunReport, families: Mapping[str, str]) -> tuple[RunRepor
 def controlled(
     timed: Mapping[str, LatencyMeasurement],
 ) -> tuple[dict[str, RatioEstimate], FleetTiming]:
-    """Return the wider intervals of the suspicions that may be luck, and what came of all.
-
-    ``timed``: one measurement for each program.
-    """
+    """Return wider intervals of suspicions that may be luck, and what came of all; one measurement per program."""
     phases = {key: _phases(measured) for key, measured in timed.items()}
     prior = fit_prior([spread_of(*both) for both in phases.values()])
     fresh = {key: list(round_logs(later).values()) for key, (_, later) in phases.items() if later}

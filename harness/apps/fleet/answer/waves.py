@@ -18,11 +18,7 @@ NOT_COMPARED = "it fails in the old release as well, so nothing could be compare
 
 
 class Judged(NamedTuple):
-    """One artifact with its row in the merged answer, and the verdict behind it.
-
-    ``verdict``: None where it has none; ``unknown_for``: why it has no status, in what it shares with others; empty
-    with one.
-    """
+    """One artifact with its row and its verdict, None without one; ``unknown_for``: why it has no status."""
 
     artifact: FleetArtifact
     row: FleetRow
@@ -31,10 +27,7 @@ class Judged(NamedTuple):
 
 
 def waves_of(judged: Sequence[Judged], causes: Sequence[Cause], tiers: Sequence[str]) -> tuple[Wave, ...]:
-    """Return the waves in the order in which they move: ready by tier, with a switch, blocked, unknown.
-
-    ``tiers``: in the order in which they are upgraded; artifacts without one come first.
-    """
+    """Return the waves in the order in which they move; artifacts without one of the ``tiers`` come first."""
     groups: dict[tuple[WaveKind, str, str, str], list[FleetArtifact]] = defaultdict(list)
     cures = _cures(judged)
     by_id = {cause.id: cause for cause in causes}

@@ -52,10 +52,7 @@ class Running:
 
 @dataclass
 class Assignment:
-    """What waits, what runs, and what has been given up.
-
-    ``waiting``: parts in the order in which they begin; ``run_s``: what a run costs beside its units.
-    """
+    """What waits, in the order in which it begins, what runs, and what was given up; ``run_s``: a run's own cost."""
 
     waiting: list[Part]
     run_s: float
@@ -73,10 +70,7 @@ class Assignment:
         return not self.waiting and not self.running
 
     def take(self, node: str, nodes: Collection[str], now_s: float) -> Part | None:
-        """Return the part that an idle node begins with; None where there is nothing for it.
-
-        ``nodes``: all that are there: a part waits for one that has not tried it, if there is any.
-        """
+        """Return what an idle node begins with, None without; a part waits for a node that has not tried it, if any."""
         if not self.waiting:
             self._split(now_s)
         for part in self.waiting:

@@ -104,11 +104,7 @@ class _Cluster:
         self.ray.shutdown()
 
     def _require_listener(self) -> None:
-        """Ask whether anybody listens at an address: Ray itself waits for minutes.
-
-        Raises:
-            ConfigError: nobody does.
-        """
+        """Raise ``ConfigError`` where nobody listens at an address: Ray itself waits for minutes."""
         address = ADDRESS.fullmatch(self._address)
         if address is None or self._address == AUTO:
             return

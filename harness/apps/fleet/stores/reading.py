@@ -319,10 +319,7 @@ class _Reader:
         self._store, self._listed, self._registries, self._scratch = store, listed, registries, scratch
 
     def read(self, artifact: FleetArtifact, memory: CodeMemory, loads: ArtifactKind | None) -> FleetArtifact | Unjudged:
-        """Return the artifact with what its bytes say, or why it is left out; what is certainly none is no artifact.
-
-        ``loads``: as of ``Found``.
-        """
+        """Return the artifact with what its bytes say, or why it is left out; ``loads``: as of ``Found``."""
         read = artifact if artifact.left_out else self._read(artifact, memory, loads)
         if not isinstance(read, FleetArtifact):
             return read

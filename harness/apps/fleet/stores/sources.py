@@ -103,26 +103,14 @@ class Store(Protocol):
     is_here: bool
 
     def files(self) -> tuple[Listed, ...]:
-        """Return every file, by path, as the store has it now.
-
-        Raises:
-            SourceFault: there is no such store, or it cannot be listed.
-        """
+        """Return every file, by path, as the store has it now. Raises ``SourceFault``: it cannot be listed."""
 
     def local(self, listed: Listed) -> Path:
-        """Return a file of this machine with the content of a file of the store.
-
-        Raises:
-            SourceFault: it is gone, or cannot be had.
-        """
+        """Return a file of this machine with that content. Raises ``SourceFault``: it cannot be had."""
 
 
 def listed_files(store: Store) -> tuple[Listed, ...]:
-    """Return every file of a store that was named, by path.
-
-    Raises:
-        SelectionError: there is no such store, or it cannot be listed.
-    """
+    """Return every file of a store that was named. Raises ``SelectionError``: it cannot be listed."""
     try:
         return store.files()
     except SourceFault as fault:
@@ -166,11 +154,7 @@ def _file_system(name: str, scheme: str) -> Any:
 
 
 def _waiting() -> dict[str, Any]:
-    """Return how long the driver of HTTP waits: for the next bytes, however long all of them take.
-
-    Raises:
-        ImportError: it is not installed.
-    """
+    """Return the timeout of the HTTP driver: for the next bytes, however long all of them take."""
     import aiohttp  # noqa: PLC0415  that driver needs it
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=STALLED_S, sock_read=STALLED_S)
@@ -368,11 +352,7 @@ class RemoteStore:
     def _pieces(
         self, address: str, target: Any = None, listed: Listed | None = None, *, limit_bytes: int
     ) -> Iterator[bytes]:
-        """Yield the rest of a file, behind what ``target`` has of it, or all of it after emptying that.
-
-        Raises:
-            SourceFault: it is longer than ``limit_bytes``, or not what was listed.
-        """
+        """Yield the rest of a file behind what ``target`` has, or all of it. Raises ``SourceFault``: not as listed."""
         begin = target.tell() if target is not None else 0
         if listed is not None and 0 < listed.size <= begin:
             return
@@ -397,11 +377,7 @@ class RemoteStore:
                 yield chunk
 
     def _asked(self, ask: Callable[[], Any], what: str) -> Any:
-        """Return what the store answers, which is asked again where it fails.
-
-        Raises:
-            SourceFault: it is not there, may not be read, changes, or does not answer.
-        """
+        """Return what the store answers, asked again where it fails. Raises ``SourceFault``: it has no answer."""
         wait_s = FIRST_WAIT_S
         for attempt in range(1, TRIES + 1):
             try:

@@ -65,11 +65,7 @@ def stem_of(path: str) -> str:
 
 
 def read_archive(archive: Path) -> ServedArchive:
-    """Return what an archive holds.
-
-    Raises:
-        CannotRead: it is damaged, or its manifest cannot be read or names what is not there.
-    """
+    """Return what an archive holds. Raises ``CannotRead``: it, or its manifest, is damaged."""
     names: list[str] = []
     manifest, root = None, ""
     try:
