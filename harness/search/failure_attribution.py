@@ -36,7 +36,7 @@ RUNS_ALONE = repeats_for_rate(RARE)
 
 def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
     """Return each failure's rates in both releases, and what groups need to fail; verdicts stay as before."""
-    end_ns = clock.monotonic_ns() + int(TIME_S * 1e9)
+    end_ns = effects.end_within(TIME_S)
     attributions: dict[tuple[str, str], Attribution] = dict(
         rates_alone(facts, effects, lambda: clock.monotonic_ns() >= end_ns - int(TIME_TO_COMPARE_S * 1e9))
     )

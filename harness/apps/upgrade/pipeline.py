@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from harness.apps.golden.source import records_of
 from harness.apps.upgrade.decide import decide_run, tell_so_far
+from harness.apps.upgrade.expected import tell_expected
 from harness.apps.upgrade.planted_defects import probe_planted_defects
 from harness.apps.upgrade.planted_startup_defects import beside_init_planted_defects
 from harness.apps.upgrade.report.make import build_report
@@ -75,6 +76,7 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
         inspected = predict_loading(export_again(probed, effects), effects)
         inspected = probe_rollbacks(inspected, probed, effects)
         with_worker = build_workers(probed, effects, inspected.predictions, builds)
+    tell_expected(with_worker, effects)
     started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
     compared = compare(started, effects, differs)
     tell_so_far(compared, (*planted_defects, *more_planted_defects), effects)
@@ -152,8 +154,10 @@ def provisioned(
             if "new" in fingerprints:  # ready-made interpreters say only now which releases they hold
                 plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
             spans = (("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns()))
+            end_ns = built_ns + int(1e9 * plan.budget_s) if plan.budget_s else None
+            import_cpu_s = effects.runner.import_cpu_s
             yield (
-                replace(effects, environments=environments, spans=spans, import_cpu_s=effects.runner.import_cpu_s),
+                replace(effects, environments=environments, spans=spans, import_cpu_s=import_cpu_s, end_ns=end_ns),
                 Provisioned(plan=plan, fingerprints=fingerprints),
             )
     finally:

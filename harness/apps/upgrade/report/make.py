@@ -7,6 +7,7 @@ from harness import __version__
 from harness.apps.upgrade.decide import policy_report, why_untimed
 from harness.apps.upgrade.report.predictions import static_report
 from harness.apps.upgrade.report.scenarios import (
+    fewer_loads_notes,
     fixed_size_notes,
     growth_notes,
     how_to_serve_notes,
@@ -338,6 +339,7 @@ def _notes(
     notes.extend(busy_notes(facts.machine_states, max((found.waited for found in facts.latency.values()), default=0.0)))
     notes.extend(growth_notes(scenarios))
     notes.extend(new_thread_notes(scenarios))
+    notes.extend(fewer_loads_notes(facts))
     notes.extend(fixed_size_notes(facts))
     notes.extend(prefork_notes(scenarios, facts.plan.settings.profile.intra_op_threads))
     notes.extend(how_to_serve_notes(facts.judgement.cells))
