@@ -95,10 +95,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Red:
-    """One red cell with its gravest finding, and what the report knows of its model.
-
-    ``status`` is what it contributes: PASS for what is beyond a limit that does not block.
-    """
+    """One red cell, its gravest finding and the report's facts; ``status``: PASS beyond limits that do not block."""
 
     cell: CellVerdict
     status: Status
@@ -122,10 +119,7 @@ def with_causes(report: RunReport) -> RunReport:
 
 
 def causes_of(report: RunReport) -> tuple[Cause, ...]:
-    """Return the causes of all red and undecided cells that decide: what fails first, then by excess and models.
-
-    Those of what is over a limit that does not block stand last.
-    """
+    """Return the causes of red and undecided cells that decide, worst first; limits that do not block come last."""
     red = sorted(_red_cells(report), key=lambda item: item.order)
     groups: dict[str, list[_Red]] = {}
     keys: dict[str, Key] = {}
@@ -150,10 +144,7 @@ def causes_of(report: RunReport) -> tuple[Cause, ...]:
 
 
 def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
-    """Yield the causes; what the release costs all timed models is said once, with those that it makes too slow.
-
-    Where it fails the run and no model by itself, it is a cause without a cell.
-    """
+    """Yield the causes; the release-wide slowdown once, with what it makes slow; alone it is a cause without a cell."""
     common = report.common
     failing = next((found for found in report.judgement.findings if fails_the_run(found, report)), None)
     if common is None or (failing is None and common.ratio.low <= 1):
@@ -231,10 +222,7 @@ def _gravest(cell: CellVerdict) -> Finding | None:
 
 
 def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, report: RunReport) -> float | None:
-    """Return how far a finding is over its limit, as a factor of the limit: +6 % of +3 % is 2.0.
-
-    None where it has no limit, or none that would accept it: a NaN in another place.
-    """
+    """Return by which factor a finding exceeds its limit (+6 % of +3 % is 2.0); None if no limit would accept it."""
     measure = MEASURES.get(finding.kind)
     if measure == "ratio" and finding.size is not None:
         limit = finding.limit or report.limits.get(finding.quantity.partition(":")[0])

@@ -198,10 +198,7 @@ def _initialization_result(found: ScenarioResult, failing: Failing | None) -> In
 
 
 def _old_result(old: ScenarioResult | None, failing: Failing | None) -> InitializationResult | None:
-    """Return how the old release did in the same respect: the same way to fail if it knows it, else its first one.
-
-    None where nothing is known of it: no old environment, or no round that says anything.
-    """
+    """Return the old release's same way to fail, else its first; None where no round of it says anything."""
     if old is None or old.rounds == 0:
         return None
     if failing is None:
@@ -242,10 +239,7 @@ def numeric_settings(facts: Answered, probe: ProbeResult | None, export: Export 
 
 
 def without_changed_bytes(facts: AnyJudged, effects: Effects) -> AnyJudged:
-    """Return the facts with nothing judged of a model whose artifact or inputs are other ones now than were taken over.
-
-    Asked after the last probe: what was written meanwhile may have been what was probed.
-    """
+    """Withdraw verdicts on models whose files changed since they were taken over; asked after the last probe."""
     changed = {
         model.name: (_changed_meanwhile(model, artifact, effects),)
         for model in facts.plan.models

@@ -38,10 +38,7 @@ def rerun_of_cause(report: RunReport, cause: str, cell: str) -> str:
 
 
 def more_command(report: RunReport) -> str:
-    """Return the command that gives the latencies of a run more time that are undecided; empty where none is.
-
-    Not for a rerun, and not for a run judged by another policy than its own, which going on would not keep.
-    """
+    """Return the command that goes on timing, else empty: not for reruns, nor under another policy than the run's."""
     open_ = (cell for cell in report.judgement.cells if any(item.kind == "latency_undecided" for item in cell.findings))
     cell = next(open_, None)
     regated = report.policy.regated is not None
@@ -95,10 +92,7 @@ def inspect_command(report: RunReport, path: str) -> str:
 
 
 def at_home(report: RunReport, *, program: str, folder: str) -> RunReport:
-    """Return the report with its commands as they run here: where it was made, it may not lie any more.
-
-    ``program``: as ``own_command`` has it; ``folder``: of the run.
-    """
+    """Return the report with commands as they run here, begun with ``program``: where it was made may be gone."""
     here = replace(report, program=program or report.program, folder=folder)
     known = {cell: _rerun_words(report, cell)[2] for cell in report.rerun}
     rerun = {cell: shlex.join([*program_of(here), "rerun", folder, cell, *options]) for cell, options in known.items()}

@@ -235,10 +235,7 @@ def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
 
 
 def _mitigation(rows: Sequence[RowVerdict], accepted: Sequence[str]) -> str:
-    """Return what is to be set and what it costs at most, for a headline.
-
-    What policy accepts is set already: its cost is in the benchmark, which ran with it.
-    """
+    """Return a headline's setting and its cost; accepted ones are set, and priced by the benchmark, already."""
     failed = [row for row in rows if row.status in (Status.FAIL, Status.XPASS)]
     parts = [f"{name}, accepted by the policy" for name in accepted]
     for name, cured in _cured_by(failed).items():

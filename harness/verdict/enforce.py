@@ -177,10 +177,7 @@ def _let_pass_by(judged: CellVerdict, by: str, why: str) -> CellVerdict:
 
 
 def with_policy(cell: CellVerdict, policy: ModelPolicy, comparison: OutputComparison | None) -> CellVerdict:
-    """Return the cell under the limits and severities of its policy.
-
-    What would fail and is let pass is XFAIL, never PASS; what could not be tested and is let pass is UNSUPPORTED.
-    """
+    """Return the cell under its policy; failures let pass are XFAIL, never PASS, the untestable UNSUPPORTED."""
     if cell.status in (Status.SAME_FAIL, Status.UNSUPPORTED):
         return cell
     rulings = {item.kind: item for item in _rulings(cell, policy, comparison)}

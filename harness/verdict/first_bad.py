@@ -33,10 +33,7 @@ def answer_of(verdict: CellVerdict, symptom: Collection[str]) -> SearchAnswer:
 
 
 def old_end(results: Sequence[ModelResult]) -> ReleaseAnswer:
-    """Return the result of the release that wrote the artifact: good if every run completed.
-
-    Where some did, or where that says nothing about the release, it is no end to search from.
-    """
+    """Return the writing release's result: good if every run completed, else no end to search from."""
     failed = [result for result in results if result.outcome is not Outcome.COMPLETED]
     if results and not failed:
         return ReleaseAnswer.GOOD

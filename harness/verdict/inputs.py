@@ -31,10 +31,7 @@ def inputs_words(artifact: Artifact) -> str:
 
 
 def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
-    """Return the note that names the models without given inputs; none where all were given.
-
-    ``artifacts``: model -> its artifact, None where it has none; all models of the run.
-    """
+    """Return the note on models without given inputs; ``artifacts`` has all models of the run, None without."""
     guesses = {name: guess for name, artifact in artifacts.items() if (guess := guess_of(artifact))}
     if not guesses:
         return ()

@@ -244,10 +244,7 @@ def dimension_words(dimension: Dimension) -> str:
 
 
 def dimension_cure(fixed: Sequence[Dimension], release: str) -> tuple[str, str]:
-    """Return what is fixed, in a stable word, and how to keep it open.
-
-    ``release``: torch of the one that converts; of what is no version nothing is known.
-    """
+    """Return what is fixed, a stable word, and how to keep it open; ``release``: torch that converts, if known."""
     sizes = [dimension for dimension in fixed if dimension.axis is not None]
     if not sizes:
         return (

@@ -55,10 +55,7 @@ def _is_warning(result: ModelResult) -> bool:
 def predicted(
     file: InspectedFile, side: str, release: str, results: Sequence[ModelResult], *, draws: bool = False
 ) -> PredictedModel:
-    """Return the prediction for one side beside what happened there; ``results`` may be empty.
-
-    ``draws``: whether a call of the model drew random numbers: then a note that these have changed is about it.
-    """
+    """Return prediction and outcome of one side; ``draws``: random numbers were drawn, so notes on them count."""
     happened = loading(results)
     verdict = file.verdicts.get(side)
     if verdict is None:
@@ -157,11 +154,7 @@ def judge_rollback(
     why_not: str = "",
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> RollbackReport:
-    """Return the answer for all models.
-
-    ``why_not``: why nothing was read, where nothing was; ``left_out``: models that fail in the old release anyway, and
-    how.
-    """
+    """Return the answer for all models; ``left_out``: what fails in the old release anyway, and how."""
     broken = [item for item in models if item.answer is RollbackAnswer.NO]
     open_ = [item for item in models if item.answer is RollbackAnswer.UNKNOWN]
     answer, named = (

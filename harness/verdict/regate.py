@@ -34,10 +34,7 @@ def regate(
     source: str,
     notes: Sequence[str] = (),
 ) -> RunReport:
-    """Return the report with the judgement that this policy and these waivers make of what the run has found.
-
-    ``policies``: model -> what the policy says of it, for every row.
-    """
+    """Return the report as this policy and these waivers judge it; ``policies`` has one for every row's model."""
     divided = may_be_taken_off(report.common, _budget(report), settings)
     cells = settled(_judged_again(report, policies, context, divided=divided), settings, context)
     rows = [
@@ -135,10 +132,7 @@ def _cell_again(
 
 
 def _carriers(report: RunReport) -> dict[str, ScenarioReport]:
-    """Return cell -> the initialization whose time is told with it: the cell that warned of it, else the group's first.
-
-    Where the run did not warn, nobody knows whose part grew most.
-    """
+    """Return cell -> initialization whose time it carries: the cell that warned, else (unknown) the group's first."""
     groups = {model.model: model.group for model in report.models}
     timed = {(item.scenario, item.group): item for item in report.scenarios}
     found: dict[tuple[str, str], CellVerdict] = {}

@@ -28,10 +28,7 @@ PRINTED = 1e-3
 
 
 def looked_for(symptom: Symptom | None, failure: Failure | None = None) -> dict[str, str]:
-    """Return what ``reproduce.py`` counts as bad; without a symptom, or an error that nobody knows: any deviation.
-
-    ``failure``: the error, where the symptom is one.
-    """
+    """Return what ``reproduce.py`` counts as bad; without a symptom or a known error: any deviation."""
     if symptom is None or (symptom in ERRORS and failure is None):
         return {"what": "any"}
     if symptom not in ERRORS or failure is None:

@@ -76,10 +76,7 @@ def _failed(served: Served) -> str:
 
 
 def slower_words(tried: Tried) -> str:
-    """Return by how much a warm call of the package is slower than one of TorchScript; empty where it is not surely.
-
-    The rules are those of releases: an interval above the limit, confirmed by fresh processes, and beyond the floor.
-    """
+    """Return how much slower a package's call surely is, else empty: above limit and floor, and confirmed."""
     timed = tried.timed
     if timed is None:
         return ""

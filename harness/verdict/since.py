@@ -174,10 +174,7 @@ ORDER = tuple(CellTrend)
 
 
 def since(before: RunReport, now: RunReport, more_often: MoreOften) -> BaselineReport:
-    """Return what ``now`` has that ``before`` had not, cell by cell; cells are paired by their ids.
-
-    Findings are compared as they were before severities and waivers, which may change between two runs.
-    """
+    """Return what changed since ``before``, by cell id; findings are compared without severities and waivers."""
     changes = [*_changes(before, now, more_often)]
     listed = [one for one in changes if one.change is not CellTrend.UNCHANGED or one.why]
     return BaselineReport(

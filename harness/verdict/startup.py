@@ -202,10 +202,7 @@ def _judge_answers(item: Initialization) -> CellVerdict | None:
 
 
 def together(verdicts: Sequence[CellVerdict]) -> CellVerdict:
-    """Return the worst of the verdicts on one cell, with whatever else fails it or leaves it open.
-
-    Who waives one way to fail, or lets it pass, has not heard of the others.
-    """
+    """Return the worst verdict on a cell with all else that is open: a waiver of one failure covers no other."""
     worst, *others = sorted(verdicts, key=lambda cell: WORST_FIRST.index(cell.status))
     if worst.status not in WEIGHING:
         return worst

@@ -72,10 +72,7 @@ def apply(limits, own=None):
 
 
 def lower(kind, limit, grace=0):
-    """Lower a limit for good; one that was lower before stays.
-
-    A file that grows too large is an error (EFBIG) and no signal, for Python ignores SIGXFSZ.
-    """
+    """Lower a limit for good, never raise it. Too large a file is EFBIG: Python ignores SIGXFSZ."""
     if limit is None:
         return
     soft, hard = resource.getrlimit(kind)

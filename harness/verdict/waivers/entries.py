@@ -118,11 +118,7 @@ BY_HAND = "begin every waiver with [[waiver]] on a line of its own, or edit the 
 
 
 def entry_text(waiver: Waiver) -> str:
-    """Return a waiver as the lines of its entry.
-
-    Raises:
-        ConfigError: one of its texts cannot be written to a TOML file.
-    """
+    """Return a waiver as the lines of its entry. Raises ``ConfigError``: a text that TOML cannot hold."""
     lines = ["[[waiver]]"]
     for key in KEYS:
         value = getattr(waiver, key)
@@ -152,11 +148,7 @@ def _character(char: str) -> str:
 
 
 def with_waivers(text: str, added: Sequence[Waiver], *, file: str) -> str:
-    """Return the file's text with entries at its end.
-
-    Raises:
-        ConfigError: the file cannot be read, or nothing can be added to it as it is written.
-    """
+    """Return the file's text with entries at its end. Raises ``ConfigError``: it cannot be read or added to."""
     known = parse_waivers(text, file=file)
     newline = "\r\n" if "\r\n" in text else "\n"
     entries = "\n".join(entry_text(waiver) for waiver in added).replace("\n", newline)
@@ -210,10 +202,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _own_lines(lines: Sequence[str], begin: int, end: int) -> range:
-    """Return the lines of an entry: the comments right above it, its keys, and the blank lines that end it.
-
-    A comment at the head of the file is the file's.
-    """
+    """Return an entry's lines, comments above and blanks below; a comment at the file's head is the file's."""
     last = end
     while last > begin + 1 and (not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#")):
         last -= 1

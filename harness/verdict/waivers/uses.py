@@ -107,10 +107,7 @@ def _shows(cell: CellVerdict, kind: str) -> bool:
 
 
 def too_broad(waiver: Waiver, today: date, *, size: float | None = None) -> Iterator[str]:
-    """Yield what makes a waiver cover more than it need, in words.
-
-    ``size``: of the largest finding that it was needed for; None where that is not known.
-    """
+    """Yield what makes a waiver broader than needed; ``size``: the largest finding it was needed for, if known."""
     measure = MEASURES.get(waiver.kind)
     if measure is not None and waiver.bound is None:
         yield "no bound"
@@ -128,10 +125,7 @@ def too_broad(waiver: Waiver, today: date, *, size: float | None = None) -> Iter
 def fail_unused(
     cells: Sequence[CellVerdict], waivers: Sequence[Waiver], ran: Ran, today: date
 ) -> tuple[CellVerdict, ...]:
-    """Return the cells of a run, XPASS where a waiver that nothing needs expects a failure.
-
-    Where a model has no green cell in the scenarios of such a waiver, one that another waiver covers takes it.
-    """
+    """Return the cells, XPASS for needless waivers; without a green cell there, one waived otherwise takes it."""
     judged = list(cells)
     for use in waiver_uses(cells, waivers, ran, today):
         if use.state is not WaiverState.UNUSED:
