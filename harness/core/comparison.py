@@ -38,7 +38,6 @@ class TensorMetrics:
         reference_old_abs, reference_new_abs: largest distance of the old and new output from the float64
             reference, or None where there is none.
         error_histogram: elements by |actual - expected| / scale, see ``ERROR_EDGES``; empty where bits are equal.
-        ulp_histogram: elements by ULP distance, see ``ULP_EDGES``; empty where bits are equal or there are no ULPs.
         top1_agreement: share of rows with the same arg-max over the last axis; None where bits are equal or the
             tensor is no head of scores (see ``harness/checks/outputs/metrics.py``).
         top5_agreement: the same for the set of the five largest; None with five classes or fewer.
@@ -71,7 +70,6 @@ class TensorMetrics:
     reference_new_abs: float | None = None
     sampled: bool = False
     error_histogram: tuple[int, ...] = ()
-    ulp_histogram: tuple[int, ...] = ()
     top1_agreement: float | None = None
     top5_agreement: float | None = None
     same_magnitudes: bool = False

@@ -256,7 +256,6 @@ class Rewritten:
         rule: its name, or names; ``what``: what it does, in words.
         needs: what must hold for it to be right with other requests than those that were tried; empty for nothing.
         artifact: the patched archive, relative to the run; empty unless it cures.
-        loads_in_old: whether the old release loads it and answers with the golden values.
         cures: whether the new one does too, in each of ``repeats`` runs.
         steady: new (patched) over old (unpatched) of the steady call, None where not measured.
     """
@@ -266,7 +265,6 @@ class Rewritten:
     needs: str = ""
     nodes: tuple[TracedNode, ...] = ()
     artifact: str = ""
-    loads_in_old: bool = False
     cures: bool = False
     repeats: int = 0
     steady: RatioEstimate | None = None

@@ -228,7 +228,6 @@ class FleetRow:
         status: None where it has no result; ``reason``: why it is not PASS, or has none.
         word: what it counts as, as a model of a run does: ``undecided`` and ``over limit`` pass; empty without one.
         cause: id of the cause that decides it; empty where it has none.
-        judged_with: the artifact of the same program that was examined in full, where it was not itself.
         content: the first digits of what its result is kept under; equal ones were asked the same of the same.
         guessed: what its requests were guessed to be; empty where somebody gave them, or where it has no result.
         member: of a TorchServe archive the file in it; with ``path`` its place, which is who it is in another answer.
@@ -243,7 +242,6 @@ class FleetRow:
     status: Status | None
     reason: str = ""
     cause: str = ""
-    judged_with: str = ""
     content: str = ""
     guessed: str = ""
     member: str = ""

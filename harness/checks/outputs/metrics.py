@@ -118,7 +118,6 @@ def tensor_metrics(
         reference_old_abs=old_distance,
         reference_new_abs=new_distance,
         error_histogram=tuple(totals.errors.tolist()),
-        ulp_histogram=() if totals.max_ulp is None else tuple(totals.ulps.tolist()),
         same_magnitudes=off and _within(np.abs(golden), np.abs(new), tolerance),
         same_values=off and golden.dtype.kind != "c" and _within(np.sort(golden, None), np.sort(new, None), tolerance),
         top1_agreement=top1,

@@ -1,4 +1,4 @@
-"""Running results and histograms of errors over a pair of arrays, in blocks that fit the cache."""
+"""Running results and a histogram of errors over a pair of arrays, in blocks that fit the cache."""
 
 import math
 from collections.abc import Iterator
@@ -17,8 +17,6 @@ Counts = npt.NDArray[np.int64]
 # Lower edges of |new - old| / max|old|. Before the first bin with an edge comes that of errors that are exactly zero,
 # and 0.0 holds what is smaller than the next edge.
 ERROR_EDGES = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-# Lower edges of distances in units in the last place; 0 is a bin of its own.
-ULP_EDGES = (0, 1, 2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
 
 def error_counts(errors: Array, scale: float) -> Counts:
@@ -33,12 +31,6 @@ def error_counts(errors: Array, scale: float) -> Counts:
     edges = np.asarray(ERROR_EDGES) * scale
     counts[1:] = np.bincount(np.searchsorted(edges, nonzero, side="right") - 1, minlength=len(ERROR_EDGES))
     return counts
-
-
-def ulp_counts(distances: Array) -> Counts:
-    """Return how many ``distances`` (uint64, any shape) fall into each bin of ``ULP_EDGES``."""
-    edges = np.asarray(ULP_EDGES, dtype=np.uint64)
-    return np.bincount(np.searchsorted(edges, distances.reshape(-1), side="right") - 1, minlength=len(ULP_EDGES))
 
 
 @dataclass(slots=True)
@@ -61,7 +53,6 @@ class Totals:
     expected_norm: float = 0.0
     product: float = 0.0
     errors: Counts = field(default_factory=lambda: np.zeros(len(ERROR_EDGES) + 1, np.int64))
-    ulps: Counts = field(default_factory=lambda: np.zeros(len(ULP_EDGES), np.int64))
 
     def place(self, start: int, actual: Array, expected: Array) -> None:
         """Count NaNs and infinities in other places, in the block that begins at flat index ``start``."""
@@ -130,7 +121,6 @@ def total(golden: Array, new: Array, ulps: tuple[Array, Array, int] | None, tole
                 new_bits, golden_bits = new_bits[finite], golden_bits[finite]
             distances = elementwise.ulp_distance(new_bits, golden_bits, bits)
             totals.max_ulp = max(totals.max_ulp, int(distances.max()))
-            totals.ulps += ulp_counts(distances)
     return totals
 
 

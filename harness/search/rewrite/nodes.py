@@ -107,12 +107,11 @@ def verified(
     old, _ = verdict_on(model, patched, "old", facts, effects)
     if problem := why_not(old):
         return replace(words, note=f"it is not the same in {effects.environments['old'].name}: {problem}")
-    rewritten = replace(words, loads_in_old=True)
     for repeat in range(repeats):
         new, _ = verdict_on(model, patched, "new", facts, effects, repeat=repeat)
         if problem := why_not(new):
-            return replace(rewritten, repeats=repeat, note=problem)
-    rewritten = replace(rewritten, repeats=repeats)
+            return replace(words, repeats=repeat, note=problem)
+    rewritten = replace(words, repeats=repeats)
     slow = next((cell for cell in facts.verdicts[model] if is_slow(cell)), None)
     if slow is not None or facts.plan.is_timed:
         measured = _timed(model, patched, slug(words.rule), facts, effects, method=method)

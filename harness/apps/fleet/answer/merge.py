@@ -245,7 +245,6 @@ def _row(
         status=status,
         reason=reason,
         cause=cause,
-        judged_with="" if is_itself or stands is None else stands[0],
         content=artifact.key[:12],
         guessed=guessed,
         member=artifact.member,
