@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from harness.core.environment import Fingerprint
 from harness.core.measurement import RatioEstimate
+from harness.core.probe import FailurePlace
 from harness.core.verdict import Mitigation
 
 Place: TypeAlias = tuple[int, ...]
@@ -417,13 +418,12 @@ class Answer(StrEnum):
 class SearchAnswer:
     """What one run said.
 
-    ``outcome``: tells failures apart, e.g. ``"hang"``; empty where nobody can; ``phase``: in which it failed, without
-    its number: ``"load"``; empty where that is not known.
+    ``outcome``: tells failures apart, e.g. ``"hang"``; empty where nobody can; ``place``: where it failed.
     """
 
     answer: Answer
     outcome: str = ""
-    phase: str = ""
+    place: FailurePlace = ("", None, None)
 
 
 # Asking on what could not be tested twice (a starved machine, an archive that cannot be built) is waste.

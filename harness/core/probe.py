@@ -231,6 +231,10 @@ class ProbeRequest:
         return bool(kinds - {ArtifactKind.TORCHSCRIPT})
 
 
+FailurePlace = tuple[str, str | None, int | None]
+"""Phase, input set and call; a phase is empty, the others None, where that is not known."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
     """An error as data: what the environment under test said, and in which phase."""
@@ -263,13 +267,14 @@ class CallRecord:
 class FailedRequest:
     """One request that a model did not answer in full: the first call that raised, or where the process ended or hung.
 
-    ``phase``: the phase that failed; for a hang or crash with the call and the input set; ``failure``: the error; None
-    where there was none.
+    ``call``: in which the process ended or hung, or which was never made; ``failure``: the error; None where there was
+    none.
     """
 
     input_set: str
     outcome: Outcome
     phase: str
+    call: int | None = None
     failure: Failure | None = None
 
 
@@ -281,6 +286,7 @@ class ModelResult:
         outcome: what happened; of a model that failed in several requests, in the first of them, unless it ended the
             process in another.
         phase: the phase that failed; for a hang or crash the one that never ended; else the last one begun.
+        input_set, call: in which the process ended or hung, or which was never made; those of an error are with it.
         failure: the first error, where there was one.
         failed_requests: those that it did not answer in full; empty where it failed before its first call.
         load_ns: duration of ``torch.jit.load``; None if it did not end.
@@ -292,6 +298,8 @@ class ModelResult:
     model: str
     outcome: Outcome
     phase: str = ""
+    input_set: str | None = None
+    call: int | None = None
     failure: Failure | None = None
     load_ns: int | None = None
     ready_ns: int | None = None
@@ -303,12 +311,22 @@ class ModelResult:
         """Return one request's result, as if alone; NOT_RUN if unreached; a failed load is shared by all."""
         own = next((failed for failed in self.failed_requests if failed.input_set == input_set), None)
         if own is not None:
-            return replace(self, outcome=own.outcome, phase=own.phase, failure=own.failure, failed_requests=(own,))
+            return replace(
+                self.ended(own.outcome),
+                phase=own.phase,
+                input_set=None if own.call is None else input_set,
+                call=own.call,
+                failure=own.failure,
+                failed_requests=(own,),
+            )
         if not self.failed_requests:
             return self
         answered = any(call.input_set == input_set for call in self.calls)
-        outcome = Outcome.COMPLETED if answered else Outcome.NOT_RUN
-        return replace(self, outcome=outcome, phase="", failure=None, failed_requests=())
+        return self.ended(Outcome.COMPLETED if answered else Outcome.NOT_RUN)
+
+    def ended(self, outcome: Outcome) -> "ModelResult":
+        """Return the result with another outcome, and without what failed."""
+        return replace(self, outcome=outcome, phase="", input_set=None, call=None, failure=None, failed_requests=())
 
     @property
     def made_calls(self) -> bool:
@@ -325,14 +343,19 @@ class ModelResult:
 
     @property
     def way(self) -> tuple[Outcome, str]:
-        """The outcome and the phase without its number; in which call a model fails is a matter of timing."""
-        return self.outcome, self.phase.split(" ")[0]
+        """The outcome and the phase; in which call a model fails is a matter of timing."""
+        return self.outcome, self.phase
 
     @property
-    def place(self) -> str:
-        """The phase with its number, and input set and call of an error; alone, a certain failure is always there."""
-        failure = self.failure
-        return self.phase if failure is None else f"{self.phase} {failure.input_set} {failure.call}"
+    def place(self) -> FailurePlace:
+        """Where it failed; alone, a certain failure is always there."""
+        failed = self if self.failure is None else self.failure
+        return self.phase, failed.input_set, failed.call
+
+    @property
+    def phase_words(self) -> str:
+        """The phase, as in ``call 1 of example`` where the process ended or hung in it."""
+        return self.phase if self.call is None else f"{self.phase} {self.call} of {self.input_set}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -103,7 +103,7 @@ def _with_unreached(model: ModelResult, asked: Sequence[str]) -> ModelResult:
         return model
     known = {call.input_set for call in model.calls} | {failed.input_set for failed in model.failed_requests}
     unreached = (
-        FailedRequest(input_set=name, outcome=Outcome.NOT_RUN, phase=f"call 0 of {name}")
+        FailedRequest(input_set=name, outcome=Outcome.NOT_RUN, phase=wire.CALL, call=0)
         for name in asked
         if name not in known
     )

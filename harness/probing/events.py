@@ -269,7 +269,7 @@ def model_results(
         failures, blame = event_log.failures.get(model, []), guilty.get(model)
         failure = None
         if blame is not None:
-            outcome, phase = process_outcome, _phase_words(blame)
+            outcome, phase = process_outcome, blame.phase
         elif failures:
             failure = failures[0]
             outcome, phase = failure_outcome(failure), failure.phase
@@ -284,6 +284,8 @@ def model_results(
                 model=model,
                 outcome=outcome,
                 phase=phase,
+                input_set=None if blame is None or blame.call is None else blame.input_set,
+                call=None if blame is None else blame.call,
                 failure=failure,
                 failed_requests=_failed_requests(failures, blame, process_outcome),
                 load_ns=event_log.load_ns.get(model),
@@ -311,12 +313,8 @@ def _failed_requests(
             )
     if blame is not None and blame.input_set is not None and blame.call is not None:
         name = blame.input_set
-        failed[name] = FailedRequest(input_set=name, outcome=process_outcome, phase=_phase_words(blame))
+        failed[name] = FailedRequest(input_set=name, outcome=process_outcome, phase=blame.phase, call=blame.call)
     return tuple(failed.values())
-
-
-def _phase_words(blame: OpenPhase) -> str:
-    return blame.phase if blame.call is None else f"{blame.phase} {blame.call} of {blame.input_set}"
 
 
 # An artifact that writes into the event_log can make it as large as its limit of files.

@@ -14,6 +14,7 @@ from harness.checks.startup.rates import CLEAN_ENOUGH, Change, change_of, rates_
 from harness.checks.startup.trials import Failures, answer_of, fate_of, launched
 from harness.core.diagnosis import Answer, Attribution, FailureRates, SearchAnswer, Tally, Trial
 from harness.core.outcome import FINE, UNCLEAR, Outcome, Status
+from harness.core.probe import FailurePlace
 from harness.core.verdict import CellVerdict
 from harness.machine import clock
 from harness.probing.facts import Attributed, Effects, GroupRun, Judged
@@ -211,7 +212,7 @@ class _Group:
         return rates_of(
             ask,
             {outcome.value for outcomes in failures.values() for outcome in outcomes},
-            frozenset[str]().union(*map(self.phases, names)),
+            frozenset[FailurePlace]().union(*map(self.places, names)),
             late=self.late,
             clean_enough=clean_enough,
         )
@@ -220,11 +221,13 @@ class _Group:
     def all_failures(self) -> Failures:
         return {**self.alike, **self.failures}
 
-    def phases(self, name: str) -> frozenset[str]:
+    def places(self, name: str) -> frozenset[FailurePlace]:
         item = self.facts.initialized.get((name, self.run.scenario))
         failures = item.new.failures if item is not None else ()
         return frozenset(
-            failing.result.way[1] for failing in failures if failing.result.outcome in self.all_failures[name]
+            (failing.result.phase, None, None)
+            for failing in failures
+            if failing.result.outcome in self.all_failures[name]
         )
 
     def search(self, members: Sequence[str], left: Sequence[str], *, first_runs: int = 0) -> Attribution:

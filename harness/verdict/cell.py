@@ -65,7 +65,7 @@ def judge_alone(
     ]
     others = comparison and of_requests(comparison, lambda name: name not in failed)
     if others is not None and (others.calls or others.missing_calls):
-        answered = replace(new, outcome=Outcome.COMPLETED, phase="", failure=None, failed_requests=())
+        answered = new.ended(Outcome.COMPLETED)
         judged.append(judge(old=[answered] if old else (), new=answered, comparison=others))
     worst = together(judged)
     notes = [one.note for one in judged if one.status is Status.SAME_FAIL and worst.status is not Status.SAME_FAIL]

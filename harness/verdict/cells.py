@@ -185,7 +185,7 @@ def _initialization_result(found: ScenarioResult, failing: Failing | None) -> In
     source = found if failing is None else failing
     result = source.result
     if failing is None and found.answers:
-        result = replace(result, outcome=Outcome.COMPLETED, failure=None, phase="")
+        result = replace(result.ended(Outcome.COMPLETED), failed_requests=result.failed_requests)
     return InitializationResult(
         result=result,
         rounds=found.rounds,

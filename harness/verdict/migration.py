@@ -144,7 +144,7 @@ def _not_convertible(tried: Tried, model: MigratedModel) -> MigratedModel | None
     error = str(node["reason"]) if node else f"{result.failure.type}: {result.failure.message}"
     source = PACKAGES.sub("", str(node.get("source", "")))
     kind, cure = obstacle(str(node.get("kind", "")), error, source)
-    place = f"{node['kind']} at {source or 'an unknown place'}: " if node else f"{result.phase}: "
+    place = f"{node['kind']} at {source or 'an unknown place'}: " if node else f"{result.phase_words}: "
     return replace(
         model,
         kind=kind,

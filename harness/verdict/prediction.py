@@ -69,7 +69,7 @@ def predicted(
     agreed = None if expected is None or happened is PredictedLoad.UNKNOWN else happened is expected
     note = ""
     if happened is PredictedLoad.UNKNOWN and results:
-        note = f"{results[0].outcome.value.replace('_', ' ')} in {results[0].phase or 'start'}"
+        note = f"{results[0].outcome.value.replace('_', ' ')} in {results[0].phase_words or 'start'}"
     shown = replace(verdict, findings=findings)
     return PredictedModel(release=release, verdict=shown, happened=happened, agreed=agreed, note=note)
 

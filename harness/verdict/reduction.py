@@ -60,7 +60,7 @@ def way_of(result: ModelResult) -> str:
 def ending_words(probe: ProbeResult) -> str:
     """Return in words what became of the one model of a probe: ``hangs in call 1 of example``."""
     (result,) = probe.models
-    where = f" in {result.phase}" if result.phase else ""
+    where = f" in {result.phase_words}" if result.phase else ""
     if result.failure is not None:
         return f"raises {error_words(result.failure)}"
     words = {

@@ -33,7 +33,7 @@ def looked_for(symptom: Symptom | None, failure: Failure | None = None) -> dict[
         return {"what": "any"}
     if symptom not in ERRORS or failure is None:
         return {"what": WHAT[symptom]}
-    phase = failure.phase.partition(" ")[0] or CALL
+    phase = failure.phase or CALL
     return {"what": "error", "phase": phase, "type": failure.type, "text": error_line(failure)}
 
 

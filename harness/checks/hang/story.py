@@ -132,7 +132,7 @@ def failure_finding(
     """Return the finding for a model that did not complete; ``old``: how it did alone in the old release."""
     kind = OUTCOME_KIND[result.outcome]
     proof = seen.proof if seen is not None else None
-    phase = result.phase or "start"
+    phase = result.phase_words or "start"
     why = error = subject = ""
     if result.outcome is Outcome.HANG:
         how = "" if proof is None or proof.kind is HangKind.OVERDUE else f" ({proof.kind.value})"

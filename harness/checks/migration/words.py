@@ -11,7 +11,7 @@ from harness.core.verdict import Finding
 
 def failure_words(result: ModelResult, process: ProbeResult | Served) -> str:
     if result.failure is None:
-        return prose(f"{result.outcome.value} in {result.phase or 'an unknown phase'} {process.exit_detail}")
+        return prose(f"{result.outcome.value} in {result.phase_words or 'an unknown phase'} {process.exit_detail}")
     text = error_line(result.failure) or result.failure.first_line
     return prose(f"{result.failure.type}: {text}")
 

@@ -91,7 +91,7 @@ def _answer_of(result: ModelResult) -> SearchAnswer:
     if not result.failed:
         return SearchAnswer(answer=Answer.PASS)
     answer = Answer.UNRESOLVED if result.outcome in UNCLEAR else Answer.FAIL
-    return SearchAnswer(answer=answer, outcome=result.outcome.value, phase=result.place)
+    return SearchAnswer(answer=answer, outcome=result.outcome.value, place=result.place)
 
 
 def by_itself(name: str, threads: int, rates: FailureRates) -> Attribution:

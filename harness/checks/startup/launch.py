@@ -149,7 +149,7 @@ def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
     def one(item: ModelResult) -> ModelResult:
         mine = model_of(item.model) in guilty
         if mine and nobody and not item.failed:  # it ended outside of every phase
-            return replace(item, outcome=probe.outcome, phase="")
+            return replace(item, outcome=probe.outcome, phase="", input_set=None, call=None)
         if not mine and item.outcome is probe.outcome:
             return replace(item, outcome=Outcome.NOT_RUN)
         return item

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 
 from harness.core.diagnosis import UNRESOLVED_AFTER, FailureRates, SearchAnswer, Tally
+from harness.core.probe import FailurePlace
 
 CONFIDENCE = 0.95
 # How often a failure that is as frequent in both releases may be called a regression; the looks after every run
@@ -143,7 +144,7 @@ def counts_of(rates: FailureRates) -> tuple[int, int, int, int]:
 def rates_of(
     ask: Callable[[str, int], SearchAnswer],
     outcomes: Collection[str],
-    phases: Collection[str],
+    places: Collection[FailurePlace],
     *,
     late: Callable[[], bool],
     clean_enough: int = CLEAN_ENOUGH,
@@ -153,14 +154,14 @@ def rates_of(
 
     Args:
         ask: makes one run, of side ``"old"`` or ``"new"``, with its repeat.
-        outcomes: those of the failure; ``phases``: where it was seen in the new release, to which its runs add.
+        outcomes: those of the failure; ``places``: where it was seen in the new release, to which its runs add.
         late: whether there is no time for more runs than those that tell a failure of every run from one of none: on a
             loud machine each takes longer, and says as much.
         known: what runs of the old release have said that nobody chose.
     """
     answers: dict[str, list[SearchAnswer]] = {"new": [], "old": list(known)}
     while True:
-        seen = {*phases, *(answer.phase for answer in answers["new"] if answer.outcome in outcomes)}
+        seen = {*places, *(answer.place for answer in answers["new"] if answer.outcome in outcomes)}
         new, old = _tally(answers["new"], outcomes), _tally(answers["old"], outcomes, seen)
         rates = FailureRates(outcomes=tuple(sorted(outcomes)), new=new, old=old)
         side = next_side(*counts_of(rates), clean_enough=clean_enough)
@@ -170,12 +171,12 @@ def rates_of(
         answers[side].append(ask(side, FIRST_COMPARED + len(answers[side])))
 
 
-def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], phases: Collection[str] = ()) -> Tally:
-    """Count runs; failures of another outcome or outside ``phases`` are others. Of several phases the kind counts."""
-    kinds = {phase.split(" ")[0] for phase in phases} if len(phases) > 1 else set()
+def _tally(answers: Sequence[SearchAnswer], outcomes: Collection[str], places: Collection[FailurePlace] = ()) -> Tally:
+    """Count runs; failures of another outcome or outside ``places`` are others. Of several places the phase counts."""
+    phases = {phase for phase, _, _ in places} if len(places) > 1 else set()
     tally = Tally()
     for answer in answers:
-        there = not phases or answer.phase in phases or answer.phase.split(" ")[0] in kinds
+        there = not places or answer.place in places or answer.place[0] in phases
         tally = tally.with_run(answer, same=answer.outcome in outcomes and there)
     return tally
 

@@ -49,7 +49,7 @@ def fate_of(probes: Sequence[ProbeResult], failures: Failures, in_the_way: Colle
     )
     if failed and (other is None or other.outcome is not failed[0].outcome):
         outcome, phase = failed[0].way
-        return SearchAnswer(answer=Answer.FAIL, outcome=outcome.value, phase=phase)
+        return SearchAnswer(answer=Answer.FAIL, outcome=outcome.value, place=(phase, None, None))
     end = next((probe.outcome for probe in probes if probe.outcome not in FINE), None)
     if end is None or all(item.outcome is Outcome.COMPLETED for item in own):
         return SearchAnswer(answer=Answer.PASS)

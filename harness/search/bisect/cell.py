@@ -88,7 +88,7 @@ def _alone(search: ProgramSearch) -> Bisection:
     call = failing_call(result, facts.comparisons.get((bisection.model, "alone")))
     symptom = symptom_of(result)
     if call is None or symptom is None:
-        where = result.phase or "start"
+        where = result.phase_words or "start"
         return replace(bisection, notes=(f"it does not get as far as a call ({where}): no node to blame",))
     return search.called(symptom, call)
 

@@ -32,7 +32,7 @@ def why_not_made(probe: ProbeResult) -> str:
     (result,) = probe.models
     failure = result.failure or probe.failure
     how = failure.first_line if failure is not None else probe.exit_detail or str(result.outcome)
-    return how if failure is not None and failure.type in SAID_PLAINLY else f"{result.phase or 'start'}: {how}"
+    return how if failure is not None and failure.type in SAID_PLAINLY else f"{result.phase_words or 'start'}: {how}"
 
 
 def with_artifact(facts: F, model: str, artifact: Artifact) -> F:
