@@ -99,7 +99,7 @@ def _vacuous(facts: Timed) -> str:
     open_ = why_common_is_open(facts.common, settings.latency, settings.policy) if facts.plan.repeats_common else ""
     reasons: Sequence[tuple[bool, str]] = (
         (bool(open_), open_),
-        (bool(facts.not_begun), _not_begun_words(facts)),
+        (bool(facts.not_begun), not_begun_words(facts)),
         (bool(idle), f"no model could take part in: {', '.join(idle)}"),
         (bool(left_out), f"asked for and not done, for want of the C++ worker: {', '.join(left_out)}{_why(facts)}"),
         (
@@ -114,7 +114,7 @@ def _vacuous(facts: Timed) -> str:
     return next((text for holds, text in reasons if holds), "")
 
 
-def _not_begun_words(facts: Started) -> str:
+def not_begun_words(facts: Started) -> str:
     """Return what the budget of the run left out, and how long each of it would have taken."""
     parts = [
         f"timing ({rough_duration(part.expected_s)} for a first round)"
