@@ -343,9 +343,9 @@ def run_of(record: GoldenRecord) -> str:
     return record.source.run if record.source is not None else ""
 
 
-def same_content(one: GoldenRecord, other: GoldenRecord) -> bool:
-    profiles = [record.profile for record in (one, other) if record.profile is not None]
-    return _content(one) == _content(other) and (len(profiles) < 2 or profiles[0] == profiles[1])
+def same_content(first: GoldenRecord, other: GoldenRecord) -> bool:
+    profiles = [record.profile for record in (first, other) if record.profile is not None]
+    return _content(first) == _content(other) and (len(profiles) < 2 or profiles[0] == profiles[1])
 
 
 def _content(record: GoldenRecord) -> str:

@@ -37,7 +37,7 @@ def typed(arguments: Sequence[str], names: Sequence[str] = REPEATED, *, here: st
             continue
         following = arguments[index + 1 :]
         several = takewhile(lambda text: not text.startswith("-"), following) if name in SEVERAL else following[:1]
-        values = tuple(from_anywhere(name, one, here) for one in ((value,) if equals else several))
+        values = tuple(from_anywhere(name, each, here) for each in ((value,) if equals else several))
         yield Typed(name, values, (f"{name}={values[0]}",) if equals else (name, *values))
 
 

@@ -28,10 +28,10 @@ def ratio_of(value: object, *, ratios: bool) -> float:
         ValueError: it is no limit.
     """
     if isinstance(value, str):
-        if (found := CHANGE.match(value.strip())) is not None:
-            return _above_one(1 + float(found[1]) / 100)
-        if (found := FACTOR.match(value.strip())) is not None:
-            return _above_one(float(found[1]))
+        if (match := CHANGE.match(value.strip())) is not None:
+            return _above_one(1 + float(match[1]) / 100)
+        if (match := FACTOR.match(value.strip())) is not None:
+            return _above_one(float(match[1]))
         value = float(value)  # ValueError where it is none
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError

@@ -151,9 +151,9 @@ def _profile(serving: Mapping[str, Any], name: str, where: str) -> ServingProfil
 
 def _deadlines(written: Mapping[str, Any]) -> Deadlines:
     """Return the deadlines; who names a floor means it for fast calls too."""
-    found = Deadlines(**written)
-    named = found.floor_s != Deadlines().floor_s and "fast_floor_s" not in written
-    return replace(found, fast_floor_s=found.floor_s) if named else found
+    deadlines = Deadlines(**written)
+    named = deadlines.floor_s != Deadlines().floor_s and "fast_floor_s" not in written
+    return replace(deadlines, fast_floor_s=deadlines.floor_s) if named else deadlines
 
 
 def with_budget(latency: LatencyBudget, name: object) -> LatencyBudget:

@@ -150,4 +150,4 @@ def with_limits(budget: LatencyBudget, settings: PolicySettings) -> LatencyBudge
 def some_gate(plan: Plan) -> bool:
     policy = plan.settings.policy
     rules = (replace(policy, limits=rule.limits, gates=rule.gates, severity=rule.severity) for rule in policy.rules)
-    return any(one.gating for one in (policy, *rules))
+    return any(settings.gating for settings in (policy, *rules))

@@ -462,8 +462,10 @@ class Tally:
                 return replace(self, untestable=self.untestable + 1)
             case Answer.FAIL:
                 seen = answer.outcome in self.outcomes or not answer.outcome
-                told = self if seen else replace(self, outcomes=(*self.outcomes, answer.outcome))
-                return replace(told, fails=self.fails + 1) if same else replace(told, differently=self.differently + 1)
+                tally = self if seen else replace(self, outcomes=(*self.outcomes, answer.outcome))
+                return (
+                    replace(tally, fails=self.fails + 1) if same else replace(tally, differently=self.differently + 1)
+                )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

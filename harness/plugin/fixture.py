@@ -109,7 +109,7 @@ def _mapped(value: Any, change: Callable[[Any, str], Any], place: str = "inputs"
     return change(value, place)
 
 
-def _leaf(value: Any, place: str, found: list[Any]) -> Any:
+def _leaf(value: Any, place: str, leaves: list[Any]) -> Any:
     """Append ``value`` to ``found`` and return it as a plain type for every release. Raises ``ConfigError``."""
     plain = value.item() if isinstance(value, np.generic) else value
     for kind, exact in ((bool, bool), (int, int), (float, float), (str, str.__str__)):
@@ -121,7 +121,7 @@ def _leaf(value: Any, place: str, found: list[Any]) -> Any:
         if not (plain is None or numbers or _is_tensor(plain)):
             got = f"an array of {plain.dtype}" if isinstance(plain, np.ndarray) else type(value).__name__
             raise ConfigError(f"{place}: expected {HELD}, got {got}")
-    found.append(plain)
+    leaves.append(plain)
     return plain
 
 
@@ -132,14 +132,14 @@ def _is_tensor(value: object) -> bool:
 def _flat(inputs: Any) -> dict[str, Any] | None:
     """Return the arrays of ``inputs`` by name, as in ``.npz``; None if they are nested."""
     sets = inputs if isinstance(inputs, dict) else {"": inputs}
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name, arguments in sets.items():
         listed = arguments if isinstance(arguments, tuple) else (arguments,)
         if not all(isinstance(item, np.ndarray | int | float) for item in listed):
             return None
         above = f"{name}/" if name else ""
-        found |= {f"{above}{index}": np.asarray(item) for index, item in enumerate(listed)}
-    return found
+        arrays |= {f"{above}{index}": np.asarray(item) for index, item in enumerate(listed)}
+    return arrays
 
 
 def _as_tensor(value: Any, torch: Any) -> Any:

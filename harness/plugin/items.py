@@ -130,18 +130,20 @@ def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, director
     return f"{prose(what)}\n{part_lines(part, width=WIDTH)}"
 
 
-def _rollback(found: RollbackReport, item: ModelRollback, doubt: str) -> ItemResult:
+def _rollback(rollback: RollbackReport, item: ModelRollback, doubt: str) -> ItemResult:
     """Return the item of one model's rollback: red only if policy lets it decide."""
     if item.answer is RollbackAnswer.YES:
         if doubt:
             return ItemResult(name="rollback", outcome=Outcome.SKIP, reason=f"{visible(item.model)}, rollback: {doubt}")
         return ItemResult(name="rollback", outcome=Outcome.PASS)
-    said = f"{visible(item.model)}: {closed_words(item.answer)}: {prose(item.reason)}"
-    if not found.gates:
-        return ItemResult(name="rollback", outcome=Outcome.SKIP, reason=said)
+    answered = f"{visible(item.model)}: {closed_words(item.answer)}: {prose(item.reason)}"
+    if not rollback.gates:
+        return ItemResult(name="rollback", outcome=Outcome.SKIP, reason=answered)
     lines = [*rollback_lines(item), *([("shows", item.command)] if item.command else [])]
     body = [f"  {label:<9} {prose(text)}" for label, text in lines]
-    return ItemResult(name="rollback", outcome=Outcome.FAIL, text="\n".join([said, *body]), rerun=visible(item.command))
+    return ItemResult(
+        name="rollback", outcome=Outcome.FAIL, text="\n".join([answered, *body]), rerun=visible(item.command)
+    )
 
 
 class Check(pytest.Item):

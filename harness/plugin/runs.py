@@ -32,12 +32,12 @@ def split(words: str) -> list[str]:
 
 def options_from(words: Sequence[str], project: Path) -> Project:
     typed = ["--project", str(project), "compat", *words]
-    said = io.StringIO()
+    errors = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(errors):
             parsed = parser("torchscript-gate").parse_args(typed)
     except SystemExit:
-        _, wrong, line = said.getvalue().strip().rpartition("error: ")
+        _, wrong, line = errors.getvalue().strip().rpartition("error: ")
         what = line if wrong else f"expected those of a run, got {shlex.join(words)}"  # such as -h
         raise ConfigError(f"options of compat: {what}", "see torchscript-gate compat -h") from None
     return project_of(parsed, typed)

@@ -110,9 +110,9 @@ def make_row(
     effects.progress.stage(f"read what {release.name} wrote", len(made))
     read = {}
     for done in made:
-        found = inspect_file(answered.artifact(done.declaration.name).path, {}, memory).facts
-        if found is not None and found.is_judged:
-            read[done.declaration.name] = found
+        archive_facts = inspect_file(answered.artifact(done.declaration.name).path, {}, memory).facts
+        if archive_facts is not None and archive_facts.is_judged:
+            read[done.declaration.name] = archive_facts
         effects.progress.step(done.declaration.name)
     return Row(name=name, release=release, facts=answered, read=read)
 

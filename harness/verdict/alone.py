@@ -71,9 +71,9 @@ def settings_between(
     """Return what changes numbers as the exporter, the golden runs and the probe that is judged have it."""
     exporter = export.result.data.get("numerics", {}) if export is not None and export.result is not None else {}
     old = baseline.numerics if baseline is not None else {}
-    found = settings(exporter, old, probe.data.get("numerics", {}) if probe is not None else {}, fingerprints)
+    differences = settings(exporter, old, probe.data.get("numerics", {}) if probe is not None else {}, fingerprints)
     artifact = export.artifact if export is not None else None
-    return found if artifact is None else concerning(found, artifact.operators)
+    return differences if artifact is None else concerning(differences, artifact.operators)
 
 
 def with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:

@@ -146,7 +146,7 @@ def causes_of(report: RunReport) -> tuple[Cause, ...]:
 def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
     """Yield the causes; the release-wide slowdown once, with what it makes slow; alone it is a cause without a cell."""
     common = report.common
-    failing = next((found for found in report.judgement.findings if fails_the_run(found, report)), None)
+    failing = next((finding for finding in report.judgement.findings if fails_the_run(finding, report)), None)
     if common is None or (failing is None and common.ratio.low <= 1):
         yield from causes
         return
@@ -169,19 +169,19 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
         yield replace(cause, evidence=(*cause.evidence, ("common", words))) if cause.id == SLOWER else cause
 
 
-def fails_the_run(found: Finding, report: RunReport) -> bool:
+def fails_the_run(finding: Finding, report: RunReport) -> bool:
     """Whether a finding that is of no single cell blocks the run."""
     severity = report.policy.settings.severity
-    return found.kind == "common_slowdown" and severity.get(found.kind, Severity.FAIL) == Severity.FAIL
+    return finding.kind == "common_slowdown" and severity.get(finding.kind, Severity.FAIL) == Severity.FAIL
 
 
 def cause_named(causes: Sequence[Cause], id_: str, run: str) -> Cause:
     """Return one cause. Raises ``SelectionError``: there is none of that id; lists those that exist."""
-    found = next((cause for cause in causes if cause.id == id_), None)
-    if found is None:
+    named = next((cause for cause in causes if cause.id == id_), None)
+    if named is None:
         known = "; ".join(f"{cause.id} ({counted(len(cause.models), 'model')})" for cause in causes)
         raise SelectionError(f"{run} has no cause {id_}", f"its causes: {known}" if known else "nothing in it is red")
-    return found
+    return named
 
 
 def cause_of(causes: Sequence[Cause], cell: str) -> Cause | None:
@@ -197,10 +197,10 @@ def _red_cells(report: RunReport) -> Iterator[_Red]:
     facts = {model.model: model for model in report.models}
     for row in report.judgement.rows:
         for cell in row.cells:
-            found = [(_gravest(cell), cell.status)] if is_red(cell) else []
-            found += [(finding, Status.PASS) for finding in cell.findings if is_over(cell, finding)]
+            gravest = [(_gravest(cell), cell.status)] if is_red(cell) else []
+            gravest += [(finding, Status.PASS) for finding in cell.findings if is_over(cell, finding)]
             own = facts.get(cell.model)
-            for finding, status in found:
+            for finding, status in gravest:
                 yield _Red(
                     cell=cell,
                     status=status,
@@ -274,8 +274,8 @@ def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | N
         return Key("culprit", f"culprit-{'+'.join(map(_slug, named))}", _cut(f"{', '.join(named)}: named by bisect"))
     for change in changed:
         predicted = any(known.subject == change.operator and known.kind == SEMANTICS_CHANGED for known in _static(item))
-        said = names_operator(f"{finding.error} {finding.subject}", change.operator)
-        if change.operator in named or said or (predicted and finding.kind not in RAISED):
+        names_it = names_operator(f"{finding.error} {finding.subject}", change.operator)
+        if change.operator in named or names_it or (predicted and finding.kind not in RAISED):
             return Key("semantics", f"semantics-{change.operator}", f"known change of {change.operator} in {release}")
     return None
 
@@ -320,7 +320,7 @@ def _changes_shown(finding: Finding, report: RunReport) -> list[SemanticChange]:
 
 def _culprits(item: _Red) -> tuple[str, ...]:
     """Return the operators that a bisection has named, without their overloads."""
-    return tuple(dict.fromkeys(name for one in item.explained for name in one.operators))
+    return tuple(dict.fromkeys(name for explained in item.explained for name in explained.operators))
 
 
 def _key_of_place(item: _Red, finding: Finding) -> Key | None:
@@ -505,7 +505,7 @@ def _cure(items: Sequence[_Red]) -> str:
         broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
         return f"{name}{many}{restores}; {cost}{broken}"
     for item in items:
-        lines = [line for found in item.explained for line in found.lines]
+        lines = [line for explained in item.explained for line in explained.lines]
         for label in ("cure", "rewrite"):
             line = _first(lines, label)
             if line is not None:

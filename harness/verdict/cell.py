@@ -68,7 +68,11 @@ def judge_alone(
         answered = new.ended(Outcome.COMPLETED)
         judged.append(judge(old=[answered] if old else (), new=answered, comparison=others))
     worst = together(judged)
-    notes = [one.note for one in judged if one.status is Status.SAME_FAIL and worst.status is not Status.SAME_FAIL]
+    notes = [
+        verdict.note
+        for verdict in judged
+        if verdict.status is Status.SAME_FAIL and worst.status is not Status.SAME_FAIL
+    ]
     return replace(worst, note=joined(worst.note, *notes))
 
 

@@ -180,18 +180,18 @@ def judge_initialized(
     return replace(together(judged), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
 
 
-def _initialization_result(found: ScenarioResult, failing: Failing | None) -> InitializationResult:
+def _initialization_result(scenario: ScenarioResult, failing: Failing | None) -> InitializationResult:
     """Return a release's part in one way to fail; without one, its part in the rounds that it completed."""
-    source = found if failing is None else failing
+    source = scenario if failing is None else failing
     result = source.result
-    if failing is None and found.answers:
+    if failing is None and scenario.answers:
         result = replace(result.ended(Outcome.COMPLETED), failed_requests=result.failed_requests)
     return InitializationResult(
         result=result,
-        rounds=found.rounds,
+        rounds=scenario.rounds,
         failed_rounds=0 if failing is None else failing.rounds,
-        graph=found.graph,
-        served_otherwise=found.served_otherwise,
+        graph=scenario.graph,
+        served_otherwise=scenario.served_otherwise,
         exit_detail=source.exit_detail,
         seen=source.evidence,
     )
@@ -203,8 +203,8 @@ def _old_result(old: ScenarioResult | None, failing: Failing | None) -> Initiali
         return None
     if failing is None:
         return _initialization_result(old, None)
-    clear = [one for one in old.failures if one.result.outcome not in UNCLEAR]
-    clear.sort(key=lambda one: one.result.way != failing.result.way)
+    clear = [failure for failure in old.failures if failure.result.outcome not in UNCLEAR]
+    clear.sort(key=lambda failure: failure.result.way != failing.result.way)
     return _initialization_result(old, next(iter(clear), None))
 
 
@@ -226,8 +226,8 @@ def _alone(model: ModelDeclaration, facts: Compared, effects: Effects, asked: At
     uncovered = facts.exports[model.name].uncovered
     if uncovered:
         message = f"declares that it covers {', '.join(uncovered)}, and the artifact does not contain it"
-        found = Finding(kind="covers", message=message, evidence=effects.evidence(probe.directory))
-        findings = (*verdict.findings, found)
+        finding = Finding(kind="covers", message=message, evidence=effects.evidence(probe.directory))
+        findings = (*verdict.findings, finding)
         status = status_of(findings) if verdict.status is Status.PASS else verdict.status
         verdict = replace(verdict, findings=findings, status=status)
     return verdict

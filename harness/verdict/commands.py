@@ -52,7 +52,7 @@ def bisect_command(report: RunReport, cell: CellVerdict) -> str:
     """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
     kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE
     findable = any(finding.kind in kinds for finding in cell.findings)
-    has_graph = all(one.kind is ArtifactKind.TORCHSCRIPT for one in report.models if one.model == cell.model)
+    has_graph = all(model.kind is ArtifactKind.TORCHSCRIPT for model in report.models if model.model == cell.model)
     if cell.status is not Status.FAIL or report.old.golden or not findable or not has_graph:
         return ""
     program, run, _ = _rerun_words(report, cell.cell)  # its options are of rerun
@@ -87,7 +87,12 @@ def report_command(report: RunReport, directory: str, *options: str) -> str:
 
 def inspect_command(report: RunReport, path: str) -> str:
     sides = [("old", report.old), ("new", report.new)]
-    named = [word for side, one in sides if one.interpreter for word in ("--env", f"{side}={one.interpreter}")]
+    named = [
+        word
+        for side, environment in sides
+        if environment.interpreter
+        for word in ("--env", f"{side}={environment.interpreter}")
+    ]
     return shlex.join([*program_of(report), "inspect", path, *named, "--format", "json"])
 
 

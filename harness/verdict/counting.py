@@ -57,14 +57,14 @@ def is_over(cell: CellVerdict, finding: Finding) -> bool:
 
 def exceeded(rows: Iterable[RowVerdict]) -> tuple[Exceeded, ...]:
     """Return what is surely beyond a limit and does not block, the furthest over its limit first."""
-    found = [
+    beyond = [
         Exceeded(cell, finding)
         for row in rows
         for cell in row.cells
         for finding in cell.findings
         if is_over(cell, finding)
     ]
-    return tuple(sorted(found, key=_rank))
+    return tuple(sorted(beyond, key=_rank))
 
 
 def _rank(item: Exceeded) -> tuple[float, str]:

@@ -36,8 +36,12 @@ def is_excused(cell: CellVerdict, comparison: OutputComparison | None, limit: fl
     Empty where it does not: something is off by more, or is no float, or moved a NaN, or nobody measured it, or a
     sample alone, which cannot say how far off the rest is.
     """
-    found = [finding for finding in cell.findings if finding.kind in OF_NUMBERS]
-    if not found or any(finding.detail.get("was", "values") != "values" for finding in found) or comparison is None:
+    of_numbers = [finding for finding in cell.findings if finding.kind in OF_NUMBERS]
+    if (
+        not of_numbers
+        or any(finding.detail.get("was", "values") != "values" for finding in of_numbers)
+        or comparison is None
+    ):
         return ""
     wrong = [tensor for _, tensor in _tensors(comparison) if not deciding_rule(tensor)[1]]
     if not wrong or not all(tensor.dtype.startswith(FLOATS) and not tensor.sampled for tensor in wrong):
@@ -228,14 +232,14 @@ def ruled_words(ruled: Sequence[Ruled]) -> str:
 
 def _rulings(cell: CellVerdict, policy: ModelPolicy, comparison: OutputComparison | None) -> list[Ruled]:
     """Return what severities make of the findings; but what is within the limit of errors is no failure to weigh."""
-    found = _by_severity(cell, policy)
+    rulings = _by_severity(cell, policy)
     limit = policy.settings.limits.get(ERROR)
     failing = [kind for kind in cell.kinds if kind in OF_NUMBERS and _weight(cell, kind, {}) is Severity.FAIL]
     excuse = is_excused(cell, comparison, limit) if limit is not None and failing else ""
     if not excuse:
-        return found
+        return rulings
     by = f"limits.{ERROR} of {policy.by[f'limits.{ERROR}']}"
-    kept = [item for item in found if item.kind not in failing]
+    kept = [item for item in rulings if item.kind not in failing]
     return [*kept, *(Ruled(kind=kind, was=Severity.FAIL, now=Severity.WARN, by=by, why=excuse) for kind in failing)]
 
 

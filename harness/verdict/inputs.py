@@ -62,11 +62,11 @@ def untested_method_notes(
 
 def stride_notes(cells: Iterable[CellVerdict]) -> tuple[str, ...]:
     """Return the note on outputs that have other strides than before, which fails no cell; none where there is none."""
-    found = {cell.model: finding for cell in cells for finding in cell.findings if finding.kind == "stride"}
-    if not found:
+    strides = {cell.model: finding for cell in cells for finding in cell.findings if finding.kind == "stride"}
+    if not strides:
         return ()
-    named = first_few([f"{name} ({finding.message})" for name, finding in found.items()], NAMED)
-    return (f"outputs of {counted(len(found), 'model')} have other strides: {named}",)
+    named = first_few([f"{name} ({finding.message})" for name, finding in strides.items()], NAMED)
+    return (f"outputs of {counted(len(strides), 'model')} have other strides: {named}",)
 
 
 def _unasked(methods: Sequence[str], artifact: Artifact) -> list[str]:
@@ -79,8 +79,8 @@ def with_requests(verdict: CellVerdict) -> CellVerdict:
     if verdict.status is not Status.SAME_FAIL or all(item.kind != "call_error" for item in verdict.findings):
         return verdict
     message = "its request fails in the release that it comes from too: mend the request, or leave the model out"
-    found = Finding(kind="request_fails", message=message)
-    return replace(verdict, status=Status.INCONCLUSIVE, findings=(found, *verdict.findings))
+    finding = Finding(kind="request_fails", message=message)
+    return replace(verdict, status=Status.INCONCLUSIVE, findings=(finding, *verdict.findings))
 
 
 def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = True, evidence: str = "") -> CellVerdict:
@@ -120,7 +120,7 @@ def with_changed_operators(
     """
     if verdict.status is not Status.PASS or not guess_of(artifact):
         return verdict
-    found = tuple(
+    warnings = tuple(
         Finding(
             kind="changed_operator",
             message=f"{change.operator}: {change.what} ({change.source}); {UNSHOWN}",
@@ -129,7 +129,7 @@ def with_changed_operators(
         for change, _ in changes_between(*pair)
         if change.operator in artifact.operators and (draws or not change.drawn)
     )
-    return replace(verdict, findings=(*found, *verdict.findings))
+    return replace(verdict, findings=(*warnings, *verdict.findings))
 
 
 def is_guessed(row: RowVerdict) -> bool:
@@ -143,8 +143,8 @@ def _never(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
     message = f"it was not called: {artifact.inputs_note}"
     if verdict.status is not Status.PASS:
         return replace(verdict, note=joined(verdict.note, message))
-    found = Finding(kind="not_called", message=f"loads, and {message}")
-    return replace(verdict, status=Status.INCONCLUSIVE, findings=(found, *verdict.findings))
+    not_called = Finding(kind="not_called", message=f"loads, and {message}")
+    return replace(verdict, status=Status.INCONCLUSIVE, findings=(not_called, *verdict.findings))
 
 
 def latency_with_inputs(verdict: CellVerdict, guess: str) -> CellVerdict:

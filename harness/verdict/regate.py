@@ -59,13 +59,13 @@ def regate(
     steady = settings.limits.get(STEADY, report.policy.steady)
     every = [cell for own in cells.values() for cell in own]
     uses = waiver_uses(every, context.waivers, context.ran, context.today)
-    said = waiver_notes(report.waivers)
+    waiver_words = waiver_notes(report.waivers)
     return replace(
         report,
         judgement=judgement,
         policy=policy_report,
         waivers=uses,
-        notes=(*(note for note in report.notes if note not in said), *waiver_notes(uses)),
+        notes=(*(note for note in report.notes if note not in waiver_words), *waiver_notes(uses)),
         rollback=rollback,
         limits={
             **report.limits,
@@ -125,7 +125,7 @@ def _cell_again(
             open_ = was_not_asked(model.latency, own, policy.settings) or _was_reported(was, report)
             before = replace(before, decides=before.decides or open_)
     comparisons = model.comparisons if model is not None else ()
-    comparison = next((found for found in comparisons if found.scenario == cell.scenario), None)
+    comparison = next((item for item in comparisons if item.scenario == cell.scenario), None)
     guessed = model.guessed if model is not None else ""
     judged = enforce(before, policy, context, comparison=comparison, guessed=guessed)
     return replace(judged, rounds=cell.rounds, failed_rounds=cell.failed_rounds)
@@ -135,12 +135,12 @@ def _carriers(report: RunReport) -> dict[str, ScenarioReport]:
     """Return cell -> initialization whose time it carries: the cell that warned, else (unknown) the group's first."""
     groups = {model.model: model.group for model in report.models}
     timed = {(item.scenario, item.group): item for item in report.scenarios}
-    found: dict[tuple[str, str], CellVerdict] = {}
+    warning: dict[tuple[str, str], CellVerdict] = {}
     for cell in report.judgement.cells:
         place = cell.scenario, groups.get(cell.model, "")
-        if place in timed and (place not in found or "initialization_time" in cell.kinds):
-            found[place] = cell
-    return {cell.cell: timed[place] for place, cell in found.items()}
+        if place in timed and (place not in warning or "initialization_time" in cell.kinds):
+            warning[place] = cell
+    return {cell.cell: timed[place] for place, cell in warning.items()}
 
 
 def _start_again(cell: CellVerdict, timed: ScenarioReport | None, policy: ModelPolicy) -> CellVerdict:
@@ -148,9 +148,9 @@ def _start_again(cell: CellVerdict, timed: ScenarioReport | None, policy: ModelP
         return cell
     limit = policy.settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
     words = INITIALIZATIONS[cell.scenario].words
-    found = slow_start(timed.old.init_s, timed.new.init_s, limit, group=timed.group, words=words)
+    finding = slow_start(timed.old.init_s, timed.new.init_s, limit, group=timed.group, words=words)
     others = tuple(item for item in cell.findings if item.kind != "initialization_time")
-    return replace(cell, findings=(*others, found) if found is not None else others)
+    return replace(cell, findings=(*others, finding) if finding is not None else others)
 
 
 def _was_reported(was: CellVerdict, report: RunReport) -> bool:

@@ -55,8 +55,10 @@ class Seen:
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of its failing findings; of all of them where policy has made a failure of something else."""
-        failing = {one.kind for one in self.cell.findings if SEVERITY.get(one.kind, Severity.FAIL) is Severity.FAIL}
-        return frozenset(failing or {one.kind for one in self.cell.findings})
+        failing = {
+            finding.kind for finding in self.cell.findings if SEVERITY.get(finding.kind, Severity.FAIL) is Severity.FAIL
+        }
+        return frozenset(failing or {finding.kind for finding in self.cell.findings})
 
 
 TrendAndReason = tuple[CellTrend, str]
@@ -142,16 +144,16 @@ def _rates(before: Seen, now: Seen, more_often: MoreOften) -> str:
 
 
 def _sizes(before: Seen, now: Seen) -> list[str]:
-    sizes = {one.kind: one.size for one in before.cell.findings if one.size is not None}
+    sizes = {finding.kind: finding.size for finding in before.cell.findings if finding.size is not None}
     words = []
-    for one in now.cell.findings:
-        was = sizes.get(one.kind)
-        if one.size is None or was is None or one.kind not in now.kinds:
+    for finding in now.cell.findings:
+        was = sizes.get(finding.kind)
+        if finding.size is None or was is None or finding.kind not in now.kinds:
             continue
-        base = 1.0 if MEASURES.get(one.kind) == "ratio" else 0.0
-        new, old = abs(one.size - base), abs(was - base)
+        base = 1.0 if MEASURES.get(finding.kind) == "ratio" else 0.0
+        new, old = abs(finding.size - base), abs(was - base)
         if max(new, old) > GROWN * min(new, old):
-            words.append(f"{one.kind} {'grew' if new > old else 'shrank'}: {one.size:.3g}, was {was:.3g}")
+            words.append(f"{finding.kind} {'grew' if new > old else 'shrank'}: {finding.size:.3g}, was {was:.3g}")
     return words
 
 
@@ -176,15 +178,20 @@ ORDER = tuple(CellTrend)
 def since(before: RunReport, now: RunReport, more_often: MoreOften) -> BaselineReport:
     """Return what changed since ``before``, by cell id; findings are compared without severities and waivers."""
     changes = [*_changes(before, now, more_often)]
-    listed = [one for one in changes if one.change is not CellTrend.UNCHANGED or one.why]
+    listed = [
+        change_made for change_made in changes if change_made.change is not CellTrend.UNCHANGED or change_made.why
+    ]
     return BaselineReport(
         run=before.run,
         started_at=before.started_at,
         decision=before.judgement.decision,
         differences=tuple(_differences(before, now)),
         other_artifacts=tuple(_other_artifacts(before, now)),
-        changes=tuple(sorted(listed, key=lambda one: ORDER.index(one.change))),
-        counts={change.value: count for change, count in sorted(Counter(one.change for one in changes).items())},
+        changes=tuple(sorted(listed, key=lambda change_made: ORDER.index(change_made.change))),
+        counts={
+            change.value: count
+            for change, count in sorted(Counter(change_made.change for change_made in changes).items())
+        },
     )
 
 

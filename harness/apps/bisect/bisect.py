@@ -51,12 +51,12 @@ def bisect(project: Project, *, model: str | None = None, selected: SelectedCell
         return plan, plan.models[0].name
 
     with own_run("bisect", project, model=model, selected=selected, planned=planned) as (run_dir, plan, cell):
-        found = in_report or _search(plan, run_dir, project, failed_before=cell is not None)
-        run_dir.write(RESULT, codec.pretty(found))
+        bisection = in_report or _search(plan, run_dir, project, failed_before=cell is not None)
+        run_dir.write(RESULT, codec.pretty(bisection))
         if cell is not None and in_report is None:
             folder = os.path.relpath(run_dir.path, cell.folder)
-            keep_explanation(cell, by_bisection(cell.cell.id, found, folder=folder), project.progress)
-        return Searched(found=found, folder=run_dir.path)
+            keep_explanation(cell, by_bisection(cell.cell.id, bisection, folder=folder), project.progress)
+        return Searched(found=bisection, folder=run_dir.path)
 
 
 def _search(plan: Plan, run_dir: RunDir, project: Project, *, failed_before: bool) -> Bisection:
@@ -68,9 +68,9 @@ def _search(plan: Plan, run_dir: RunDir, project: Project, *, failed_before: boo
             facts, passed = alone_again(model, facts, effects)
         if failed_before and plan.is_timed:
             scenario = "latency"  # of that cell, whatever the model's answers are: they may be waived
-        found = search(model, facts, effects, scenario=scenario, passed=passed)
+        bisection = search(model, facts, effects, scenario=scenario, passed=passed)
         project.progress.finish()
-    return found
+    return bisection
 
 
 def _of_model(project: Project, name: str | None) -> Plan:
@@ -130,24 +130,24 @@ def kept_bisection(project: Project, selected: SelectedCell) -> Bisection | None
         return None
     report = read_report(project, str(selected.folder)).report
     row = next((row for row in report.judgement.rows if row.model == cell.model), None)
-    found = next((item for item in row.cells if item.cell == cell.id), None) if row is not None else None
-    if row is None or found is None:
-        has = ", ".join(one.cell for one in row.cells) if row is not None else "none of that model"
+    in_row = next((item for item in row.cells if item.cell == cell.id), None) if row is not None else None
+    if row is None or in_row is None:
+        has = ", ".join(row_cell.cell for row_cell in row.cells) if row is not None else "none of that model"
         raise SelectionError(f"this run has no cell {cell.id}", f"it has {has}")
-    if found.status in RED and any(kind in SHOWN_AS for kind in found.kinds):
+    if in_row.status in RED and any(kind in SHOWN_AS for kind in in_row.kinds):
         return None
-    story = tuple(f"{label}: {text}" for finding in found.findings for label, text in finding.story[:3])
+    story = tuple(f"{label}: {text}" for finding in in_row.findings for label, text in finding.story[:3])
     cured = tuple(f"{tried.name} cures it" for tried in row.mitigations if tried.cures) or (IN_VAIN,)
     what = INITIALIZATIONS[cell.scenario].words
-    shown = ", ".join(kind.replace("_", " ") for kind in found.kinds)
+    shown = ", ".join(kind.replace("_", " ") for kind in in_row.kinds)
     why = f"{what}: {shown}: nodes are looked for where it hangs, crashes or raises"
-    if found.status in WELL:
-        why, cured = f"{what}: the run says {found.status}", ()
+    if in_row.status in WELL:
+        why, cured = f"{what}: the run says {in_row.status}", ()
     return Bisection(
         model=cell.model,
         old=report.old.name,
         new=report.new.name,
-        answer=BisectAnswer.NOTHING if found.status in WELL else BisectAnswer.UNDECIDED,
-        symptom=tuple(finding.message for finding in found.findings),
+        answer=BisectAnswer.NOTHING if in_row.status in WELL else BisectAnswer.UNDECIDED,
+        symptom=tuple(finding.message for finding in in_row.findings),
         notes=(why, *story, *cured),
     )

@@ -152,7 +152,7 @@ def first_bad(
     plan = replace(plan, direction=direction_of(old.release, new.release), groups={})
     with RunDir.shared(subject.store) as store:
         try:
-            found = search_first_bad(
+            outcome = search_first_bad(
                 plan,
                 specs,
                 source=source,
@@ -165,14 +165,14 @@ def first_bad(
         except KeyboardInterrupt:
             project.progress.note("interrupted; what was answered is kept, and the same command goes on with it")
             raise
-        found = replace(found, command=_next_command(found, subject, names))
-        dumped = dump_first_bad(found).encode()
+        outcome = replace(outcome, command=_next_command(outcome, subject, names))
+        dumped = dump_first_bad(outcome).encode()
         store.write(f"first-bad-{subject.model.name}.json", dumped)
     if subject.selected is not None:
         cell = subject.selected.cell.id
-        explained = by_first_bad(cell, found, path=f"{place_of(cell)}/{FULL}")
+        explained = by_first_bad(cell, outcome, path=f"{place_of(cell)}/{FULL}")
         keep_explanation(subject.selected, explained, project.progress, {FULL: dumped})
-    return found
+    return outcome
 
 
 def _refuse_what_is_not_searched(project: Project) -> None:
@@ -184,9 +184,9 @@ def _refuse_what_is_not_searched(project: Project) -> None:
         raise ConfigError("--latency beside --over: what is only slower is not searched for there", "leave it out")
 
 
-def _next_command(found: FirstBad, subject: Subject, names: Sequence[str]) -> str:
+def _next_command(outcome: FirstBad, subject: Subject, names: Sequence[str]) -> str:
     """Return the command that goes on between the two neighbours; empty where there is none."""
-    ends = found.conclusion
+    ends = outcome.conclusion
     if not (ends.last_good and ends.first_bad) or subject.model.kind is not ArtifactKind.TORCHSCRIPT:
         return ""
     return bisect_command(subject.model.name, ends.last_good, ends.first_bad, subject.project, releases=names)

@@ -66,7 +66,7 @@ def facts_between(old: GoldenRecord, new: GoldenRecord) -> Mapping[str, tuple[st
         "calls": (str(len(old.answers)), str(len(new.answers))),
         "profile": (_profile(old), _profile(new)),
     }
-    return {name: (one, other) for name, (one, other) in pairs.items() if one != other}
+    return {name: (before, other) for name, (before, other) in pairs.items() if before != other}
 
 
 def _short(digest: str | None) -> str:

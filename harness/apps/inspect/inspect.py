@@ -19,8 +19,8 @@ SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
 
 
 def inspect(project: Project, names: Sequence[str]) -> Inspection:
-    found = find_files(names)
-    wanted = [file for file in found if file.named or not is_request_file(file.path)] or found
+    files_named = find_files(names)
+    wanted = [file for file in files_named if file.named or not is_request_file(file.path)] or files_named
     registries = _registries(project)
     progress = project.progress
     progress.stage("read", len(wanted))
@@ -30,7 +30,9 @@ def inspect(project: Project, names: Sequence[str]) -> Inspection:
         files.append(inspect_file(path, registries, memory, within=within))
         progress.step()
     progress.finish()
-    return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))
+    return Inspection(
+        releases={side: files_named.torch for side, files_named in registries.items()}, files=tuple(files)
+    )
 
 
 def _registries(project: Project) -> dict[str, OperatorRegistry]:

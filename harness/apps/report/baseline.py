@@ -63,12 +63,12 @@ def earlier_runs(report: RunReport, folder: Path) -> tuple[RunOutline, ...]:
         names = sorted((path for path in folder.resolve().parent.iterdir() if path.name < folder.name), reverse=True)
     except OSError:
         return ()
-    found = []
+    outlines = []
     for path in [path / REPORT for path in names if (path / REPORT).is_file()][:READ]:
         try:
             known = read_outline(path.read_bytes())
         except OSError:
             continue
         if known is not None and (known.old, known.new) == (report.old.name, report.new.name):
-            found.append(known)
-    return tuple(sorted(found, key=lambda run: run.started_at))
+            outlines.append(known)
+    return tuple(sorted(outlines, key=lambda run: run.started_at))

@@ -105,14 +105,14 @@ def declared_at(report: RunReport, folder: Path, project: Path) -> Mapping[str, 
     """
     root = _repository(project.resolve())
     folders = _folders(folder)
-    found = {}
+    places = {}
     for model in report.models:
         path, _, line = model.where.rpartition(":")
         named = Path(folders.get(model.model) or project) / (path if line.isdecimal() else model.where)
         place = _file(named) if model.where else None
         if place is not None and place.is_relative_to(root):
-            found[model.model] = str(place.relative_to(root)) + (f":{line}" if path and line.isdecimal() else "")
-    return found
+            places[model.model] = str(place.relative_to(root)) + (f":{line}" if path and line.isdecimal() else "")
+    return places
 
 
 def _file(path: Path) -> Path | None:

@@ -44,14 +44,14 @@ def rerun_all(project: Project, run_name: str, which: str, *, cause: bool = Fals
     finished = gate(project, run_name) if judged else read_report(project, run_name)
     of_all = False
     if cause:
-        finished, found = with_cause(finished, project, which, run_name)
+        finished, cause_named = with_cause(finished, project, which, run_name)
         timed = [
             cell.cell
             for cell in finished.report.judgement.cells
-            if cell.model in found.models and cell.scenario == TIMING
+            if cell.model in cause_named.models and cell.scenario == TIMING
         ]
-        of_all = not found.cells  # what all models share is in no single cell
-        ids: Sequence[str] = found.cells or timed
+        of_all = not cause_named.cells  # what all models share is in no single cell
+        ids: Sequence[str] = cause_named.cells or timed
     else:
         ids = [cell.cell for cell in finished.report.judgement.cells if _is(cell, which)]
     report, folder = finished.report, finished.folder

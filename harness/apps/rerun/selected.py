@@ -132,15 +132,17 @@ def keep_explanation(
 def verified_rewrites(selected: SelectedCell) -> tuple[Rewritten, ...]:
     """Return the rewrites that ``bisect`` or ``--explain`` has seen to cure the cell, and whose archives are there."""
     explained = [
-        one for one in explanations.kept(selected.folder) if (one.cell, one.by) == (selected.cell.id, "bisect")
+        explanation
+        for explanation in explanations.kept(selected.folder)
+        if (explanation.cell, explanation.by) == (selected.cell.id, "bisect")
     ]
-    found: list[Rewritten] = []
-    for path in (path for one in explained for path in one.paths if Path(path).name == BISECTION):
+    rewrites: list[Rewritten] = []
+    for path in (path for explanation in explained for path in explanation.paths if Path(path).name == BISECTION):
         folder = (selected.folder / path).parent.absolute()
         with contextlib.suppress(RunDirError):
             verified = rewrites_that_cure(codec.read_json(folder / BISECTION, Bisection).rewrites)
-            found += [replace(item, artifact=str(folder / item.artifact)) for item in verified]
-    return tuple(item for item in found if Path(item.artifact).is_file())
+            rewrites += [replace(item, artifact=str(folder / item.artifact)) for item in verified]
+    return tuple(item for item in rewrites if Path(item.artifact).is_file())
 
 
 def save_selected_cell(run_dir: RunDir, selected: SelectedCell | None) -> None:
@@ -153,12 +155,12 @@ def read_selected_cell(run_dir: RunDir, *, trusted: bool) -> SelectedCell | None
     try:
         saved = codec.read_json(run_dir.path / SELECTED, dict[str, str])
         folder = Path(saved["run"])
-        found = SelectedCell(folder=folder, cell=parse_cell_id(saved["cell"]), plan=RunDir(folder).load_plan())
+        selected = SelectedCell(folder=folder, cell=parse_cell_id(saved["cell"]), plan=RunDir(folder).load_plan())
     except (RunDirError, KeyError):
         return None
     if not trusted:  # what is found goes into its folder
         require_own(folder)
-    return found
+    return selected
 
 
 def _no_cell(project: Project, verb: str, run: str) -> GateError:

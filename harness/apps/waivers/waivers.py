@@ -120,15 +120,15 @@ def _cells(report: RunReport, run_name: str, which: ToWaive, ids: Sequence[str])
     """Return the cells that are named, each without waivers, which may have ended; ``ids``: of a named cause."""
     cells = [before_waivers(cell) for cell in report.judgement.cells]
     if which.cause is not None:
-        found = [cell for cell in cells if cell.cell in ids]
+        chosen = [cell for cell in cells if cell.cell in ids]
     elif which.models is not None:
         matches, tags = parse_expression(which.models), {model.model: model.tags for model in report.models}
-        found = [cell for cell in cells if matches(Tagged(cell.model, tags.get(cell.model, ())))]
+        chosen = [cell for cell in cells if matches(Tagged(cell.model, tags.get(cell.model, ())))]
     elif any(cell.model == which.name for cell in cells):
-        found = [cell for cell in cells if cell.model == which.name]
+        chosen = [cell for cell in cells if cell.model == which.name]
     else:
         return [_cell(report, run_name, which.name or "")]
-    failing = [cell for cell in found if cell.status is Status.FAIL and cell.decides]
+    failing = [cell for cell in chosen if cell.status is Status.FAIL and cell.decides]
     if not failing:
         named = which.cause or which.models or which.name
         raise SelectionError(f"nothing of {named} fails in {run_name}", _red_words(report))
@@ -136,10 +136,10 @@ def _cells(report: RunReport, run_name: str, which: ToWaive, ids: Sequence[str])
 
 
 def _cell(report: RunReport, run_name: str, cell_id: str) -> CellVerdict:
-    found = next((cell for cell in report.judgement.cells if cell.cell == cell_id), None)
-    if found is None:
+    matching = next((cell for cell in report.judgement.cells if cell.cell == cell_id), None)
+    if matching is None:
         raise SelectionError(f"{run_name} has no cell and no model {cell_id}", _red_words(report))
-    return before_waivers(found)
+    return before_waivers(matching)
 
 
 def _red_words(report: RunReport) -> str:

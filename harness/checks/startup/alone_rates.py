@@ -29,7 +29,7 @@ def rates_alone(facts: Judged, effects: Effects, late: Callable[[], bool]) -> Ma
 
     Runs of the old release that were made whatever the new one did count; those that raised the question do not.
     """
-    failing = {name: found for name in facts.verdicts if (found := _failing_alone(name, facts)) is not None}
+    failing = {name: failure for name in facts.verdicts if (failure := _failing_alone(name, facts)) is not None}
     if not failing or "old" not in effects.environments:
         return {}
     effects.progress.stage("how often does it fail in either release?", len(failing))
@@ -59,7 +59,7 @@ def rates_alone(facts: Judged, effects: Effects, late: Callable[[], bool]) -> Ma
         return replace(measured, input_set=input_set) if measured.new.runs + measured.old.runs > len(known) else None
 
     asked = zip(failing, pool.each(rates, failing, jobs=facts.plan.settings.jobs), strict=True)
-    return {(name, "alone"): by_itself(name, 1, found) for name, found in asked if found is not None}
+    return {(name, "alone"): by_itself(name, 1, failure) for name, failure in asked if failure is not None}
 
 
 def _failing_alone(name: str, facts: Judged) -> tuple[ModelResult, str, bool] | None:

@@ -159,7 +159,7 @@ def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
 
 def load_seconds(facts: WithWorker, members: Collection[str]) -> dict[str, float]:
     """Return model -> seconds that its slowest load alone took in the old release, where it was loaded there."""
-    loads = {name: [one.load_ns for one in facts.baselines[name].results if one.load_ns] for name in members}
+    loads = {name: [result.load_ns for result in facts.baselines[name].results if result.load_ns] for name in members}
     return {name: max(durations) * 1e-9 for name, durations in loads.items() if durations}
 
 

@@ -33,9 +33,9 @@ from harness.verdict.cells import numeric_settings
 
 def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
     red = {
-        name: found
+        name: mitigable
         for name, cells in facts.verdicts.items()
-        if (found := _mitigable(cells)) and _has_graph(name, facts)
+        if (mitigable := _mitigable(cells)) and _has_graph(name, facts)
     }
     if not red or "old" not in effects.environments:
         return Mitigated(**Attributed.known(facts), mitigations={})
@@ -79,9 +79,9 @@ def known_mitigations(model: str, red: Sequence[CellVerdict], facts: Judged) -> 
     scenarios = [INITIALIZATIONS[cell.scenario] for cell in red if cell.scenario in INITIALIZATIONS]
     of_scenarios = [name for scenario in scenarios for name in scenario.cures]
     hung = [facts.initialized[model, cell.scenario].new for cell in red if (model, cell.scenario) in facts.initialized]
-    seen = [failure.evidence for found in hung for failure in found.failures if failure.evidence is not None]
-    read = [found for evidence in seen if (found := reading(evidence.stacks, evidence.proof)) is not None]
-    names = dict.fromkeys((*of_scenarios, *(name for found in read for name in found.cures)))
+    seen = [failure.evidence for item in hung for failure in item.failures if failure.evidence is not None]
+    read = [item for evidence in seen if (item := reading(evidence.stacks, evidence.proof)) is not None]
+    names = dict.fromkeys((*of_scenarios, *(name for item in read for name in item.cures)))
     profile = new_profile(facts.plan)
     return tuple(name for name in names if changes(MITIGATIONS[name], profile))
 

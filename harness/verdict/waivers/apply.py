@@ -149,8 +149,8 @@ def size_words(kind: str, bound: float | None, size: float | None) -> tuple[str,
         texts = [repr(number) for number in known]
     written = dict(zip(known, texts, strict=True))
     what = "{} of the largest value" if MEASURES.get(kind) == "error" else "{} times the old"
-    said = "any size" if bound is None else what.format(written[bound])
-    return said, "of a size that nobody knows" if size is None else what.format(written[size])
+    bound_words = "any size" if bound is None else what.format(written[bound])
+    return bound_words, "of a size that nobody knows" if size is None else what.format(written[size])
 
 
 def range_words(waiver: Waiver) -> str:
@@ -159,8 +159,8 @@ def range_words(waiver: Waiver) -> str:
 
 def _words(used: Sequence[Waiver]) -> str:
     links = [f" ({waiver.issue})" if waiver.issue else "" for waiver in used]
-    said = [f"until {w.expires} by {w.owner}: {w.reason}{link}" for w, link in zip(used, links, strict=True)]
-    return "; ".join(dict.fromkeys(said))
+    reasons = [f"until {w.expires} by {w.owner}: {w.reason}{link}" for w, link in zip(used, links, strict=True)]
+    return "; ".join(dict.fromkeys(reasons))
 
 
 def _waived(waiver: Waiver) -> Waived:

@@ -217,9 +217,9 @@ def _own_lines(lines: Sequence[str], begin: int, end: int) -> range:
 def _checked(text: str, expected: tuple[Waiver, ...], file: str, problem: str) -> str:
     """Return the text if it reads as ``expected``: a file that people keep is not written on a guess."""
     try:
-        said = parse_waivers(text, file=file)
+        parsed = parse_waivers(text, file=file)
     except ConfigError:
-        said = ()
-    if said != expected:
+        parsed = ()
+    if parsed != expected:
         raise ConfigError(f"{file} is written in another way than [[waiver]] by [[waiver]]: {problem}", BY_HAND)
     return text

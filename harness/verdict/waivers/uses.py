@@ -58,13 +58,13 @@ def ran_by(report: RunReport) -> Ran:
 def _use(waiver: Waiver, cells: Sequence[CellVerdict], ran: Ran, today: date) -> WaiverUse:
     own = [cell for cell in cells if concerns(waiver, cell, ran)]
     red = [cell for cell in own if _is_red(cell) and _covered(waiver, cell)]
-    found = [finding for cell in red for finding in _covered(waiver, cell)]
-    size = max((finding.size for finding in found if finding.size is not None), default=None)
+    covered = [finding for cell in red for finding in _covered(waiver, cell)]
+    size = max((finding.size for finding in covered if finding.size is not None), default=None)
     if has_expired(waiver, today):
         state = WaiverState.EXPIRED
     elif not is_for(waiver, ran):
         state = WaiverState.OTHER_PAIR
-    elif not all(is_within(waiver, finding) for finding in found):
+    elif not all(is_within(waiver, finding) for finding in covered):
         state = WaiverState.EXCEEDED
     elif red:
         state = WaiverState.USED
@@ -147,9 +147,9 @@ def _expects(waiver: Waiver, cell: CellVerdict) -> bool:
 
 def _unexpected(cell: CellVerdict, waiver: Waiver) -> CellVerdict:
     message = f"the waiver of {waiver.owner} for {waiver.kind} is needed no more: remove it (waivers prune)"
-    found = Finding(kind="waiver_unused", message=message)
+    finding = Finding(kind="waiver_unused", message=message)
     judged = cell.judged or cell.status
-    return replace(cell, status=Status.XPASS, findings=(found, *cell.findings), judged=judged, decides=True)
+    return replace(cell, status=Status.XPASS, findings=(finding, *cell.findings), judged=judged, decides=True)
 
 
 def waiver_notes(uses: Sequence[WaiverUse]) -> tuple[str, ...]:

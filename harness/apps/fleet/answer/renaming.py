@@ -45,7 +45,7 @@ def _walked(item: Any, old: str, new: str) -> Any:
         made = made if any(made[key] is not value for key, value in item.items()) else item
     elif isinstance(item, tuple):
         made = tuple(_walked(value, old, new) for value in item)
-        made = made if any(one is not other for one, other in zip(made, item, strict=True)) else item
+        made = made if any(part is not other for part, other in zip(made, item, strict=True)) else item
     return made
 
 
