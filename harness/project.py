@@ -130,11 +130,8 @@ class Project:
     def waivers(self, settings: Settings | None = None, path: Path | None = None) -> tuple[Waiver, ...]:
         """Return the waivers of ``golden/waivers.toml``, none where there is no such file; or of ``path``.
 
-        Args:
-            settings: those that know the devices, where they are a plan's and not the project's.
-
-        Raises:
-            ConfigError: the file cannot be read, or an entry is wrong or names a device that nobody knows.
+        ``settings``: those that know the devices, where they are a plan's and not the project's. Raises
+        ``ConfigError``: the file cannot be read, or an entry is wrong or names a device that nobody knows.
         """
         if path is not None and not path.exists():
             raise ConfigError(f"{path} cannot be read: No such file", "name a file such as golden/waivers.toml")
@@ -164,11 +161,8 @@ class Project:
     def selected(self, known: GivenModels | None = None) -> GivenModels:
         """Return the models that ``-k`` means, for a plan.
 
-        Args:
-            known: those that there are, where something else than the command line and the configuration says it.
-
-        Raises:
-            SelectionError: the expression means none, or ``[tool.compat.computes_in]`` names none.
+        ``known``: those that there are, where something else than the command line and the configuration says it.
+        Raises ``SelectionError``: the expression means none, or ``[tool.compat.computes_in]`` names none.
         """
         known = known or self.models
         models = tuple(map(planned, select(known.models, self.expression)))
@@ -315,10 +309,8 @@ def own_command(project: Path, *words: str) -> str:
     """Return a command of this very program, as it runs from any folder of this machine's shells.
 
     It names the interpreter, or the console script that was called, and the project: none depends on where it is typed
-    nor on what ``python`` is there. Every command that is printed begins with it.
-
-    Args:
-        words: what follows, each as the program is to get it; none: what commands begin with.
+    nor on what ``python`` is there. Every command that is printed begins with it. ``words``: what follows, each as the
+    program is to get it; none: what commands begin with.
     """
     return shlex.join([*started_by(), "--project", str(project.absolute()), *words])
 

@@ -33,12 +33,9 @@ LONGEST_VERSION_BYTES = 100
 def archive_identity(path: Path) -> tuple[str, str | None, str | None]:
     """Return (digest, archive version, operator version) of a TorchScript archive.
 
-    The digest is a sha256 over (member name without its root folder, content), in name order, without the
-    volatile members; so the same model saved under another file name has the same identity.
-
-    Raises:
-        ValueError: the file is not a readable zip archive, has two members of one name, or unpacks to far more than
-            it is.
+    The digest is a sha256 over (member name without its root folder, content), in name order, without the volatile
+    members; so the same model saved under another file name has the same identity. Raises ``ValueError``: the file is
+    not a readable zip archive, has two members of one name, or unpacks to far more than it is.
     """
     try:
         with path.open("rb") as stream:
@@ -225,10 +222,8 @@ def uncalled_methods(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[
 def adopted(declaration: ModelDeclaration, kept: file_copies.Kept, adoption: ProbeResult) -> Artifact:
     """Return the artifact made from an adopted file, without inputs if the adoption failed.
 
-    Versions and operators come from static reading, and are empty where that finds none.
-
-    Raises:
-        CannotRead: the file cannot be read any more.
+    Versions and operators come from static reading, and are empty where that finds none. Raises ``CannotRead``: the
+    file cannot be read any more.
     """
     inputs = Path(adoption.directory) / "inputs"
     mark = adoption.data.get("adopted") or _without_inputs(adoption, inputs)

@@ -28,12 +28,9 @@ ZOO = PLANTED_DEFECTS.with_name("zoo")
 def read_fixtures(folder: Path, *, subfolders: bool = True) -> tuple[ModelDeclaration, ...]:
     """Return every model declared in the Python files of ``folder``, in the order of files and lines.
 
-    Args:
-        subfolders: whether the folders in it are read too. ``PLANTED_DEFECTS`` has one with a corpus of seeded faults,
-            which calibration plants and no ordinary run.
-
-    Raises:
-        FixtureError: the folder does not exist or declares nothing, or a file cannot be read as declarations.
+    ``subfolders``: whether the folders in it are read too. ``PLANTED_DEFECTS`` has one with a corpus of seeded faults,
+    which calibration plants and no ordinary run. Raises ``FixtureError``: the folder does not exist or declares
+    nothing, or a file cannot be read as declarations.
     """
     if not folder.is_dir():
         raise FixtureError(f"there is no fixture folder {folder}", "name a folder of fixture files with --fixtures")
@@ -49,12 +46,8 @@ def read_fixtures(folder: Path, *, subfolders: bool = True) -> tuple[ModelDeclar
 def read_sources(paths: Iterable[Path], root: Path, *, package_root: str | None = None) -> list[ModelDeclaration]:
     """Return every model that the files ``paths`` declare, which lie below ``root``.
 
-    Args:
-        package_root: what goes onto ``sys.path`` of the exporter, if not ``root``; empty: nothing, and ``source`` is an
-            absolute path.
-
-    Raises:
-        FixtureError: a file cannot be read as declarations.
+    ``package_root``: what goes onto ``sys.path`` of the exporter, if not ``root``; empty: nothing, and ``source`` is an
+    absolute path. Raises ``FixtureError``: a file cannot be read as declarations.
     """
     declarations: list[ModelDeclaration] = []
     place = str(root) if package_root is None else package_root

@@ -63,9 +63,7 @@ def _matches(paths: Sequence[str], pattern: str) -> bool:
 def load_fleet_manifest(path: Path, *, file: str) -> FleetManifest:
     """Return what a manifest says; ``file`` is its name for messages.
 
-    Raises:
-        ConfigError: the file cannot be opened.
-        FixtureError: it is no manifest.
+    Raises ``ConfigError``: the file cannot be opened; ``FixtureError``: it is no manifest.
     """
     try:
         return read_fleet_manifest(plain_bytes(path).decode(), file=file)

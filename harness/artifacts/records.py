@@ -173,12 +173,9 @@ def own_record(
 ) -> tuple[GoldenRecord, str]:
     """Return a record of ``model``, and the sha256 of its ``record.json``; its files are verified.
 
-    Args:
-        sha256: what that of ``record.json`` must be; None for a record that nobody accepted yet.
-        since: what fixed the files, for errors: "changed after it was proposed".
-
-    Raises:
-        GoldenError: it is damaged, or its files are not those that it names.
+    ``sha256``: what that of ``record.json`` must be; None for a record that nobody accepted yet; ``since``: what fixed
+    the files, for errors: "changed after it was proposed". Raises ``GoldenError``: it is damaged, or its files are not
+    those that it names.
     """
     path = folder / RECORD
     data = _bytes_of(path, sha256, since=since)
@@ -282,14 +279,8 @@ def outputs_of(folder: Path, record: GoldenRecord) -> Outputs:
 def lay_out(record: GoldenRecord, destination: Path, chunks: Callable[[str], Iterable[bytes]]) -> Artifact:
     """Write artifact, inputs and values where a worker and ``laid_out_values`` find them; return the artifact.
 
-    Its path is empty if it was not kept.
-
-    Args:
-        chunks: the content of a file of the record, by its name.
-
-    Raises:
-        DecodeError: a file is not what its digest promises.
-        RunDirError: ``destination`` cannot be written.
+    Its path is empty if it was not kept. ``chunks``: the content of a file of the record, by its name. Raises
+    ``DecodeError``: a file is not what its digest promises; ``RunDirError``: ``destination`` cannot be written.
     """
     inputs = destination / "inputs"
     path = destination / f"artifact{record.artifact.kind.suffix}" if ARTIFACT in record.files else None

@@ -20,12 +20,8 @@ class AmbiguousLimit(ValueError):
 def ratio_of(value: object, *, ratios: bool) -> float:
     """Return the ratio new/old that a limit means, above 1.
 
-    Args:
-        ratios: whether a bare number between 1 and 2 is a ratio; otherwise it is refused, for it may be a percentage.
-
-    Raises:
-        AmbiguousLimit: it can be read in two ways.
-        ValueError: it is no limit.
+    ``ratios``: whether a bare number between 1 and 2 is a ratio; otherwise it is refused, for it may be a percentage.
+    Raises ``AmbiguousLimit``: it can be read in two ways; ``ValueError``: it is no limit.
     """
     if isinstance(value, str):
         if (match := CHANGE.match(value.strip())) is not None:

@@ -40,10 +40,8 @@ def examine(
 ) -> Candidate:
     """Return what is known of one environment.
 
-    Args:
-        spec: a ready-made interpreter, or a release with the Python that it would get.
-        uv: the installer; None is pip.
-        pythons: from ``find_pythons``.
+    ``spec``: a ready-made interpreter, or a release with the Python that it would get; ``uv``: the installer; None is
+    pip; ``pythons``: from ``find_pythons``.
     """
     if spec.interpreter is not None:
         return _ready_made(spec, spec.interpreter)

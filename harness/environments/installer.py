@@ -39,10 +39,8 @@ def install_commands(uv: str | None, python: str, folder: Path, packages: Sequen
 
     With uv where its path is given, else with ``venv`` and pip. Nothing is seeded: the environment gets no pip and no
     setuptools beyond what the packages ask for. Nothing is compiled to bytecode either: that costs a pair of
-    environments 9 s (torch has 8000 modules), where the first import compiles the 1700 it needs in 2 s.
-
-    Raises:
-        EnvironmentUnavailable: there is neither uv nor any pip.
+    environments 9 s (torch has 8000 modules), where the first import compiles the 1700 it needs in 2 s. Raises
+    ``EnvironmentUnavailable``: there is neither uv nor any pip.
     """
     inside = str(environment_python(folder))
     if uv is not None:

@@ -132,10 +132,8 @@ class Recipe:
 def find_or_compile(recipe: Recipe, folder: Path, patience: Patience) -> tuple[Path, bool]:
     """Return what ``recipe`` builds, below ``folder``, and whether it was there already.
 
-    Raises:
-        NotBuilt: the compiler failed.
-        Cancelled, DeadlineExceeded: the compiler's process group has been killed.
-        OSError: the folder cannot be written, or the compiler cannot be started.
+    Raises ``NotBuilt``: the compiler failed; ``Cancelled``, ``DeadlineExceeded``: the compiler's process group has been
+    killed; ``OSError``: the folder cannot be written, or the compiler cannot be started.
     """
     place = folder / recipe.folder
     binary = place / recipe.output

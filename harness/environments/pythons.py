@@ -101,11 +101,8 @@ def choose_python(releases: Sequence[str], installed: Sequence[str], *, preferre
     """Return the one Python (``"3.11"``) on which all ``releases`` are to be built.
 
     One Python for both sides keeps the interpreter out of the comparison. ``preferred`` wins if it is installed and
-    suits every release, else the newest installed one that does.
-
-    Raises:
-        ConfigError: a release or a Python is not a version.
-        EnvironmentUnavailable: no installed Python suits all releases; names each range and what is installed.
+    suits every release, else the newest installed one that does. Raises ``ConfigError``: a release or a Python is not a
+    version; ``EnvironmentUnavailable``: no installed Python suits all releases; names each range and what is installed.
     """
     if not releases:
         raise ConfigError("no torch release to choose a Python for", "name at least one release")

@@ -73,14 +73,9 @@ def run_side_by_side(
     """Return the results and the failures of all pieces of ``work``, after every one has ended.
 
     Each piece gets an event and must end soon once it is set. Signals reach the main thread only, so the pieces never
-    see KeyboardInterrupt themselves.
-
-    Args:
-        cancelled: the event, where the caller itself may want to end them.
-        first_failure_cancels: whether the others end with the first that fails; they are no failures then.
-
-    Raises:
-        KeyboardInterrupt: raised here after the event was set and the pieces had 15 s to clean up.
+    see KeyboardInterrupt themselves. ``cancelled``: the event, where the caller itself may want to end them;
+    ``first_failure_cancels``: whether the others end with the first that fails; they are no failures then. Raises
+    ``KeyboardInterrupt``: raised here after the event was set and the pieces had 15 s to clean up.
     """
     cancelled = cancelled or threading.Event()
     results: dict[Key, T] = {}
@@ -172,9 +167,7 @@ class Patience:
     def wait_until(self, has_happened: Callable[[], bool]) -> None:
         """Return once ``has_happened``, which is asked 50 times a second.
 
-        Raises:
-            Cancelled: ``cancelled`` was set.
-            DeadlineExceeded: it did not happen in time.
+        Raises ``Cancelled``: ``cancelled`` was set; ``DeadlineExceeded``: it did not happen in time.
         """
         next_tick = time.monotonic() + _TICK_S
         while not has_happened():

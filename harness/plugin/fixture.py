@@ -37,14 +37,10 @@ HEAD: Final = "from math import inf, nan\n\n\ndef inputs():\n    return "
 def artifacts_argument(artifact: Any, inputs: Any, folder: Path) -> Path:
     """Return what ``--artifacts`` is given: the artifact, or a manifest of it and its inputs, written into ``folder``.
 
-    Args:
-        artifact: a path, or a scripted or traced module or function.
-        inputs: a path; or a tuple of positional arguments, one argument, or input sets by name, as a ``.pt`` file of
-            requests holds them: of tensors, NumPy arrays, numbers, texts and None; or None: those beside the artifact,
-            and guessed where there are none.
-
-    Raises:
-        ConfigError: it is something else, or cannot be handed over.
+    ``artifact``: a path, or a scripted or traced module or function; ``inputs``: a path; or a tuple of positional
+    arguments, one argument, or input sets by name, as a ``.pt`` file of requests holds them: of tensors, NumPy arrays,
+    numbers, texts and None; or None: those beside the artifact, and guessed where there are none. Raises
+    ``ConfigError``: it is something else, or cannot be handed over.
     """
     path = _artifact(artifact, folder)
     if inputs is None:

@@ -297,12 +297,9 @@ def isolate(
 ) -> Isolated:
     """Return the groups of items 0 .. ``count`` - 1 that FAIL on their own, at most ``MOST_GROUPS``.
 
-    Each subset is asked once and the empty one never: it is taken to pass.
-
-    Args:
-        test: gets the ascending indices of the items that are kept. May raise ``BudgetSpent`` if it has a budget of
-            its own. An oracle that fails now and then belongs into ``Repeated``.
-        progress: gets each new answer, and how many items still fail.
+    Each subset is asked once and the empty one never: it is taken to pass. ``test``: gets the ascending indices of the
+    items that are kept. May raise ``BudgetSpent`` if it has a budget of its own. An oracle that fails now and then
+    belongs into ``Repeated``; ``progress``: gets each new answer, and how many items still fail.
     """
     search = _Isolating(count, test, Budget(budget), progress)
     try:

@@ -326,9 +326,7 @@ def affordable(scenario: Scenario, models: Sequence[str], threads: int, load_s: 
     """Return the script of ``scenario``, where it ``spares_loads`` with as many repeated ones as there is time for.
 
     Those of the models that load fastest stay. A repeated load is one of a further copy that is dropped again.
-
-    Args:
-        load_s: model -> seconds that one load of it takes; one that is not there takes none.
+    ``load_s``: model -> seconds that one load of it takes; one that is not there takes none.
     """
     script = scenario.write(models, threads)
     if not scenario.spares_loads:

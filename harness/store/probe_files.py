@@ -32,10 +32,8 @@ def compact(folder: Path, *, failed: bool = False) -> None:
     """Put the files of a probe that has ended into one, ``probe.zip``.
 
     Killed at any moment, or on a full disk, each file is whole either in the folder or in the zip file; the next call
-    goes on there.
-
-    Args:
-        failed: somebody will look into it: stacks and what it printed as errors stay beside the zip file as well.
+    goes on there. ``failed``: somebody will look into it: stacks and what it printed as errors stay beside the zip file
+    as well.
     """
     with contextlib.suppress(OSError):
         loose = [path for path in _loose(folder) if _can_move(path)]

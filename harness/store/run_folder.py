@@ -82,9 +82,7 @@ class RunDir:
         """Create and lock a new folder under ``reports``.
 
         Where the clock was set back, it is named after the second that follows the newest one: names are in order.
-
-        Raises:
-            RunDirError: it cannot be created.
+        Raises ``RunDirError``: it cannot be created.
         """
         try:
             reports.mkdir(parents=True, exist_ok=True)
@@ -237,9 +235,7 @@ def require_own(folder: Path, *, hint: str = "if you know who made it, add --tru
     """Refuse a run to go on with, or to repeat, that another user has made or that holds links.
 
     Its plan names interpreters and libraries that would be run, and a link leads to files that would be replaced.
-
-    Raises:
-        RunDirError: names what is not this user's, or the link.
+    Raises ``RunDirError``: names what is not this user's, or the link.
     """
     me, waiting = os.geteuid(), [folder]
     try:
@@ -261,12 +257,9 @@ def require_own(folder: Path, *, hint: str = "if you know who made it, add --tru
 def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     """Return the folder of a run by path, by name, or ``last``.
 
-    Args:
-        with_report: ``last`` is the newest run with a report. A folder with a report and no plan, such as CI may keep,
-            counts as a run too, and so does the report itself.
-
-    Raises:
-        SelectionError: there is no such run; names the newest ones.
+    ``with_report``: ``last`` is the newest run with a report. A folder with a report and no plan, such as CI may keep,
+    counts as a run too, and so does the report itself. Raises ``SelectionError``: there is no such run; names the
+    newest ones.
     """
     runs = _runs_in(reports)
     reported = [run for run in runs if (run / REPORT).is_file()] if with_report else runs

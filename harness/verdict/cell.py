@@ -35,12 +35,9 @@ def judge_alone(
     """Return the verdict on a model alone in a process: loads, answers, answers the same.
 
     Each request that some run failed in is judged by itself, and those that none failed in together: what fails in the
-    old release too says nothing of what else is asked. The worst of these verdicts is the model's.
-
-    Args:
-        old: the baseline: the same artifact in the old environment, repeated. Empty where a golden stands in.
-        rates: how often its failure shows in either release, which decides in place of the single runs; None where
-            nobody asked.
+    old release too says nothing of what else is asked. The worst of these verdicts is the model's. ``old``: the
+    baseline: the same artifact in the old environment, repeated. Empty where a golden stands in; ``rates``: how often
+    its failure shows in either release, which decides in place of the single runs; None where nobody asked.
     """
     failed = dict.fromkeys(request.input_set for result in (*old, new) for request in result.failed_requests)
     judge = partial(

@@ -150,10 +150,8 @@ def judge_initialized(
 ) -> CellVerdict:
     """Return the verdict on one model in one initialization of its server group, over all rounds.
 
-    Each way to fail is judged by itself, and so is what it answered where it came through.
-
-    Args:
-        attribution: what was asked about its failure; None where nothing was.
+    Each way to fail is judged by itself, and so is what it answered where it came through. ``attribution``: what was
+    asked about its failure; None where nothing was.
     """
     ways: list[Failing | None] = list(item.new.failures)
     if item.new.answers or not ways:

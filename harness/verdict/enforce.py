@@ -53,10 +53,8 @@ def is_excused(cell: CellVerdict, comparison: OutputComparison | None, limit: fl
 def beyond(comparison: OutputComparison | None, limit: float, *, but_failing: bool = False) -> Finding | None:
     """Return the finding on the float output that is further off than the limit; None where none is.
 
-    What differs by no more than the old release from itself is not held against the new one.
-
-    Args:
-        but_failing: leave out the outputs that another finding tells already, for they fail without the limit.
+    What differs by no more than the old release from itself is not held against the new one. ``but_failing``: leave out
+    the outputs that another finding tells already, for they fail without the limit.
     """
     if comparison is None:
         return None

@@ -113,10 +113,8 @@ def with_changed_operators(
 ) -> CellVerdict:
     """Return the verdict with a warning for each operator that is known to answer otherwise, where inputs are guesses.
 
-    What is known to have changed may need values or shapes that nobody guesses.
-
-    Args:
-        draws: whether a call of the model drew random numbers: some changes are about these alone.
+    What is known to have changed may need values or shapes that nobody guesses. ``draws``: whether a call of the model
+    drew random numbers: some changes are about these alone.
     """
     if verdict.status is not Status.PASS or not guess_of(artifact):
         return verdict

@@ -54,10 +54,7 @@ def telling_ratio(
     """Return which reference, timed in the same process, tells a slow release from a fast one; None: none does.
 
     The call, and the call by the reference, are as much slower as the run measured, else the program shows another
-    thing than the run did.
-
-    Args:
-        run: what the run says of the call, new over old.
+    thing than the run did. ``run``: what the run says of the call, new over old.
     """
     best: dict[str, str | float] | None = None
     widest = LEAST_GAP

@@ -123,10 +123,8 @@ def close_results(own):
 def close_elsewhere(own, others=()):
     """Refuse this thread, and all that it starts, to write elsewhere than below ``own`` and ``others``.
 
-    Nor may it send signals to a process that is not confined alike, where the kernel can refuse that.
-
-    Raises:
-        OSError: the kernel has no Landlock, or an old one.
+    Nor may it send signals to a process that is not confined alike, where the kernel can refuse that. Raises
+    ``OSError``: the kernel has no Landlock, or an old one.
     """
     _write_only_below([own] + list(DEVICES) + list(others), alone=True)
 

@@ -30,10 +30,7 @@ def collect(planned: PlannedFleet, days: int, *, remove: bool) -> str:
     """Return what was not used for so many days, in words; it is removed if wanted.
 
     What the plan needs stays, and so does whatever is not the fleet's own: what lies behind a link, or is called
-    otherwise than what is kept here.
-
-    Raises:
-        RunDirError: something cannot be removed.
+    otherwise than what is kept here. Raises ``RunDirError``: something cannot be removed.
     """
     keep = {unit.key for unit in planned.plan.units}
     links = [name for name in (STORE, RUNS, CACHE) if (planned.folder / name).is_symlink()]

@@ -38,9 +38,7 @@ AT_ONCE = 1000
 def export(planned: PlannedFleet, file: Path) -> int:
     """Write the results of a fleet's folder, by key, and return how many these are.
 
-    Raises:
-        ConfigError: pyarrow is not installed.
-        RunDirError: the file cannot be written.
+    Raises ``ConfigError``: pyarrow is not installed; ``RunDirError``: the file cannot be written.
     """
     try:
         import pyarrow as pa  # noqa: PLC0415  an extra

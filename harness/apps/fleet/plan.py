@@ -120,11 +120,8 @@ def store_of(name: str, folder: Path, cache_bytes: int = CACHE_BYTES) -> Store:
 def load_plan(name: str, *, to_run: bool = False) -> PlannedFleet:
     """Return the plan in a file, or in a folder.
 
-    Args:
-        to_run: what it names will be executed: it must be this user's.
-
-    Raises:
-        RunDirError: there is none, it is damaged, of another version, or somebody else's.
+    ``to_run``: what it names will be executed: it must be this user's. Raises ``RunDirError``: there is none, it is
+    damaged, of another version, or somebody else's.
     """
     path = Path(name)
     path = (path / PLAN if path.is_dir() else path).absolute()

@@ -178,11 +178,8 @@ class FleetResults(KeptResults):
     def save(self, result: FleetResult, frame: RunReport, *, replaces: bool = False) -> None:
         """Keep a result and the frame that it belongs to; one that is kept already stays as it is.
 
-        Args:
-            replaces: it has more rounds of timing than what is kept, and is read instead.
-
-        Raises:
-            RunDirError: the folder cannot be written.
+        ``replaces``: it has more rounds of timing than what is kept, and is read instead. Raises ``RunDirError``: the
+        folder cannot be written.
         """
         path = self.path(result.key)
         if replaces:

@@ -114,13 +114,8 @@ def compare_records(
     """Return every difference between what two records of ``model`` hold.
 
     Samples are compared as samples: ``TensorMetrics.sampled`` if the whole tensors are not known to be equal. Tensors
-    whose whole has another shape differ in structure, whatever the shape of their samples.
-
-    Args:
-        precision, unordered: see ``compare_outputs``.
-
-    Raises:
-        DecodeError: a record is damaged.
+    whose whole has another shape differ in structure, whatever the shape of their samples. ``precision``,
+    ``unordered``: see ``compare_outputs``. Raises ``DecodeError``: a record is damaged.
     """
     ours, theirs = _wholes(old), _wholes(new)
     comparison = compare_outputs(

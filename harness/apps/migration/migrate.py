@@ -49,13 +49,10 @@ def migrate(
 ) -> tuple[Migration, str]:
     """Return what becomes of each artifact outside of TorchScript, and the folder that keeps it, as one would type it.
 
-    What is known already is not run again.
-
-    Args:
-        project: ``--old`` names the release whose TorchScript answers are the golden ones, ``--new`` the one that
-            converts; without it the newest configured one does.
-        package: whether packages of AOTInductor are made as well: that compiles for minutes.
-        explain: whether the smallest part that is not convertible is looked for, in one artifact of each cause.
+    What is known already is not run again. ``project``: ``--old`` names the release whose TorchScript answers are the
+    golden ones, ``--new`` the one that converts; without it the newest configured one does; ``package``: whether
+    packages of AOTInductor are made as well: that compiles for minutes; ``explain``: whether the smallest part that is
+    not convertible is looked for, in one artifact of each cause.
     """
     owners = load_fleet_manifest(Path(manifest), file=manifest) if manifest is not None else FleetManifest()
     settings = project.settings

@@ -46,11 +46,8 @@ def own_run(
 ) -> Iterator[tuple[RunDir, Plan, SelectedCell | None]]:
     """Yield the folder of a run, its plan and the cell that it is about: a new run, or the one ``--resume`` names.
 
-    An interrupted one is kept, an empty one is not.
-
-    Args:
-        planned: returns the plan of a new one, and the name of its model.
-        more: further options of the command, as they were typed; refused beside ``--resume``.
+    An interrupted one is kept, an empty one is not. ``planned``: returns the plan of a new one, and the name of its
+    model; ``more``: further options of the command, as they were typed; refused beside ``--resume``.
     """
     if project.resume is not None:
         refuse_beside_resume(project, verb, more, model=model, selected=selected)

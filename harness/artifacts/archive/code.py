@@ -89,12 +89,9 @@ class CodeFacts:
 def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
     """Return what a code file says.
 
-    Args:
-        qualifier: of the module, e.g. ``"__torch__.fixtures.zoo.vision"``.
-
-    Raises:
-        CannotRead: its brackets or strings do not close (no release would load it either), an attribute has a name that
-            no release reads, or it is beyond a limit.
+    ``qualifier``: of the module, e.g. ``"__torch__.fixtures.zoo.vision"``. Raises ``CannotRead``: its brackets or
+    strings do not close (no release would load it either), an attribute has a name that no release reads, or it is
+    beyond a limit.
     """
     breaking = BREAKING_NAME.search(text)
     if breaking is not None:

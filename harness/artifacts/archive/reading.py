@@ -87,11 +87,8 @@ TINY = 1024
 def read_artifact(source: Source, path: str, limits: Limits = LIMITS, memory: CodeMemory | None = None) -> ArchiveFacts:
     """Return what ``source`` is and holds.
 
-    Args:
-        memory: what code files that were read before say; give the same one for all files of a fleet.
-
-    Raises:
-        CannotRead: it begins as an archive and is damaged, hostile or beyond a limit.
+    ``memory``: what code files that were read before say; give the same one for all files of a fleet. Raises
+    ``CannotRead``: it begins as an archive and is damaged, hostile or beyond a limit.
     """
     kind, directory = recognise(source, limits)
     facts = ArchiveFacts(path=path, size_bytes=source.size, format=kind)

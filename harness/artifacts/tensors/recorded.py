@@ -84,11 +84,8 @@ def _numbers(probe: Path, name: str) -> bytes | mmap.mmap:
 def parsed(line: str) -> Any:
     """Return what a line of JSON holds, with ``?`` for halves of characters, which no file of ours can hold.
 
-    They are no JSON for ``from_json``; a worker writes them where a model's text has them.
-
-    Raises:
-        ValueError: it is no JSON.
-        RecursionError: it is nested too deeply.
+    They are no JSON for ``from_json``; a worker writes them where a model's text has them. Raises ``ValueError``: it is
+    no JSON; ``RecursionError``: it is nested too deeply.
     """
     value = json.loads(line)
     if SURROGATE.search(line) is None:

@@ -52,10 +52,7 @@ def walk_trees(expected: Tree, actual: Tree, path: str = "output") -> TreeWalk:
 
     Sequences pair by index and report another length once; the common part is still compared. Dicts pair by key,
     whatever the order (as ``==`` does); named tuples by field, and there the order counts. ``1`` is not ``True`` and
-    not ``1.0``.
-
-    Raises:
-        DecodeError: a tree is not what ``docs/formats/wire.md`` describes.
+    not ``1.0``. Raises ``DecodeError``: a tree is not what ``docs/formats/wire.md`` describes.
     """
     walk = TreeWalk()
     _walk(expected, actual, path, walk)
@@ -88,11 +85,8 @@ def mapped(
 ) -> Tree:
     """Return ``tree`` with ``function`` of the spec and the path of every tensor in its place.
 
-    Args:
-        with_keys: whether also of tensors that are keys of dicts, with the path of the dict.
-
-    Raises:
-        DecodeError: it is no tree, or deeper than any real one.
+    ``with_keys``: whether also of tensors that are keys of dicts, with the path of the dict. Raises ``DecodeError``: it
+    is no tree, or deeper than any real one.
     """
     if depth > DEEPEST:
         raise DecodeError(f"values within values, more than {DEEPEST} of them")

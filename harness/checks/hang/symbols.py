@@ -43,12 +43,8 @@ def look_up(wanted: Mapping[str, Iterable[int]]) -> Names:
 def function_names(path: Path, offsets: Iterable[int]) -> dict[int, str]:
     """Return the name of the function that contains each address, for those that lie in one.
 
-    Args:
-        path: a 64-bit little-endian ELF file.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError, IndexError, OverflowError, struct.error: it is no such file, or a damaged one.
+    ``path``: a 64-bit little-endian ELF file. Raises ``OSError``: the file cannot be read; ``ValueError``,
+    ``IndexError``, ``OverflowError``, ``struct.error``: it is no such file, or a damaged one.
     """
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as image:
         if image[:6] != b"\x7fELF\x02\x01":

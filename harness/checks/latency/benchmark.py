@@ -259,10 +259,8 @@ def extra_rounds(
     """Return how many rounds measure more than the steady call: as many as an interval of it needs.
 
     Of three rounds, Student's t makes one as wide as two do with the strength that many models lend each other
-    (simulated, docs/adr/0072-a-control-for-some.md); what only a few have, other shapes, takes three.
-
-    Args:
-        gated: whether a quantity beside the steady call can fail a model: every round measures it then.
+    (simulated, docs/adr/0072-a-control-for-some.md); what only a few have, other shapes, takes three. ``gated``:
+    whether a quantity beside the steady call can fail a model: every round measures it then.
     """
     if gated:
         return budget.looks[-1]

@@ -159,10 +159,8 @@ def next_step(
     """Return how the benchmark of a model goes on.
 
     Data are looked at after ``budget.looks`` rounds only: each further look would need a wider interval. What is
-    suspected is taken to fresh rounds, and gets its first look there in any case.
-
-    Args:
-        further: whether looks go on after those that were planned.
+    suspected is taken to fresh rounds, and gets its first look there in any case. ``further``: whether looks go on
+    after those that were planned.
     """
     if measurement.problem:
         return Next.DONE

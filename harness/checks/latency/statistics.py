@@ -46,13 +46,9 @@ def estimate(
 ) -> RatioEstimate | None:
     """Return the ratio of steady-state times, or None where no round has blocks of both.
 
-    Args:
-        samples: of one model; samples of the same ``round`` share their processes and count as one pair.
-        level: two-sided, such that the interval holds at all looks together (a repeated confidence interval; Jennison
-            and Turnbull, 2000, chapter 9).
-
-    Raises:
-        ValueError: a time is not positive and finite.
+    ``samples``: of one model; samples of the same ``round`` share their processes and count as one pair; ``level``:
+    two-sided, such that the interval holds at all looks together (a repeated confidence interval; Jennison and
+    Turnbull, 2000, chapter 9). Raises ``ValueError``: a time is not positive and finite.
     """
     return interval(list(round_logs(samples, numerator, denominators).values()), level=level, prior=prior)
 

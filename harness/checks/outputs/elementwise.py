@@ -57,12 +57,9 @@ def ulp_distance(actual: Array, expected: Array, bits: int) -> npt.NDArray[np.ui
     """Return how many representable numbers lie between two floats, elementwise; 0 between the two zeros.
 
     The bit patterns of IEEE numbers, read as sign and magnitude, are in the order of their values
-    (https://randomascii.wordpress.com/2012/02/25/comparing-floating-point-numbers-2012-edition/).
-
-    Args:
-        actual, expected: equal shape, dtype of ``bits`` bits each: floats, or bfloat16 as uint16 patterns. Finite:
-            for NaN the distance means nothing.
-        bits: 16, 32 or 64.
+    (https://randomascii.wordpress.com/2012/02/25/comparing-floating-point-numbers-2012-edition/). ``actual``,
+    ``expected``: equal shape, dtype of ``bits`` bits each: floats, or bfloat16 as uint16 patterns. Finite: for NaN the
+    distance means nothing; ``bits``: 16, 32 or 64.
     """
     _require_equal_shapes(actual, expected)
     ours, theirs = _ordered(actual, bits), _ordered(expected, bits)

@@ -60,13 +60,10 @@ def build_workers(
 ) -> WithWorker:
     """Return the facts with the runtime that initializes, and that is timed, and the models that Python serves too.
 
-    Args:
-        begun: by ``begin_builds``; without it they are compiled now.
-
-    Raises:
-        EnvironmentUnavailable: the C++ worker was asked for by name and one of the two cannot be built, or, asked for
-            alone, lacks what a library registers from Python.
-        ConfigError: it was asked for by name, and archives are to be loaded by torch.load, or it has no such device.
+    ``begun``: by ``begin_builds``; without it they are compiled now. Raises ``EnvironmentUnavailable``: the C++ worker
+    was asked for by name and one of the two cannot be built, or, asked for alone, lacks what a library registers from
+    Python; ``ConfigError``: it was asked for by name, and archives are to be loaded by torch.load, or it has no such
+    device.
     """
     worker, why = _worker(facts, effects, predictions, begun)
     return WithWorker(

@@ -72,10 +72,8 @@ def failing_findings(cell: CellVerdict) -> list[Finding]:
 def apply_waivers(cell: CellVerdict, waivers: Sequence[Waiver], ran: Ran, today: date) -> CellVerdict:
     """Return the verdict: XFAIL if every failing finding is covered by a waiver that counts today for this run.
 
-    Else it stays FAIL and says of each waiver of these findings why it does not count.
-
-    Args:
-        cell: as the policy has it; what earlier waivers left in it was taken out (``without_waivers``).
+    Else it stays FAIL and says of each waiver of these findings why it does not count. ``cell``: as the policy has it;
+    what earlier waivers left in it was taken out (``without_waivers``).
     """
     mine = [waiver for waiver in waivers if concerns(waiver, cell, ran)]
     failing = failing_findings(cell)

@@ -161,11 +161,8 @@ def with_waivers(text: str, added: Sequence[Waiver], *, file: str) -> str:
 def without_entries(text: str, removed: Collection[int], *, file: str) -> str:
     """Return the file's text without some of its entries, each with the comment lines right above it.
 
-    Args:
-        removed: places of the entries in the file, from 0.
-
-    Raises:
-        ConfigError: the file cannot be read, or is written in a way that hides where an entry begins.
+    ``removed``: places of the entries in the file, from 0. Raises ``ConfigError``: the file cannot be read, or is
+    written in a way that hides where an entry begins.
     """
     known = parse_waivers(text, file=file)
     lines = re.split(r"(?<=\n)", text)  # not splitlines: a reason may hold what Unicode calls a line's end

@@ -20,9 +20,7 @@ def calls(entries, where, methods, signature_of):
     """Return the calls that ``entries`` (flat name -> tensor) stand for.
 
     ``x`` is an argument's name or its position. Where the method takes a number, a tensor of one element becomes one.
-
-    Raises:
-        BadInputs: a name is no argument, or an argument without a default is missing.
+    Raises ``BadInputs``: a name is no argument, or an argument without a default is missing.
     """
     if not entries:
         raise BadInputs("%s holds no tensors" % where)

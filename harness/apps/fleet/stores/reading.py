@@ -94,12 +94,9 @@ def read_store(
 ) -> ReadStore:
     """Return what the store holds, each artifact read within limits and predicted.
 
-    Args:
-        scratch: where artifacts are unpacked that lie in archives of a server.
-
-    Raises:
-        SelectionError: it cannot be listed, or holds no artifact.
-        EnvironmentUnavailable: reading what it holds needs a package that is not installed.
+    ``scratch``: where artifacts are unpacked that lie in archives of a server. Raises ``SelectionError``: it cannot be
+    listed, or holds no artifact; ``EnvironmentUnavailable``: reading what it holds needs a package that is not
+    installed.
     """
     progress.stage(f"list {store.name}")
     listed = {item.path: item for item in listed_files(store)}
