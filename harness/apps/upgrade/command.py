@@ -27,8 +27,8 @@ HELP = CommandHelp(
     "Judge the upgrade: export each model in the old release, load and call it in the new one, compare answers, "
     "initialization and latency. The last line is the decision.",
     (
-        ("--old 2.1.2 --new 2.6.0", "the configured models, from one release to another"),
         ("--artifacts models/", "your own TorchScript files"),
+        ("--old 2.1.2 --new 2.6.0", "the configured models, from one release to another"),
         ("--list", "list the models; runs nothing"),
         ('-k "dlrm or bert" --latency off', "some of them, without timing: the quickest check"),
         ("--explain", "search for the cause of each red cell, two minutes in all"),
@@ -39,6 +39,10 @@ HELP = CommandHelp(
     ),
     "0 compatible, 1 incompatible, 3 environment not provisioned, 4 inconclusive or nothing tested",
     "guide/getting-started.md",
+    often=(
+        *("--old", "--new", "--artifacts", "-k", "--list", "--latency", "--until", "--budget", "--explain", "--policy"),
+        "--resume",
+    ),
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness.apps.golden.source import records_of
 from harness.apps.upgrade.decide import decide_run, tell_so_far
-from harness.apps.upgrade.expected import tell_expected
+from harness.apps.upgrade.expected import tell_expected, tell_predicted
 from harness.apps.upgrade.planted_defects import probe_planted_defects
 from harness.apps.upgrade.planted_startup_defects import beside_init_planted_defects
 from harness.apps.upgrade.report.make import build_report
@@ -53,6 +53,7 @@ from harness.verdict.cells import judge_attributed, judge_cells, without_changed
 def run(plan: Plan, run_dir: RunDir, project: Project) -> RunReport:
     """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused."""
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
+    tell_predicted(plan, project.progress)
     with provisioned(plan, sides(plan), run_dir, project) as (effects, first):
         taken_out = take_out(all_stages(first, effects), effects)
         project.progress.finish()

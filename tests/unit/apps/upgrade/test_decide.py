@@ -12,7 +12,6 @@ from harness.core.probe import CallRecord
 from harness.core.verdict import PlantedDefectResult
 from harness.probing.facts import NotBegun, OldAnswers
 from harness.apps.upgrade.decide import decide_run, tell_so_far, why_untimed
-from harness.apps.upgrade.expected import tell_expected
 from harness.machine.progress import Progress
 from tests.unit.builders.stages import artifact, declared, effects, known, planned, probed, result
 from tests.unit.builders.verdicts import planted_defect, verdict
@@ -51,32 +50,6 @@ def test_red_is_printed_without_timing_too_and_health_is_left_to_the_report() ->
 def test_planted_defect_that_was_missed_is_said_before_time_is_spent(budget: str) -> None:
     missed = planted_defect(caught=False)
     assert any("BLIND" in line for line in printed("b", planted=(missed,), budget=budget))
-
-
-@pytest.mark.parametrize(
-    ("load_s", "budget", "budget_s", "told"),
-    [
-        (1, "quick", 0, []),
-        (
-            90,
-            "off",
-            0,
-            [
-                "to go   about 6 min: initialization about 6 min (a load of a takes 90 s); --budget 5min leaves out what does not fit"
-            ],
-        ),
-        (90, "off", 300, []),
-    ],
-)
-def test_a_long_way_to_go_is_told_before_it_is_gone(load_s: int, budget: str, budget_s: float, told: list[str]) -> None:
-    stream = io.StringIO()
-    plan = replace(planned("a", settings={"latency": LatencyBudget(budget=budget)}), budget_s=budget_s)
-    slow = OldAnswers(results=(result("a", load_ns=load_s * 1_000_000_000, calls=CALLS),))
-    artifacts = known(plan).exports["a"]
-    exports = {"a": replace(artifacts, artifact=replace(artifact("a"), input_sets=(SET,)))}
-    facts = replace(known(plan), exports=exports, baselines={"a": slow}, alone={"a": probed(result("a"))})
-    tell_expected(facts, replace(effects(), progress=Progress(stream)))
-    assert stream.getvalue().splitlines() == told
 
 
 def test_what_the_budget_left_out_is_named_and_never_green() -> None:
