@@ -264,7 +264,7 @@ def _fused_hang(pythons: tuple[str, str], folder: Path) -> Bar:
     smallest = min((len(culprit.nodes) for culprit in culprits if culprit.minimal), default=0)
     nodes = reduction.nodes if reduction is not None else 0
     cures = sum(cure.cures and bool(cure.prices) for cure in found.mitigations)
-    rewrites = sum(rewritten.cures and rewritten.loads_in_old for rewritten in found.rewrites)
+    rewrites = sum(rewritten.cures for rewritten in found.rewrites)
     return Bar(
         "hang once fused: minimal graph, switches, rewrite within 180 s",
         f"{smallest} of {nodes} nodes, {cures} cures priced, {rewrites} rewrites, {seconds:.0f} s",

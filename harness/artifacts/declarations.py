@@ -48,7 +48,6 @@ def combinations(grid: Grid) -> Iterator[dict[str, GridValue]]:
 
 
 def too_large(grid: Grid) -> str:
-    """Return why a grid is refused for its size; empty if it is not."""
     models = math.prod(len(values) for values in grid.values())
     return f"the grid has {models} combinations" if models > MOST_MODELS else ""
 
@@ -59,11 +58,7 @@ def joined(name: str, arguments: Mapping[str, GridValue]) -> str:
 
 
 def filled(text: str, arguments: Mapping[str, GridValue]) -> str:
-    """Return ``text`` with each ``{parameter}`` replaced by its value, as in the model's name.
-
-    Raises:
-        KeyError: with the parameter that the grid does not have.
-    """
+    """Return ``text`` with each ``{parameter}`` replaced. Raises ``KeyError``: the grid does not have it."""
     return re.sub(PLACEHOLDER, lambda match: _word(arguments[match[1]]), text)
 
 
@@ -174,8 +169,6 @@ ON_FUNCTION: Final = "write it as a decorator with arguments, above a function a
 
 
 class Decoration(NamedTuple):
-    """One decorator of ours: which one, its line, and the values of its arguments."""
-
     decorator: str
     line: int
     values: dict[str, Any]
@@ -187,14 +180,8 @@ class Decoration(NamedTuple):
 def read_declarations(text: str, *, source: str, module: str, package_root: str) -> tuple[ModelDeclaration, ...]:
     """Return the models that a fixture file declares, in the order of its lines; none for a file without any.
 
-    Args:
-        text: the file's source.
-        source: its path relative to ``package_root``, for messages.
-        module: its dotted name.
-        package_root: absolute folder that makes the name importable.
-
-    Raises:
-        FixtureError: ``source:line``, what was expected and what to do.
+    ``package_root`` is the absolute folder that makes the name importable. Raises ``FixtureError``: ``source:line``,
+    what was expected and what to do.
     """
     tree = _parse(text, source)
     names = _local_names(tree)

@@ -1,4 +1,4 @@
-"""Kinds of files: recognised by their first bytes and members, what each is called, and what to do with it."""
+"""Kinds of files: how each is recognised, what it is called, and what to do with it."""
 
 from collections.abc import Container, Mapping
 
@@ -35,11 +35,7 @@ STATE_SHARE = 0.5
 
 
 def recognise(source: Source, limits: Limits) -> tuple[ArchiveFormat, Directory | None]:
-    """Return what ``source`` is, and its directory if it is a zip.
-
-    Raises:
-        CannotRead: it begins as a zip and cannot be read as one.
-    """
+    """Return what ``source`` is, and its directory if it is a zip. Raises ``CannotRead``: a damaged zip."""
     head = source.read(0, 512)
     if not head:
         return ArchiveFormat.EMPTY, None

@@ -70,14 +70,10 @@ def build_workers(
 ) -> WithWorker:
     """Return the facts with the runtime that initializes, and that is timed, and the models that Python serves too.
 
-    Args:
-        predictions: for artifacts that were read already.
-        begun: by ``begin_builds``; without it they are compiled now.
-
-    Raises:
-        EnvironmentUnavailable: the C++ worker was asked for by name and one of the two cannot be built, or, asked for
-            alone, lacks what a library registers from Python.
-        ConfigError: it was asked for by name, and archives are to be loaded by torch.load, or it has no such device.
+    ``begun``: by ``begin_builds``; without it they are compiled now. Raises ``EnvironmentUnavailable``: the C++ worker
+    was asked for by name and one of the two cannot be built, or, asked for alone, lacks what a library registers from
+    Python; ``ConfigError``: it was asked for by name, and archives are to be loaded by torch.load, or it has no such
+    device.
     """
     worker, why = _worker(facts, effects, predictions, begun, build=build, companions=companions)
     return WithWorker(
@@ -156,10 +152,7 @@ def _served_by_python(facts: Exported, predictions: Mapping[str, InspectedFile])
 
 
 def _may_wait(artifact: Artifact, predictions: Mapping[str, InspectedFile]) -> bool:
-    """Return whether loading or calling may wait for another thread: it forks, waits, or runs code of its own at load.
-
-    What torch's own classes do in ``__setstate__``, those of quantized layers mostly, is known to wait for nobody.
-    """
+    """Whether loading or calling may wait for another thread; torch's own ``__setstate__`` waits for nobody."""
     if not WAITING.isdisjoint(operator.partition(".")[0] for operator in artifact.operators):
         return True
     read = _read(artifact, predictions)
@@ -207,7 +200,6 @@ def _cannot_open(
 
 
 def _library_classes(facts: Exported, predictions: Mapping[str, InspectedFile]) -> set[str]:
-    """Return the custom classes in this run's artifacts that torch itself does not bring."""
     classes = set()
     for export in facts.exports.values():
         read = _read(export.artifact, predictions) if export.artifact is not None else None

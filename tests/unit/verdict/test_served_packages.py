@@ -68,7 +68,7 @@ def test_a_server_needs_what_cures_all_ways() -> None:
 
 def test_what_fits_the_failure_is_tried_first() -> None:
     assert cures_of(CRASHED) == ((LOADS,), (FIRST_CALLS,), (LOADS, FIRST_CALLS))
-    called = replace(CRASHED, result=replace(CRASHED.result, phase="call 1"))
+    called = replace(CRASHED, result=replace(CRASHED.result, phase="call", call=1))
     assert cures_of(called) == ((FIRST_CALLS,), (LOADS,), (LOADS, FIRST_CALLS))
     assert cures_of(served(served_otherwise={"calls": 40, "different": 2}))[0] == (LOADS,)
 
