@@ -51,6 +51,7 @@ nox.options.sessions = ["tests", "lint"]
 nox.options.error_on_missing_interpreters = True
 
 RELEASES = PYPROJECT["tool"]["compat"]["releases"]
+ENVIRONMENTS = "TORCHSCRIPT_GATE_ENVS"
 # Rooms whose tests start no process that they wait for.
 ROOMS = (
     *("apps/doctor", "artifacts", "checks/outputs", "checks/prediction", "checks/startup", "config", "core", "report"),
@@ -71,6 +72,11 @@ def _prepare(session: nox.Session, *groups: str) -> None:
     for group in groups:
         requirements += PYPROJECT["dependency-groups"][group]
     session.install("-q", *requirements)
+
+
+def _keep_in_the_checkout(session: nox.Session) -> None:
+    """Let tests build environments in the checkout, where CI caches them, and nothing in this user's cache."""
+    session.env[ENVIRONMENTS] = os.environ.get(ENVIRONMENTS) or str(PROJECT / ".nox" / "environments")
 
 
 def _harness(session: nox.Session, verb: str, *arguments: str) -> None:
@@ -154,6 +160,7 @@ def quick(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests: pure and process tests, then those on two real releases, then those that time something."""
     _prepare(session, "test")
+    _keep_in_the_checkout(session)
     _find_chromium(session)
     with ThreadPoolExecutor(1) as beside:  # they come over the network, and the tests compute
         environments = beside.submit(session.run, "python", "-m", "harness", "env", silent=True)
@@ -176,6 +183,7 @@ def pythons(session: nox.Session) -> None:
 def full(session: nox.Session) -> None:
     """Run everything, the slow tests too: every genuine break, the whole zoo."""
     _prepare(session, "test", "calibrate", "docs", "stores", "clusters")
+    _keep_in_the_checkout(session)
     _find_chromium(session)
     session.run("python", "-m", "harness", "env", *RELEASES)
     session.run("pytest", "-m", "not gpu", "tests", *session.posargs)

@@ -292,7 +292,7 @@ def _shown(groups: Sequence[Sequence[str]]) -> str:
 
 def _pythons() -> tuple[str, str]:
     settings = Project(folder=PROJECT).settings
-    builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda _name, _text: None, uv=find_uv())
+    builder = EnvironmentBuilder(default_environment_root(), progress=lambda _name, _text: None, uv=find_uv())
     old, new = (builder.build(EnvSpec(name=f"torch {one}", release=one)) for one in (settings.old, settings.new))
     return old.interpreter, new.interpreter
 

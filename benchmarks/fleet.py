@@ -102,7 +102,7 @@ def _options() -> Project:
 
 
 def _interpreter(release: str) -> str:
-    builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda _name, _text: None, uv=find_uv())
+    builder = EnvironmentBuilder(default_environment_root(), progress=lambda _name, _text: None, uv=find_uv())
     return str(builder.build(EnvSpec(name=release, release=release)).interpreter)
 
 

@@ -43,7 +43,7 @@ class ByHand:
 def main() -> int:
     """Print the walls and what each says of every model; return 0 if both bars are met."""
     settings = Project(folder=PROJECT).settings
-    builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda _name, _text: None, uv=find_uv())
+    builder = EnvironmentBuilder(default_environment_root(), progress=lambda _name, _text: None, uv=find_uv())
     old, new = builder.build_all([EnvSpec(name=name, release=name) for name in (settings.old, settings.new)])
     with tempfile.TemporaryDirectory(prefix="gate-hand-") as name:
         folder = Path(name)

@@ -72,7 +72,7 @@ def _word(met: bool) -> str:
 
 def _registries() -> tuple[dict[str, OperatorRegistry], str]:
     settings = Project(folder=PROJECT).settings
-    root = default_environment_root(PROJECT)
+    root = default_environment_root()
     builder = EnvironmentBuilder(root, progress=lambda _name, _text: None, uv=find_uv())
     sides = {"old": settings.old, "new": settings.new}
     built = {side: builder.build(EnvSpec(name=release, release=release)) for side, release in sides.items()}

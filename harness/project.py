@@ -29,7 +29,7 @@ from harness.core.findings import SEVERITY
 from harness.core.models import ModelDeclaration
 from harness.core.plan import PolicySettings, Settings
 from harness.core.verdict import Waiver
-from harness.environments.builder import EnvironmentBuilder, default_environment_root
+from harness.environments.builder import ROOT_VARIABLE, EnvironmentBuilder, default_environment_root, earlier_root
 from harness.environments.installer import find_uv
 from harness.environments.sides import env_spec, env_specs
 from harness.machine import memory
@@ -41,6 +41,8 @@ from harness.verdict.waivers.entries import WAIVER_KINDS, parse_waivers
 
 CONFIG = "pyproject.toml"
 ROOT = Path("/")
+# Of a project: where runs lie unless ``--out`` says where.
+REPORTS = "reports"
 # Below the folder of runs: what the version matrix, searches over releases and migrations have asked.
 ANSWERS = "matrix"
 INSTALLED = ("site-packages", "dist-packages")
@@ -55,6 +57,7 @@ class Project:
     What is made of the two is made where it is asked for first: a command that only shows a run reads no configuration.
 
     Attributes:
+        assumed: whether ``folder`` is only where the command was typed, and nobody named it.
         trusted: whether a run that is resumed or repeated may be somebody else's.
         until: where the run ends, one of ``UNTIL``; empty: with everything that was planned.
         more: for how long a run that is resumed times what it left undecided, such as ``10min``; empty: as planned.
@@ -63,6 +66,7 @@ class Project:
     """
 
     folder: Path
+    assumed: bool = False
     overrides: Mapping[str, object] = field(default_factory=dict)
     assignments: Sequence[str] = ()
     environments: Sequence[str] = ()
@@ -179,8 +183,15 @@ class Project:
 
     @cached_property
     def builder(self) -> EnvironmentBuilder:
+        """What builds environments in the user's cache; environments that lie in the project are named in a note."""
+        earlier = earlier_root(self.folder)
+        if earlier is not None:
+            self.progress.note(
+                f"environments of an earlier version of the gate lie in {earlier} and are not used: "
+                f"remove that folder, or set {ROOT_VARIABLE} to it"
+            )
         return EnvironmentBuilder(
-            default_environment_root(self.folder),
+            default_environment_root(),
             progress=lambda name, text: self.progress.tick(f"{name}: {text}"),
             uv=find_uv(),
         )
@@ -236,7 +247,7 @@ class Project:
 
     @property
     def reports(self) -> Path:
-        return Path(self.out).absolute() if self.out is not None else self.folder / "reports"
+        return Path(self.out).absolute() if self.out is not None else self.folder / REPORTS
 
     @property
     def answers(self) -> Path:
@@ -251,6 +262,20 @@ class Project:
     @property
     def waivers_path(self) -> Path:
         return self.folder / "golden" / "waivers.toml"
+
+    def of_run(self, run: Path) -> "Project":
+        """Return the project to which a run belongs, unless one was named.
+
+        That is the nearest folder around it with ``[tool.compat]``, or the working directory where that comes first;
+        where neither lies around it, the folder in whose ``reports`` it lies. ``--out`` says that runs lie elsewhere.
+        """
+        if not self.assumed or self.out is not None:
+            return self
+        around = Path(os.path.abspath(run)).parents  # noqa: PTH100  links stay links
+        folder = next((home for home in around if home == self.folder or _is_configured(home)), None)
+        if folder is None:
+            folder = around[1] if around[0].name == REPORTS else self.folder
+        return self if folder == self.folder else replace(self, folder=folder)
 
     def golden_store(self, folder: str | None = None) -> GoldenStore:
         return GoldenStore(self.folder / (folder or "golden"))
@@ -274,6 +299,15 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: tool.compat: expected a table, got {table!r}", "write [tool.compat]")
     return table
+
+
+def _is_configured(folder: Path) -> bool:
+    try:
+        return bool(read_config(folder))
+    except ConfigError:  # of a project, whatever is wrong there
+        return True
+    except OSError:
+        return False
 
 
 def chosen_device(settings: Settings) -> Device:

@@ -1,5 +1,9 @@
-"""What tests share: their order, signals as in a terminal, and environments with stubs of torch."""
+"""What tests share: their order, signals as in a terminal, and environments with stubs of torch.
 
+What they build lies in the checkout, not in the cache of who runs them, unless ``TORCHSCRIPT_GATE_ENVS`` says where.
+"""
+
+import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -8,7 +12,11 @@ from pathlib import Path
 import pytest
 
 from harness.core.environment import Environment
+from harness.environments.builder import ROOT_VARIABLE
 from tests.programs import stub
+
+if not os.environ.get(ROOT_VARIABLE):  # as in noxfile.py
+    os.environ[ROOT_VARIABLE] = str(stub.PROJECT / ".nox" / "environments")
 
 LONG = (
     "integration/checks/startup/test_initialization.py",

@@ -81,7 +81,7 @@ def run(corpus: Corpus) -> dict[str, Any]:
     Raises:
         RuntimeError: it ended without one.
     """
-    environ = {**os.environ, "TORCHSCRIPT_GATE_ENVS": str(default_environment_root(PROJECT))}
+    environ = {**os.environ, "TORCHSCRIPT_GATE_ENVS": str(default_environment_root())}
     command = [sys.executable, "-m", *corpus.command, "--out", "reports/matrix", "--format", "json"]
     done = subprocess.run(command, cwd=PROJECT, env=environ, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in (0, 1, 4):

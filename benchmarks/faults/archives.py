@@ -81,7 +81,7 @@ def wrong_predictions(
     drawn = {f"{index:05}.pt": mutant(genuine, random.Random(f"{seed} {index}")) for index in range(count)}
     for name, item in drawn.items():
         (folder / name).write_bytes(item.data)
-    root = default_environment_root(PROJECT)
+    root = default_environment_root()
     registries = {side: registry_of(environment, root) for side, environment in environments.items()}
     verdicts = {name: inspect_file(str(folder / name), registries).verdicts for name in drawn}
     for name, sides in verdicts.items():
@@ -122,7 +122,7 @@ def mutant(genuine: Sequence[bytes], chance: random.Random) -> Mutant:
 
 
 def _environment(release: str) -> Environment:
-    root = default_environment_root(PROJECT)
+    root = default_environment_root()
     builder = EnvironmentBuilder(root, progress=lambda _name, _text: None, uv=find_uv())
     return builder.build(EnvSpec(name=release, release=release))
 

@@ -36,9 +36,7 @@ def attack(count: int = COUNT, seed: int = 18) -> list[str]:
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="gate-kills-") as name:
         folder = Path(name)
-        builder = EnvironmentBuilder(
-            default_environment_root(PROJECT), progress=lambda _name, _text: None, uv=find_uv()
-        )
+        builder = EnvironmentBuilder(default_environment_root(), progress=lambda _name, _text: None, uv=find_uv())
         python = builder.build(EnvSpec(name="old", release="2.1.2")).interpreter
         store = write_store(folder / "store", str(python), *NAMES)
         variables = _variables(folder)
@@ -67,7 +65,7 @@ def _variables(folder: Path) -> dict[str, str]:
     temporary = folder / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     own = {"TMPDIR": str(temporary), "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)}
-    return {**os.environ, ROOT_VARIABLE: str(default_environment_root(PROJECT)), "PYTHONPATH": str(PROJECT), **own}
+    return {**os.environ, ROOT_VARIABLE: str(default_environment_root()), "PYTHONPATH": str(PROJECT), **own}
 
 
 def _done(variables: Mapping[str, str], *words: str) -> None:

@@ -38,7 +38,7 @@ DEADLINE_S = 3600.0
 
 def attack(count: int, seed: int) -> list[str]:
     """Return the modules of which a prediction was wrong or in doubt, with what torch said."""
-    root = default_environment_root(PROJECT)
+    root = default_environment_root()
     builder = EnvironmentBuilder(root, progress=lambda _name, _text: None, uv=find_uv())
     environments = {release: builder.build(EnvSpec(name=release, release=release)) for release in RELEASES}
     with tempfile.TemporaryDirectory(prefix="gate-genuine-") as folder:
@@ -63,7 +63,7 @@ def wrong_predictions(environments: Mapping[str, Environment], folder: Path, tex
         made = list(pool.map(lambda name: _said(pythons[name], "make", sources, folder / name), pythons))
         folders = [folder / name for name in pythons]
         said = dict(zip(pythons, pool.map(lambda name: _said(pythons[name], "load", *folders), pythons), strict=True))
-    root = default_environment_root(PROJECT)
+    root = default_environment_root()
     registries = {name: registry_of(environment, root) for name, environment in environments.items()}
     wrong, tally = [], Counter[tuple[str, str]]()
     memory = CodeMemory()

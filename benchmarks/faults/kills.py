@@ -163,7 +163,7 @@ def prepared(judged: Gate, name: str, folder: str) -> Gate:
     if name == "golden":
         shutil.copytree(judged.project, gate.project, symlinks=True)
     elif name != "env":
-        shutil.copytree(judged.project / ".nox", gate.project / ".nox")
+        shutil.copytree(judged.project / ".cache", gate.project / ".cache")
     return gate
 
 

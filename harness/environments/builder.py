@@ -9,6 +9,7 @@ import os
 import shutil
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+import platformdirs
 from packaging.version import Version
 
 from harness.core.environment import ENVIRONMENT_BYTES, Environment, EnvSpec
@@ -37,6 +39,8 @@ from harness.machine.pool import DeadlineExceeded, Patience, raise_failures, run
 from harness.store.json import JsonError, from_json
 
 MARKER: Final = "environment.json"
+# In the root, shared by every gate that uses what lies there; ``cache clean`` has it alone.
+IN_USE: Final = ".in-use"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +83,11 @@ class EnvironmentSlot:
     @property
     def log(self) -> Path:
         return self.folder.with_name(self.folder.name + ".log")
+
+    @property
+    def use(self) -> Path:
+        """A lock that all who use the environment share; its time says when it was used last."""
+        return self.folder.with_name(self.folder.name + ".use")
 
     def is_built(self) -> bool:
         """Whether the environment is complete, holds what this slot asks for, and its Python still exists."""
@@ -123,10 +132,35 @@ ROOT_VARIABLE: Final = "TORCHSCRIPT_GATE_ENVS"
 DEADLINE_S: Final = 1800.0
 
 
-def default_environment_root(project: Path) -> Path:
-    """Return where environments are kept: ``$TORCHSCRIPT_GATE_ENVS``, else ``.nox/torch`` in the project."""
+APPLICATION: Final = "torchscript-gate"
+# Below a project: where environments were kept before users had one cache.
+EARLIER_ROOT: Final = Path(".nox", "torch")
+
+
+def default_environment_root() -> Path:
+    """Return where environments are kept: ``$TORCHSCRIPT_GATE_ENVS``, else the user's own cache.
+
+    Raises ``ConfigError``: there is no such user, or this one has no home.
+    """
     chosen = os.environ.get(ROOT_VARIABLE)
-    return Path(chosen).expanduser().absolute() if chosen else project.absolute() / ".nox" / "torch"
+    try:
+        root = Path(chosen).expanduser().absolute() if chosen else platformdirs.user_cache_path(APPLICATION)
+    except RuntimeError as error:  # so do newer releases of platformdirs; older ones return what is not absolute
+        if chosen:
+            raise ConfigError(f"{ROOT_VARIABLE}={chosen}: {error}", "name a folder by its whole path") from error
+        root = Path()
+    if not root.is_absolute():
+        raise ConfigError("this user has no home folder for the cache", f"set HOME, or {ROOT_VARIABLE} to a folder")
+    return root
+
+
+def earlier_root(project: Path) -> Path | None:
+    """Return the folder of a project that still holds environments and is not used any more; None: there is none.
+
+    Where ``$TORCHSCRIPT_GATE_ENVS`` is set, somebody has decided where they lie.
+    """
+    folder = project / EARLIER_ROOT
+    return folder if not os.environ.get(ROOT_VARIABLE) and any(folder.glob(f"torch-*/{MARKER}")) else None
 
 
 class EnvironmentBuilder:
@@ -152,6 +186,8 @@ class EnvironmentBuilder:
         self._deadline_s = deadline_s
         self._free_disk_bytes = free_disk_bytes
         self._reporting = threading.Lock()
+        self._locks: list[int] = []
+        weakref.finalize(self, _release, self._locks)
 
     @property
     def root(self) -> Path:
@@ -173,7 +209,8 @@ class EnvironmentBuilder:
 
         One that is already built costs milliseconds and starts no process; a ready-made interpreter costs one short
         run of it. Where several are missing, each is resolved before any is downloaded. A spec without a Python gets
-        the one that ``choose_python`` takes for its release alone.
+        the one that ``choose_python`` takes for its release alone. What is returned stays as long as this builder:
+        ``cache clean`` leaves it.
 
         Raises:
             ConfigError: a spec names nonsense for a release, or not exactly one of release and interpreter.
@@ -181,6 +218,7 @@ class EnvironmentBuilder:
             KeyboardInterrupt: all installers have been killed, and what they left will not be trusted.
             Cancelled: likewise, because ``cancelled`` was set.
         """
+        self._use_root(cancelled or threading.Event())
         ready: dict[int, Environment] = {}
         failures: dict[int, Exception] = {}
         missing: dict[int, _Work] = {}
@@ -189,7 +227,7 @@ class EnvironmentBuilder:
             try:
                 if spec.interpreter is not None:
                     ready[index] = _ready_made(spec, spec.interpreter)
-                elif (slot := self._slot(spec)).is_built():
+                elif (slot := self._slot(spec)).is_built() and self._use(slot):
                     ready[index] = _environment(spec, slot, 0.0)
                 else:
                     missing[index] = _Work(self._resolving(spec, slot), self._building(spec, slot))
@@ -236,7 +274,7 @@ class EnvironmentBuilder:
             self._progress(spec, f"resolving torch {slot.release}")
             patience = Patience(deadline=time.monotonic() + self._deadline_s, tick=lambda: None, cancelled=cancelled)
             with self._errors(spec, slot):
-                self._root.mkdir(parents=True, exist_ok=True)
+                self._make_root()
                 python = _named(spec, lambda: verified_python(slot.python, find_pythons()))
                 command = resolve_command(self._uv, python, slot.folder, _packages(slot), slot.index_args)
                 status = run_installer(command, slot.log, patience)
@@ -260,9 +298,10 @@ class EnvironmentBuilder:
             raise EnvironmentUnavailable(f"{spec.name}: {error}", hint) from error
 
     def _build(self, spec: EnvSpec, slot: EnvironmentSlot, patience: Patience) -> None:
-        self._root.mkdir(parents=True, exist_ok=True)
+        self._make_root()
         with slot.locked(patience) as lock:
             if slot.is_built():
+                self._use(slot)
                 return
             slot.clear()
             self._check_disk(spec)
@@ -271,6 +310,7 @@ class EnvironmentBuilder:
             try:
                 self._install(spec, slot, python, patience, lock)
                 _named(spec, slot.mark_built)
+                self._use(slot)
             except BaseException:
                 with suppress(OSError):
                     slot.clear()
@@ -290,6 +330,44 @@ class EnvironmentBuilder:
             if status != 0:
                 raise explain_failure(spec.name, slot.log, status=status, release=slot.release, python=slot.python)
 
+    def _make_root(self) -> None:
+        self._root.parent.mkdir(parents=True, exist_ok=True)
+        files.make_ignored(self._root)
+
+    def _use_root(self, cancelled: threading.Event) -> None:
+        """Keep what is compiled beside environments, as ``_use`` keeps one of them."""
+        if self._locks:
+            return
+
+        def tick() -> None:
+            self._progress_of("environments", "waiting for the end of: cache clean")
+
+        patience = Patience(deadline=time.monotonic() + self._deadline_s, tick=tick, cancelled=cancelled)
+        try:
+            self._make_root()
+            patience.wait_until(lambda: self._locked(self._root / IN_USE))
+        except DeadlineExceeded:
+            text = f"{self._root} is being cleaned, for {self._deadline_s:.0f} s now"
+            raise EnvironmentUnavailable(text, f"end that command, or set {ROOT_VARIABLE} to another folder") from None
+        except OSError:
+            return  # nothing is removed where this user writes nothing; who has to write there says that it fails
+
+    def _use(self, slot: EnvironmentSlot) -> bool:
+        """Whether the environment is there, and stays as long as this builder."""
+        try:
+            if not self._locked(slot.use):
+                return False
+        except OSError:  # of an image that was built for everybody
+            return slot.is_built()
+        files.touch(slot.use)
+        return slot.is_built()
+
+    def _locked(self, path: Path) -> bool:
+        lock = files.lock_shared(path)
+        if lock is not None:
+            self._locks.append(lock)
+        return lock is not None
+
     def _check_disk(self, spec: EnvSpec) -> None:
         free = shutil.disk_usage(self._root).free
         if free < self._free_disk_bytes:
@@ -300,8 +378,16 @@ class EnvironmentBuilder:
             )
 
     def _progress(self, spec: EnvSpec, text: str) -> None:
+        self._progress_of(spec.name, text)
+
+    def _progress_of(self, name: str, text: str) -> None:
         with self._reporting:
-            self._report(spec.name, text)
+            self._report(name, text)
+
+
+def _release(locks: list[int]) -> None:
+    for lock in locks:
+        os.close(lock)
 
 
 class _Work(NamedTuple):

@@ -34,6 +34,8 @@ _DEMANDING: Final = ("ATen/ATen.h", "c10/util/C++17.h", "torch/headeronly/macros
 _DEMAND: Final = re.compile(r"__cplusplus\s*<\s*(\d{6})L")
 _STANDARDS: Final = {201703: 17, 202002: 20, 202302: 23}
 _QUESTION_S: Final = 20.0
+# In each folder of a build; its time says when that was used last.
+LOCK: Final = ".lock"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,9 +140,10 @@ def find_or_compile(recipe: Recipe, folder: Path, patience: Patience) -> tuple[P
     place = folder / recipe.folder
     binary = place / recipe.output
     if binary.exists():
+        files.touch(place / LOCK)
         return binary, True
     place.mkdir(parents=True, exist_ok=True)
-    with files.locked(place / ".lock", patience) as lock:
+    with files.locked(place / LOCK, patience) as lock:
         if binary.exists():  # another process has built it in the meantime
             return binary, True
         _compile(recipe, binary, patience, lock)

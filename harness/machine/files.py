@@ -9,13 +9,14 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.core.errors import DiskFull, RunDirError
 from harness.machine.pool import Patience
 
 FULL = "the disk is full (df shows its space, df -i its inodes)"
+IGNORED = "# Made by the TorchScript upgrade gate.\n*\n"
 # What zipfile raises where an archive is damaged, encrypted, or compressed in a way that it does not know.
 ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
@@ -63,6 +64,21 @@ def unwritable(what: str, error: OSError, hint: str) -> RunDirError:
     """Return the error of something that the system refuses to write: ``"FOLDER cannot be made"`` and why not."""
     words = refusal(error)
     return (DiskFull if words == FULL else RunDirError)(f"{what}: {words}", hint)
+
+
+def make_ignored(folder: Path) -> None:
+    """Make a folder unless it is there, of which git sees nothing: a new one gets a ``.gitignore``.
+
+    Where folders above it are missing too, the uppermost gets it. Raises ``OSError``: it cannot be made.
+    """
+    if folder.is_dir():
+        return
+    made = folder
+    while not os.path.lexists(made.parent):
+        made = made.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (made / ".gitignore").open("x", encoding="utf-8") as stream:
+        stream.write(IGNORED)
 
 
 def emptied(folder: Path) -> Path:
@@ -138,9 +154,39 @@ def new_zip(path: Path, compression: int) -> Iterator[zipfile.ZipFile]:
     archive.close()
 
 
-def _taken(lock: int) -> bool:
+def lock_shared(path: Path) -> int | None:
+    """Return the descriptor of a lock that others may have too, made if it is missing; None: somebody has it alone.
+
+    It ends with the descriptor, which no child inherits. Raises ``OSError``: it cannot be made.
+    """
+    lock = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    if _taken(lock, fcntl.LOCK_SH):
+        return lock
+    os.close(lock)
+    return None
+
+
+def lock_alone(path: Path) -> int | None:
+    """Return the descriptor of a lock that nobody else has, made if it is missing; None: somebody has it.
+
+    Raises ``OSError``: it cannot be made.
+    """
+    lock = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    if _taken(lock):
+        return lock
+    os.close(lock)
+    return None
+
+
+def touch(path: Path) -> None:
+    """Note that something was used, in the time of a file that is there, where this user may."""
+    with suppress(OSError):
+        os.utime(path)
+
+
+def _taken(lock: int, kind: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

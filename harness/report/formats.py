@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
+    from harness.core.cache import Cache, CacheCleaning
     from harness.core.diagnosis import Bisection
     from harness.core.fleet import FleetPlan, FleetReport
     from harness.core.golden import GoldenStatus, Review
@@ -244,6 +245,16 @@ _CHECKUP = _documented(lambda checkup, _: _of("documents.doctor").checkup_docume
 CHECKUP: Formats["Checkup"] = Formats(
     Format("console", _CHECKUP["console"]),
     Format("json", lambda checkup, _: _of("json.results").dump_checkup(checkup)),
+)
+_CACHE = _documented(lambda cache, _: _of("documents.cache").cache_document(cache), console="text")
+CACHE: Formats["Cache"] = Formats(
+    Format("text", _CACHE["text"]),
+    Format("json", lambda cache, _: _of("json.results").dump_cache(cache)),
+)
+_CACHE_CLEANING = _documented(lambda cleaning, _: _of("documents.cache").cleaning_document(cleaning), console="text")
+CACHE_CLEANING: Formats["CacheCleaning"] = Formats(
+    Format("text", _CACHE_CLEANING["text"]),
+    Format("json", lambda cleaning, _: _of("json.results").dump_cache(cleaning)),
 )
 _REVIEW = _documented(lambda review, _: _of("documents.golden").review_document(review))
 REVIEW: Formats["Review"] = Formats(

@@ -131,7 +131,7 @@ def test_record_is_rehearsed_whole_on_a_device_from_an_unpacked_tree_without_net
     )
     subprocess.run(["tar", "-x", "-f", tree.with_suffix(".tar"), "-C", tree], check=True)
     sides = {"old": old_python, "new": new_python}
-    native = default_environment_root(PROJECT) / "native"
+    native = default_environment_root() / "native"
     libraries = {side: build(python, native) / "fakedev.py" for side, python in sides.items()}
     given = (
         *(word for side, python in sides.items() for word in ("--env", f"{side}={python}")),

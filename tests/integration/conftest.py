@@ -30,7 +30,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
 def _interpreter(release: str, *, compiles: bool = False) -> str:
-    root = default_environment_root(PROJECT)
+    root = default_environment_root()
     builder = EnvironmentBuilder(root, progress=lambda name, text: None, uv=find_uv())
     python = choose_python([OLD, NEW], list(find_pythons()))  # as for a run of the pair, whatever runs the tests
     spec = EnvSpec(name=f"torch {release}", release=release, python=python)
@@ -55,7 +55,7 @@ def _zygotes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     if not request.config.getoption("--keep-zygotes"):
         yield
         return
-    with kept_zygotes.kept(tmp_path_factory.mktemp("zygotes"), default_environment_root(PROJECT)):
+    with kept_zygotes.kept(tmp_path_factory.mktemp("zygotes"), default_environment_root()):
         yield
 
 

@@ -124,7 +124,7 @@ def started(command: Sequence[str], environment: Mapping[str, str] | None = None
     return subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**os.environ, ROOT_VARIABLE: str(default_environment_root(ROOT))} if environment is None else environment,
+        env={**os.environ, ROOT_VARIABLE: str(default_environment_root())} if environment is None else environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -139,7 +139,7 @@ def here(words: Sequence[str], within_s: float = RUN_DEADLINE_S) -> "subprocess.
     and says where each thread was.
     """
     out, err = io.StringIO(), io.StringIO()
-    set_here = {ROOT_VARIABLE: str(default_environment_root(ROOT)), "COLUMNS": "80"}
+    set_here = {ROOT_VARIABLE: str(default_environment_root()), "COLUMNS": "80"}
     with (
         mock.patch.dict(os.environ, set_here),
         contextlib.chdir(ROOT),

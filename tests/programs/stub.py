@@ -45,7 +45,7 @@ def make_environment(
 
 def compiled_once(root: Path) -> None:
     """Make an empty root of environments in which what is compiled is that of the project, which is compiled once."""
-    compiled = default_environment_root(PROJECT) / "native"
+    compiled = default_environment_root() / "native"
     compiled.mkdir(parents=True, exist_ok=True)
     root.mkdir()
     (root / "native").symlink_to(compiled)

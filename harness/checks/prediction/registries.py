@@ -106,6 +106,7 @@ def dump_of(environment: Environment, root: Path, cancelled: threading.Event | N
             ) from None
         except OSError as error:
             raise RunDirError(f"{folder} cannot be written: {error.strerror}", "set TORCHSCRIPT_GATE_ENVS") from error
+    files.touch(results.path(key))  # used last: ``cache clean`` removes what was not
     return dump
 
 

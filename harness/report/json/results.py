@@ -9,6 +9,7 @@ import msgspec
 
 from harness import __version__
 from harness.checks.migration.readiness import by_owner, unlocked
+from harness.core.cache import Cache, CacheCleaning
 from harness.core.errors import RunDirError
 from harness.core.fleet import FleetPlan, FleetReport
 from harness.core.golden import GoldenStatus, Review
@@ -40,6 +41,12 @@ def dump_checkup(checkup: Checkup) -> str:
         blocked=list(checkup.blocked),
         checkup=msgspec.to_builtins(checkup),
     )
+
+
+def dump_cache(cache: Cache | CacheCleaning) -> str:
+    """Return what lies in the cache, or was removed there."""
+    freed = {"freed_bytes": cache.freed_bytes} if isinstance(cache, CacheCleaning) else {}
+    return _dump(**msgspec.to_builtins(cache), **freed)
 
 
 def dump_review(review: Review) -> str:

@@ -87,7 +87,7 @@ def worker(request: pytest.FixtureRequest, stand: Stand) -> str:
     if request.param == "libtorch":
         stand.runner.fingerprint("old", ServingProfile())
         libtorch = LibTorch.from_mark(stand.runner.libtorch["old"])
-        built = build_worker(libtorch, default_environment_root(replay.PROJECT) / "native", cuda=False)
+        built = build_worker(libtorch, default_environment_root() / "native", cuda=False)
         assert built.binary is not None, built.why_not
         stand.runner.use_native("old", built.binary)
     return str(request.param)

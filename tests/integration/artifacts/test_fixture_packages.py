@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.checks.hang import watchdog
+from harness.environments.builder import default_environment_root
 from harness.core.environment import EnvSpec, Environment
 from harness.core.outcome import Decision, Outcome, Status
 from harness.core.probe import ProbeRequest
@@ -62,7 +63,6 @@ def test_a_package_of_ones_own_is_exported_by_its_dotted_name(tmp_path: Path, ol
 
 @pytest.mark.slow
 def test_the_example_with_torchvision_runs_as_its_page_says(tmp_path: Path) -> None:
-    environments = os.environ.get("TORCHSCRIPT_GATE_ENVS", str(PROJECT / ".nox" / "torch"))
     page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
     (line,) = [line for line in page.splitlines() if "--scenario alone" in line]
     python, *words = shlex.split(line, comments=True)
@@ -70,7 +70,7 @@ def test_the_example_with_torchvision_runs_as_its_page_says(tmp_path: Path) -> N
     done = subprocess.run(
         [sys.executable, *words, "--out", str(tmp_path)],
         cwd=PROJECT,
-        env={**os.environ, "TORCHSCRIPT_GATE_ENVS": environments},
+        env={**os.environ, "TORCHSCRIPT_GATE_ENVS": str(default_environment_root())},
         capture_output=True,
         text=True,
         timeout=1200,

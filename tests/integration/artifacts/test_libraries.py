@@ -113,7 +113,7 @@ def test_a_file_of_python_brings_a_device_which_is_called_no_gpu(stand: Stand) -
 def test_the_cpp_worker_opens_it_though_it_names_the_python_half_of_torch(stand: Stand) -> None:
     side, runner = "new", stand.ready
     libtorch = LibTorch.from_mark(stand.plain.libtorch[side])
-    native = default_environment_root(PROJECT) / "native"
+    native = default_environment_root() / "native"
     runner.fingerprint(side, ServingProfile())
     built = build_workers({side: libtorch}, native, cuda=False, cancelled=threading.Event())[side]
     assert built.binary is not None, built.why_not
@@ -132,7 +132,7 @@ def test_the_cpp_worker_opens_it_though_it_names_the_python_half_of_torch(stand:
 def test_the_cpp_worker_says_that_it_lacks_what_python_alone_registers(stand: Stand) -> None:
     built = build_workers(
         {"new": LibTorch.from_mark(stand.plain.libtorch["new"])},
-        default_environment_root(PROJECT) / "native",
+        default_environment_root() / "native",
         cuda=False,
         cancelled=threading.Event(),
     )["new"]
@@ -164,7 +164,7 @@ def test_the_static_check_knows_its_operators(stand: Stand, tmp_path: Path) -> N
     path = stand.artifacts["doubles"].path
     without = replace(stand.environments["old"], spec=replace(stand.environments["old"].spec, libraries=()))
     registries = {
-        "old": registry_of(without, default_environment_root(PROJECT)),
+        "old": registry_of(without, default_environment_root()),
         "new": registry_of(stand.environments["old"], tmp_path),
     }
     verdicts = inspect_file(path, registries).verdicts

@@ -56,7 +56,7 @@ TRAPS = {
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project of one release, with the device and a profile for each trap."""
-    library = build(interpreter(RELEASE), default_environment_root(PROJECT) / "native") / "fakedev.py"
+    library = build(interpreter(RELEASE), default_environment_root() / "native") / "fakedev.py"
     text = (PROJECT / "pyproject.toml").read_text() + CONFIGURATION + "lazy_modules = true\n"
     text += f'\n[tool.compat.environments."{RELEASE}"]\nlibraries = ["{library}"]\n'
     for name, content in PROFILES.items():

@@ -110,7 +110,7 @@ def test_nine_of_ten_branches_on_a_device_have_run(
 ) -> None:
     notes = tmp_path / "notes"
     sides = {"old": old_python, "new": new_python}
-    native = default_environment_root(PROJECT) / "native"
+    native = default_environment_root() / "native"
     brings = {side: [build(sides[side], native) / name for name in ("libfakedev.so", "fakedev.py")] for side in sides}
     pythons = {side: measured(sides[side], tmp_path / side, HARNESS, notes) for side in sides}
     gate = measured(sys.executable, tmp_path / "gate", HARNESS, notes)

@@ -61,7 +61,7 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     contexts = str(request.param == "shared").lower()
     text = (PROJECT / "pyproject.toml").read_text() + CONFIGURATION.replace("contexts = true", f"contexts = {contexts}")
     for release in RELEASES:
-        library = build(interpreter(release), default_environment_root(PROJECT) / "native") / "fakedev.py"
+        library = build(interpreter(release), default_environment_root() / "native") / "fakedev.py"
         text += f'\n[tool.compat.environments."{release}"]\nlibraries = ["{library}"]\n'
     folder = tmp_path_factory.mktemp("project")
     text += f'\n[tool.compat.serving.profiles.vanishing]\nenv = {{ FAKEDEV_LOST_FILE = "{folder / LOST}" }}\n'
@@ -139,7 +139,7 @@ def test_device_that_vanishes_in_the_midst_of_a_run_is_named_and_never_green(
     release, folder = models
     words = ("--artifacts", str(folder), "-k", "mixing", "--scenario", "alone", "--profile", "vanishing")
     line = given(project, tmp_path, release, release, *words)
-    env = {**os.environ, ROOT_VARIABLE: str(default_environment_root(PROJECT))}
+    env = {**os.environ, ROOT_VARIABLE: str(default_environment_root())}
     process = cli.started([sys.executable, "-m", "harness", *line], env)
     try:
         assert stub.eventually(lambda: len(list(tmp_path.glob("*/probes/*"))) > COPIES, within_s=120)
@@ -159,7 +159,7 @@ def test_driver_that_is_too_old_for_one_side_alone_ends_the_run_and_names_the_si
     old, new = RELEASES[1:]
     text = (PROJECT / "pyproject.toml").read_text() + CONFIGURATION
     for release in (old, new):
-        library = build(interpreter(release), default_environment_root(PROJECT) / "native") / "fakedev.py"
+        library = build(interpreter(release), default_environment_root() / "native") / "fakedev.py"
         if release == new:
             (tmp_path / "too_old.py").write_text(TOO_OLD.format(module=library))
             library = tmp_path / "too_old.py"

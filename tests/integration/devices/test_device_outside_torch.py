@@ -96,7 +96,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose environments bring the device, with a profile for each fault."""
     text = (PROJECT / "pyproject.toml").read_text() + CONFIGURATION
     for release in (OLD, NEW):
-        library = build(interpreter(release), default_environment_root(PROJECT) / "native") / "fakedev.py"
+        library = build(interpreter(release), default_environment_root() / "native") / "fakedev.py"
         text += f'\n[tool.compat.environments."{release}"]\nlibraries = ["{library}"]\n'
     for name, (fault, _) in {**FAULTS, **IN_A_BATCH, **IN_A_SERVER}.items():
         text += f'\n[tool.compat.serving.profiles.{name}]\nenv = {{ FAKEDEV_FAULT = "{fault}" }}\n'
@@ -205,7 +205,7 @@ def test_fault_in_the_middle_of_a_batch_blocks_for_the_model_that_also_has_it_al
 
 def for_cpp() -> tuple[str, ...]:
     """Return the options that name what the C++ worker opens."""
-    native = default_environment_root(PROJECT) / "native"
+    native = default_environment_root() / "native"
     named = (f"{release}={build(interpreter(release), native) / 'libfakedev.so'}" for release in (OLD, NEW))
     return tuple(word for library in named for word in ("--library", library))
 

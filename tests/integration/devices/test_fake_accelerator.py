@@ -63,14 +63,14 @@ SAID_BEFORE = {
 
 
 def interpreter(release: str) -> str:
-    builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda name, text: None, uv=find_uv())
+    builder = EnvironmentBuilder(default_environment_root(), progress=lambda name, text: None, uv=find_uv())
     python = choose_python(list(RELEASES), list(find_pythons()))
     return builder.build(EnvSpec(name=f"torch {release}", release=release, python=python)).interpreter
 
 
 def run(release: str, program: str, folder: Path, *words: str) -> str:
     python = interpreter(release)
-    built = build(python, default_environment_root(PROJECT) / "native")
+    built = build(python, default_environment_root() / "native")
     env = {**os.environ, "TMPDIR": str(folder), "FAKEDEV_MEMORY_MB": "64"}
     command = [python, "-s", str(PROGRAMS / program), str(built), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=env)

@@ -45,6 +45,7 @@ class Scratch:
 
     folder: Path
     stands_for: Mapping[str, str]
+    cache: Path = field(default_factory=default_environment_root)
     made: "dict[tuple[tuple[str, ...], ...], Scratch]" = field(default_factory=dict)
 
     def words(self, words: tuple[str, ...]) -> list[str]:
@@ -53,8 +54,7 @@ class Scratch:
 
     def environment(self) -> dict[str, str]:
         """Return what is set here beside everything else."""
-        root = str(default_environment_root(PROJECT))
-        return {"PYTHONPATH": str(PROJECT), "COLUMNS": "80", ROOT_VARIABLE: root}
+        return {"PYTHONPATH": str(PROJECT), "COLUMNS": "80", ROOT_VARIABLE: str(self.cache)}
 
     def run(self, *words: str, program: str = "harness") -> "subprocess.CompletedProcess[str]":
         """Run ``python -m harness`` here, a program like it, or pytest with the plugin."""
@@ -73,10 +73,12 @@ class Scratch:
     def copy(self, folder: Path, words: tuple[str, ...]) -> "Scratch":
         """Return a project of its own for one command, in which everything is as that command needs it.
 
-        What only reads is given the project itself.
+        What only reads is given the project itself, and what cleans the cache one of its own.
         """
         if verb_of(words) in READING:
             return self
+        if verb_of(words) == "cache":
+            return replace(self, cache=_small_cache(folder.with_name("cache")))
         typed = " ".join(words)
         needed = tuple(one for pattern, many in FIRST.items() if re.fullmatch(pattern, typed) for one in many)
         shutil.copytree(self._after(needed).folder, folder, copy_function=_light)
@@ -100,6 +102,14 @@ class Scratch:
         for name, stands in self.stands_for.items():
             word = stands if word == name else word.replace(f"={name}", f"={stands}")
         return word
+
+
+def _small_cache(folder: Path) -> Path:
+    """Return a cache that holds an environment, of which nobody reads more than its size."""
+    environment = folder / "torch-2.1.2-cp311-00000000"
+    environment.mkdir(parents=True)
+    (environment / "environment.json").write_text("{}")
+    return folder
 
 
 def _light(source: str, target: str) -> None:

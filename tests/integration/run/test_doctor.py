@@ -16,7 +16,7 @@ from harness.environments.builder import default_environment_root
 pytestmark = pytest.mark.integration
 
 PROJECT = Path(__file__).resolve().parents[3]
-BUILT = sorted(default_environment_root(PROJECT).glob("torch-[0-9]*/bin/python"))
+BUILT = sorted(default_environment_root().glob("torch-[0-9]*/bin/python"))
 ARCHITECTURES = "import torch; print(torch.version.cuda, torch._C._cuda_getArchFlags())"
 
 

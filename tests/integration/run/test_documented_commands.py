@@ -31,7 +31,7 @@ def answered(way: Way, code: int, out: str, err: str) -> None:
 
 def discard(own: Scratch, scratch: Scratch) -> None:
     """Remove a copy."""
-    if own is not scratch:
+    if own.folder != scratch.folder:
         shutil.rmtree(own.folder)
 
 

@@ -85,7 +85,7 @@ class Installed:
 
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
-        return {**kept, ROOT_VARIABLE: str(default_environment_root(PROJECT)), "VIRTUAL_ENV": "", "NO_COLOR": "1"}
+        return {**kept, ROOT_VARIABLE: str(default_environment_root()), "VIRTUAL_ENV": "", "NO_COLOR": "1"}
 
     def start(self, program: str, *arguments: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(

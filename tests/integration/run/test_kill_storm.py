@@ -118,7 +118,7 @@ def test_fifty_failing_among_fifty_healthy_models_in_one_run_of_the_gate(
 ) -> None:
     fixtures = machine_state.folder.parent / "storm"
     expected = storm.write(fixtures, MANY, groups=4)
-    monkeypatch.setenv(ROOT_VARIABLE, str(default_environment_root(PROJECT)))
+    monkeypatch.setenv(ROOT_VARIABLE, str(default_environment_root()))
     finished = gate_with_storm(machine_state, fixtures)
     models = {model.model: model for model in finished.report.models}
     rows = {row.model: row for row in finished.report.judgement.rows}
@@ -149,7 +149,7 @@ def gate_with_storm(machine_state: Scene, fixtures: Path) -> Finished:
 def test_interrupt_in_the_middle_of_cpp_initialization_leaves_no_process(
     tmp_path: Path, old_python: str, new_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(ROOT_VARIABLE, str(default_environment_root(PROJECT)))
+    monkeypatch.setenv(ROOT_VARIABLE, str(default_environment_root()))
     models = (
         "--fixtures",
         str(PROJECT / "tests/integration/checks/startup/concurrency"),

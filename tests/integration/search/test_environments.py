@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 
 
 def build() -> Environment:
-    root = default_environment_root(PROJECT)
+    root = default_environment_root()
     return EnvironmentBuilder(root, progress=lambda name, text: None, uv=find_uv()).build(SPEC)
 
 

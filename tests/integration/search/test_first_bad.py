@@ -76,7 +76,7 @@ def test_known_first_bad_releases_are_found_by_building_them(
     assert done.returncode == 1, done.stderr
     found = told(tmp_path, model)
     assert found["conclusion"]["first_bad"] == first_bad
-    root = default_environment_root(PROJECT)
+    root = default_environment_root()
     builder = EnvironmentBuilder(root, progress=lambda name, text: None, uv=find_uv())
     assert all(builder.is_ready(EnvSpec(name=name, release=name)) for name in answers(found))
 

@@ -273,7 +273,7 @@ def test_cpp_lines_are_valid_in_the_new_release(new_python: str, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["1.13.1", "2.1.2", "2.6.0", "2.15.0"])
 def test_cpp_and_python_lines_take_effect_in_every_release(release: str, tmp_path: Path) -> None:
-    builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda name, text: None, uv=find_uv())
+    builder = EnvironmentBuilder(default_environment_root(), progress=lambda name, text: None, uv=find_uv())
     python = builder.build(EnvSpec(name=f"torch {release}", release=release)).interpreter
     told = run_python(python, tmp_path, pasted(PYTHON))
     assert told == dict.fromkeys(told, "True")

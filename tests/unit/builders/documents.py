@@ -17,10 +17,11 @@ from harness.report.documents.golden import left_over_document, proposed_documen
 from harness.report.documents.inspection import inspection_document
 from harness.report.documents.matrix import matrix_document
 from harness.report.documents.migration import migration_document
+from harness.report.documents.cache import cache_document, cleaning_document
 from harness.report.documents.packing import packing_document
 from harness.report.documents.run import run_document
 from harness.report.documents.waivers import waivers_document
-from tests.unit.builders import fleets, golden_reviews, matrices, migrations, searches
+from tests.unit.builders import caches, fleets, golden_reviews, matrices, migrations, searches
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.pages import governed, hanging
 from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS
@@ -109,6 +110,10 @@ PLAIN: Mapping[str, Callable[[], Document]] = {
     "fleet_kept": lambda: kept_document(fleets.store_status()),
     "bisection": _bisection,
     "curing": _curing,
+    "cache": lambda: cache_document(caches.CACHE),
+    "cache_empty": lambda: cache_document(caches.EMPTY),
+    "cache_cleaned": lambda: cleaning_document(caches.CLEANED),
+    "cache_dry_run": lambda: cleaning_document(caches.WOULD),
     "doctor": lambda: checkup_document(searches.checkup(sick=True)),
     "doctor_well": lambda: checkup_document(searches.checkup(sick=False)),
     "first_bad": lambda: first_bad_document(searches.FIRST_BAD),
@@ -130,6 +135,7 @@ HOSTILE: Mapping[str, Callable[[], Document]] = {
     "governed run": _run(lambda: governed(" ".join(HOSTILE_NAMES))),
     "matrix": lambda: matrix_document(matrices.hostile(), directory=HOSTILE_NAMES[1]),
     "golden": lambda: review_document(golden_reviews.hostile_review()),
+    "cache": lambda: cache_document(caches.named(HOSTILE_NAMES)),
     "golden status": lambda: status_document(golden_reviews.hostile_status()),
     "migration": lambda: migration_document(migrations.hostile(), directory=HOSTILE_NAMES[1]),
     "fleet": lambda: fleet_document(fleets.fleet_answer(HOSTILE_NAMES), more=HOSTILE_NAMES[2]),

@@ -1,5 +1,6 @@
 """Building environments with fake installers: small programs that behave like uv, or misbehave like it."""
 
+import io
 import re
 import json
 import os
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from harness.core.environment import EnvSpec, Environment
-from harness.environments.builder import EnvironmentBuilder, EnvironmentSlot, default_environment_root
+from harness.environments.builder import EnvironmentBuilder, EnvironmentSlot, default_environment_root, earlier_root
 from harness.environments.pythons import OWN_PYTHON
 from harness.core.errors import ConfigError, EnvironmentUnavailable
+from harness.machine.progress import Progress
+from harness.project import Project
 from tests.programs import stub
 from tests.programs.installers import fake_uv
 from tests.programs.stub import eventually
@@ -362,7 +365,7 @@ def test_ready_made_interpreter_is_taken_as_it_is(bench: Bench) -> None:
     python.chmod(0o755)
     built = bench.builder().build(EnvSpec(name="ours", interpreter=str(python)))
     assert (built.name, built.interpreter, built.built_s) == ("ours", str(python), 0.0)
-    assert not bench.root.exists()
+    assert not list(bench.root.glob("torch-*"))
 
 
 @pytest.mark.parametrize("wrong", [EnvSpec(name="x"), EnvSpec(name="x", release="2.6.0", interpreter="/bin/python")])
@@ -381,8 +384,85 @@ def test_unwritable_root_is_an_environment_problem(bench: Bench) -> None:
     assert "TORCHSCRIPT_GATE_ENVS" in bench.failure(bench.uv()).hint
 
 
-def test_default_root_is_in_the_project_and_can_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TORCHSCRIPT_GATE_ENVS", raising=False)
-    assert default_environment_root(tmp_path) == tmp_path / ".nox" / "torch"
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own, and nothing set that says where the cache lies."""
+    for name in ("TORCHSCRIPT_GATE_ENVS", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_default_root_is_the_cache_of_the_user_whatever_the_working_directory(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert default_environment_root() == home / ".cache" / "torchscript-gate"
+    monkeypatch.chdir(tmp_path)
+    assert default_environment_root() == home / ".cache" / "torchscript-gate"
+
+
+def test_the_cache_can_be_moved(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert default_environment_root() == tmp_path / "caches" / "torchscript-gate"
     monkeypatch.setenv("TORCHSCRIPT_GATE_ENVS", str(tmp_path / "elsewhere"))
-    assert default_environment_root(tmp_path) == tmp_path / "elsewhere"
+    assert default_environment_root() == tmp_path / "elsewhere"
+    monkeypatch.setenv("TORCHSCRIPT_GATE_ENVS", "~/here")
+    assert default_environment_root() == home / "here"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without a name")
+def test_a_user_without_a_home_is_told_what_to_set(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    program = """
+import os, sys
+from harness.cli import main
+os.setuid(54321)
+sys.exit(main(["cache", "status"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: this user has no home folder for the cache; set HOME, or TORCHSCRIPT_GATE_ENVS to a folder\n"
+    )
+    assert not home.exists()
+
+
+def test_a_home_of_nobody_is_refused_in_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHSCRIPT_GATE_ENVS", "~no-such-user/cache")
+    with pytest.raises(ConfigError, match="TORCHSCRIPT_GATE_ENVS=~no-such-user/cache"):
+        default_environment_root()
+    assert not home.exists()
+
+
+def test_environments_of_an_earlier_version_are_named_and_stay(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert earlier_root(tmp_path) is None
+    marker = tmp_path / ".nox" / "torch" / "torch-2.6.0-cp311-00000000" / "environment.json"
+    marker.parent.mkdir(parents=True)
+    marker.write_text("{}")
+    log = io.StringIO()
+    project = Project(folder=tmp_path, progress=Progress(log))
+    assert project.builder.root == home / ".cache" / "torchscript-gate"
+    (line,) = log.getvalue().splitlines()
+    assert str(tmp_path / ".nox" / "torch") in line and "TORCHSCRIPT_GATE_ENVS" in line
+    assert marker.exists()
+    monkeypatch.setenv("TORCHSCRIPT_GATE_ENVS", str(tmp_path / ".nox" / "torch"))
+    assert earlier_root(tmp_path) is None
+
+
+def test_git_sees_nothing_of_the_root_that_is_made(bench: Bench) -> None:
+    bench.builder().build(spec())
+    assert bench.root.joinpath(".gitignore").read_text().splitlines()[-1] == "*"
+    assert not bench.folder.joinpath(".gitignore").exists()
+
+
+def test_an_environment_of_an_image_that_nobody_may_write_to_is_used(bench: Bench) -> None:
+    built = bench.builder().build(spec())
+    for path in (*bench.root.glob("*.use"), bench.root / ".in-use"):
+        path.unlink()
+        path.symlink_to("/nonexistent/folder/lock")  # which root cannot make either
+    again = bench.builder("/nonexistent/uv").build(spec())
+    assert (again.interpreter, again.built_s) == (built.interpreter, 0.0)

@@ -1,12 +1,15 @@
 """What nobody needs: measured and removed, and nothing beyond a link; what the system refuses, in words."""
 
+import os
 import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from harness.core.errors import RunDirError
+from harness.machine import files
 from harness.machine.files import emptied, new_zip, refusal, remove, size_of
 from tests.programs.disks import fill, small_disk
 
@@ -70,3 +73,34 @@ def test_an_interrupt_while_a_member_is_written_is_raised_as_it_is(tmp_path: Pat
         archive.writestr("stacks.txt", b"whole")
     with zipfile.ZipFile(tmp_path / "whole.zip") as archive:
         assert archive.read("stacks.txt") == b"whole"
+
+
+def test_git_sees_nothing_of_a_folder_that_is_made(tmp_path: Path) -> None:
+    files.make_ignored(tmp_path / "reports" / "matrix")
+    assert (tmp_path / "reports" / ".gitignore").read_text().splitlines()[-1] == "*"
+    assert [path.name for path in (tmp_path / "reports" / "matrix").iterdir()] == []
+    subprocess.run(("git", "init", "-q", tmp_path), check=True)
+    (tmp_path / "reports" / "matrix" / "result").touch()
+    (tmp_path / "mine").touch()
+    status = subprocess.run(
+        ("git", "-C", tmp_path, "status", "--porcelain", "-uall"), capture_output=True, text=True, check=True
+    )
+    assert status.stdout == "?? mine\n"
+
+
+def test_a_folder_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    files.make_ignored(tmp_path / "reports")
+    assert not list((tmp_path / "reports").iterdir())
+
+
+def test_a_lock_is_shared_or_had_alone(tmp_path: Path) -> None:
+    first, second = files.lock_shared(tmp_path / "lock"), files.lock_shared(tmp_path / "lock")
+    assert first is not None and second is not None
+    assert files.lock_alone(tmp_path / "lock") is None
+    os.close(first)
+    assert files.lock_alone(tmp_path / "lock") is None
+    os.close(second)
+    alone = files.lock_alone(tmp_path / "lock")
+    assert alone is not None and files.lock_shared(tmp_path / "lock") is None
+    os.close(alone)

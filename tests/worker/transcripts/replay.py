@@ -116,7 +116,7 @@ def both_workers(python: str, folder: Path, *, cuda: bool = False) -> Iterator[Z
     try:
         runner.fingerprint("old", ServingProfile())
         libtorch = LibTorch.from_mark(runner.libtorch["old"])
-        built = build_worker(libtorch, default_environment_root(PROJECT) / "native", cuda=cuda)
+        built = build_worker(libtorch, default_environment_root() / "native", cuda=cuda)
         assert built.binary is not None, built.why_not
         runner.use_native("old", built.binary)
         yield runner

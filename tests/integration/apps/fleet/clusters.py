@@ -43,7 +43,7 @@ class Cluster:
         self.temporary.mkdir(parents=True)
         self.env = {
             **os.environ,
-            ROOT_VARIABLE: str(default_environment_root(PROJECT)),
+            ROOT_VARIABLE: str(default_environment_root()),
             "PYTHONPATH": str(PROJECT),
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),

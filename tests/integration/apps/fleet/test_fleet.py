@@ -189,7 +189,7 @@ def answered(into: Path) -> tuple[int, FleetReport, bytes]:
 
 def killed_after(into: Path, seconds: float) -> None:
     """Begin the shard and end it with SIGKILL, and with it everything that it started."""
-    env = {**os.environ, ROOT_VARIABLE: str(default_environment_root(PROJECT))}
+    env = {**os.environ, ROOT_VARIABLE: str(default_environment_root())}
     words: Sequence[str] = (sys.executable, "-m", "harness", "fleet", "run", str(into))
     process = subprocess.Popen(words, cwd=PROJECT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(seconds)

@@ -39,4 +39,4 @@ def library_for(libtorch: LibTorch, source: Path = SOURCE) -> str:
         identity=(compiler.version, source.read_text()),
     )
     patience = Patience(deadline=time.monotonic() + DEADLINE_S, tick=lambda: None, cancelled=threading.Event())
-    return str(find_or_compile(recipe, default_environment_root(PROJECT) / "native", patience)[0])
+    return str(find_or_compile(recipe, default_environment_root() / "native", patience)[0])

@@ -35,7 +35,7 @@ def in_namespace(mounts: tuple[str, ...], *arguments: str) -> "subprocess.Comple
     """Run ``python -m harness`` where these mounts hold, and nowhere else."""
     shell = " && ".join((*mounts, 'exec "$@"'))
     unshare = ("unshare", "--mount", *(() if os.geteuid() == 0 else ("--map-root-user",)))
-    env = {**os.environ, ROOT_VARIABLE: str(default_environment_root(PROJECT))}
+    env = {**os.environ, ROOT_VARIABLE: str(default_environment_root())}
     command = [*unshare, "bash", "-c", shell, "bash", sys.executable, "-m", "harness", *arguments]
     return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False, env=env)
 
@@ -54,7 +54,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_headers_of_python_are_not_needed_and_a_full_or_read_only_tmp_is_named_and_asked_again(results: Path) -> None:
-    (python,) = default_environment_root(PROJECT).glob("torch-2.11.0-*/bin/python")
+    (python,) = default_environment_root().glob("torch-2.11.0-*/bin/python")
     asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('include'))"]
     include = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     assert (Path(include) / "Python.h").is_file()

@@ -32,7 +32,7 @@ def printed(interpreter: str) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["2.6.0", "2.11.0", "2.15.0"])
 def test_a_release_warns_of_what_the_tables_say_and_of_nothing_else(release: str) -> None:
-    builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda name, text: None, uv=find_uv())
+    builder = EnvironmentBuilder(default_environment_root(), progress=lambda name, text: None, uv=find_uv())
     found = printed(builder.build(EnvSpec(name=release, release=release, python="3.11")).interpreter)
     (load, *_) = release_facts(release, release)
     kind, _, words = load.text.partition(": ")

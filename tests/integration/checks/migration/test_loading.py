@@ -26,14 +26,14 @@ LEAST = 15
 
 @pytest.fixture(scope="module")
 def environments() -> dict[str, Environment]:
-    builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda *_: None, uv=find_uv())
+    builder = EnvironmentBuilder(default_environment_root(), progress=lambda *_: None, uv=find_uv())
     specs = [compiling(EnvSpec(name=release, release=release, python="3.11")) for release in RELEASES]
     return dict(zip(RELEASES, builder.build_all(specs), strict=True))
 
 
 @pytest.fixture(scope="module")
 def registries(environments: dict[str, Environment]) -> dict[str, OperatorRegistry]:
-    return registries_of(environments, default_environment_root(PROJECT))
+    return registries_of(environments, default_environment_root())
 
 
 def run(environment: Environment, *arguments: str) -> list[list[str]]:

@@ -59,7 +59,7 @@ def test_packages_answer_in_both_languages_and_are_served_in_every_way(results: 
     assert ("seen here or not: 2.15.0 loads packages" in " ".join(said.split())) is not seen, said
     assert "2.15.0 compiled packages" not in said
     # What tells the CPU's instructions is compiled once for the release, and not for every package.
-    assert list(default_environment_root(PROJECT).glob("native/compiler-checks-*/*/*.so"))
+    assert list(default_environment_root().glob("native/compiler-checks-*/*/*.so"))
 
 
 def test_what_is_cured_is_served_and_its_price_is_beside_the_archive_that_people_serve(results: Path) -> None:

@@ -27,7 +27,7 @@ def committed(
     """
     folder = tmp_path_factory.mktemp("corpus")
     pythons = {"2.1.2": old_python, "2.6.0": new_python}
-    lane = Lane(folder, niceness=0, pythons=pythons, registries=default_environment_root(PROJECT))
+    lane = Lane(folder, niceness=0, pythons=pythons, registries=default_environment_root())
     files = unpacked(folder / "twenty")
     assert len(files) == 20
     if request.param == "eleven":

@@ -52,7 +52,7 @@ def test_archives_packed_again_are_judged_as_torch_does(environments: dict[str, 
         for index, stray in enumerate(("", "README", "notes/README"))
         for method in methods
     ]
-    root = default_environment_root(PROJECT)
+    root = default_environment_root()
     registries = {side: registry_of(environment, root) for side, environment in environments.items()}
     verdicts = {path: inspect_file(path, registries).verdicts for path in paths}
     for side, environment in environments.items():
@@ -64,7 +64,7 @@ def test_archives_packed_again_are_judged_as_torch_does(environments: dict[str, 
 
 def test_mobile_flatbuffers_are_judged_as_torch_does(environments: dict[str, Environment], tmp_path: Path) -> None:
     program = Path(__file__).with_name("archives") / "flatbuffers.py"
-    root = default_environment_root(PROJECT)
+    root = default_environment_root()
     registries = {side: registry_of(environment, root) for side, environment in environments.items()}
     for side, environment in environments.items():
         (tmp_path / side).mkdir()

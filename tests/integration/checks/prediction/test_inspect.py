@@ -53,7 +53,7 @@ def test_table_of_releases_says_what_the_releases_say(old_python: str, new_pytho
     compared = 0
     for python in (old_python, new_python):
         environment = Environment(name="asked", interpreter=python, spec=EnvSpec(name="asked", interpreter=python))
-        dump = json.loads(codec.canonical(dump_of(environment, default_environment_root(PROJECT))))
+        dump = json.loads(codec.canonical(dump_of(environment, default_environment_root())))
         release = dump["torch"].partition("+")[0]
         if release not in known():
             continue
@@ -72,7 +72,7 @@ def test_predictions_are_what_torch_does(world: World) -> None:
     registries = {
         side: registry_of(
             Environment(name=side, interpreter=python, spec=EnvSpec(name=side, interpreter=python)),
-            default_environment_root(PROJECT),
+            default_environment_root(),
         )
         for side, python in world.pythons.items()
     }
