@@ -150,7 +150,8 @@ def project_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Project
     names = {"env": "environments", "policy": "policy_file", "scenario": "scenarios"}
     typed = {names.get(name, name): value for name, value in given.items()}
     return Project(
-        folder=Path(os.path.realpath(parsed.project)),
+        folder=Path(os.path.realpath(parsed.project or Path.cwd())),
+        assumed=parsed.project is None,
         overrides={name: given[name] for name in OPTIONS if name in given},
         **{name: typed[name] for name in TYPED if name in typed},
         arguments=arguments,

@@ -56,7 +56,7 @@ def parser(program: str = "python -m harness", typed: Container[str] | None = No
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"torchscript-upgrade-gate {__version__}")
-    top.add_argument("--project", type=Path, default=Path.cwd(), help="folder with pyproject.toml (default: here)")
+    top.add_argument("--project", type=Path, help="folder with pyproject.toml (default: here)")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="COMMAND")
     for name, command in commands().items():
         often = command.HELP.often

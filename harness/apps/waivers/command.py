@@ -76,7 +76,7 @@ def _add(project: "Project", parsed: argparse.Namespace) -> str:
         expires=_date(parsed.expires),
         bound=_number(parsed.bound),
     )
-    again = project.command("gate", str(Path(report.run).absolute()))
+    again = report.project.command("gate", str(Path(report.run).absolute()))
     return f"{_listed(report, 'wrote {} to')}\njudge the run again: {again}\n"
 
 

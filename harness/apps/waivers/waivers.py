@@ -33,10 +33,14 @@ NAMED = 4
 
 @dataclass(frozen=True, kw_only=True)
 class WaiverReport:
-    """Waivers with what they did, their file, and the run that was named (else empty), as a user types these."""
+    """Waivers with what they did, their file, and the run that was named (else empty), as a user types these.
+
+    ``project``: whose they are; of a run that was named, the one that the run belongs to.
+    """
 
     file: str
     uses: tuple[WaiverUse, ...]
+    project: Project
     run: str = ""
 
 
@@ -62,6 +66,7 @@ def add(
 ) -> WaiverReport:
     """Write a waiver for each model and kind of finding that fails the cells named; return what was written."""
     finished = read_report(project, run_name)
+    project = project.of_run(finished.folder)
     ids: tuple[str, ...] = ()
     if which.cause is not None:
         finished, cause = with_cause(finished, project, which.cause, run_name)
@@ -96,7 +101,9 @@ def add(
         return with_waivers(text or NEW_FILE, wanted, file=file)
 
     waivers_file.change(path, edit)
-    return WaiverReport(file=file, uses=waiver_uses(cells, wanted, ran, today), run=shown_path(finished.folder))
+    return WaiverReport(
+        file=file, uses=waiver_uses(cells, wanted, ran, today), project=project, run=shown_path(finished.folder)
+    )
 
 
 def _not_yet(
@@ -148,14 +155,14 @@ def _red_words(report: RunReport) -> str:
 
 
 def known(project: Project, run_name: str | None = None) -> WaiverReport:
+    finished = read_report(project, run_name) if run_name is not None else None
+    project = project.of_run(finished.folder) if finished is not None else project
     path = project.waivers_path
     waivers, today = parse_waivers(waivers_file.read(path), file=shown_path(path)), clock.today()
-    if run_name is None:
-        return WaiverReport(file=shown_path(path), uses=uses_without_run(waivers, today))
-    finished = read_report(project, run_name)
-    return WaiverReport(
-        file=shown_path(path), uses=_uses(finished.report, waivers, today), run=shown_path(finished.folder)
-    )
+    if finished is None:
+        return WaiverReport(file=shown_path(path), uses=uses_without_run(waivers, today), project=project)
+    uses = _uses(finished.report, waivers, today)
+    return WaiverReport(file=shown_path(path), uses=uses, project=project, run=shown_path(finished.folder))
 
 
 def _uses(report: RunReport, waivers: Sequence[Waiver], today: dt.date) -> tuple[WaiverUse, ...]:
@@ -164,9 +171,10 @@ def _uses(report: RunReport, waivers: Sequence[Waiver], today: dt.date) -> tuple
 
 def prune(project: Project, run_name: str | None = None, *, write: bool) -> WaiverReport:
     """Return the waivers that are over or, in a named run, were not needed; ``write`` takes them out of the file."""
+    finished = read_report(project, run_name) if run_name is not None else None
+    project = project.of_run(finished.folder) if finished is not None else project
     path, today = project.waivers_path, clock.today()
     file = shown_path(path)
-    finished = read_report(project, run_name) if run_name is not None else None
     gone = list[WaiverUse]()
 
     def edit(text: str) -> str:
@@ -180,4 +188,5 @@ def prune(project: Project, run_name: str | None = None, *, write: bool) -> Waiv
         waivers_file.change(path, edit)
     else:
         edit(waivers_file.read(path))
-    return WaiverReport(file=file, uses=tuple(gone), run=shown_path(finished.folder) if finished is not None else "")
+    run = shown_path(finished.folder) if finished is not None else ""
+    return WaiverReport(file=file, uses=tuple(gone), project=project, run=run)

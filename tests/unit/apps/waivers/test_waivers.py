@@ -322,3 +322,63 @@ def test_a_cause_that_only_the_policy_of_today_sees_is_waived(options: Project) 
     assert [(use.waiver.model, use.waiver.kind, use.waiver.bound) for use in told_now.uses] == [
         ("ranker", "values", 0.1)
     ]
+
+
+def typed_elsewhere(where: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    where.mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(where)
+    return main(["waivers", *words])
+
+
+def test_a_waiver_goes_into_the_project_of_its_run_wherever_it_is_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    keep(project, report())
+    run = str(project / "reports" / "red")
+    assert typed_elsewhere(elsewhere, monkeypatch, "add", run, RED, "--owner", "ann", "--reason", "known") == 0
+    assert list(elsewhere.iterdir()) == []
+    assert "ranker" in (project / "golden" / "waivers.toml").read_text()
+    (again,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("judge the run again: ")]
+    assert shlex.split(again)[-4:] == ["--project", str(project), "gate", run]
+    assert typed_elsewhere(elsewhere, monkeypatch, "list", run) == 0
+    assert "values of ranker" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed_in", "configured", "run", "gets"),
+    [
+        (".", ".", ".torchscript-gate/reports", "."),  # fetched from CI into a checkout
+        ("sub", ".", ".torchscript-gate/reports", "."),
+        (".", "sub", "sub/reports", "sub"),  # of a project in a repository of several
+        (".", "", ".torchscript-gate/reports", "."),
+        ("sub", "", "other/reports", "other"),
+        ("sub", "", "downloads", "sub"),  # of no project that lies here
+    ],
+)
+def test_a_run_belongs_to_the_project_around_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    typed_in: str,
+    configured: str,
+    run: str,
+    gets: str,
+) -> None:
+    keep(tmp_path / "kept", report())
+    for folder in (typed_in, run, gets):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "kept" / "reports" / "red").rename(tmp_path / run / "red")
+    if configured:
+        (tmp_path / configured / "pyproject.toml").write_text("[tool.compat]\nold = '2.1.2'\n")
+    words = ("add", str(tmp_path / run / "red"), RED, "--owner", "ann", "--reason", "known")
+    assert typed_elsewhere(tmp_path / typed_in, monkeypatch, *words) == 0
+    assert [path.parents[1] for path in tmp_path.rglob("waivers.toml")] == [(tmp_path / gets).resolve()]
+
+
+def test_a_project_that_is_named_gets_the_waiver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(tmp_path / "theirs", report())
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    words = ("waivers", "add", "theirs/reports/red", RED, "--owner", "ann", "--reason", "known")
+    assert main(["--project", "mine", *words]) == 0
+    assert [path.parents[1].name for path in tmp_path.rglob("waivers.toml")] == ["mine"]
