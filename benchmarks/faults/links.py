@@ -88,7 +88,7 @@ def made(project: Path) -> str:
 
 def areas_of(project: Path) -> list[Area]:
     """Return what is attacked: folders by their places in the project."""
-    run = str(min(project.glob("reports/*")).relative_to(project))
+    run = str(min(project.glob("reports/2*")).relative_to(project))
     part = f".{{}}.{os.getpid()}.{threading.get_ident()}.part"
     waiting = [f"proposed/{name}" for name in (".part", part.format(".gitignore"))]
     bundle = f"{MODEL}.gate"

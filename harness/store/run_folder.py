@@ -15,7 +15,7 @@ from typing import IO, Any, Self
 from harness.core.errors import RunDirError, SelectionError
 from harness.core.models import Artifact
 from harness.core.plan import Plan
-from harness.machine.files import unwritable
+from harness.machine.files import make_ignored, unwritable
 from harness.store import codec
 
 PLAN = "plan.json"
@@ -85,7 +85,7 @@ class RunDir:
         Raises ``RunDirError``: it cannot be created.
         """
         try:
-            reports.mkdir(parents=True, exist_ok=True)
+            make_ignored(reports)
             _remove_unplanned(reports)
             stamp = _stamp_after(reports, now)
             for attempt in range(100):
@@ -121,7 +121,7 @@ class RunDir:
 
     def _locked(self) -> "RunDir":
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_ignored(self.path)
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             self._lock = os.fdopen(os.open(self.path / LOCK, flags, 0o644), "r+")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

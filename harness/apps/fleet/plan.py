@@ -19,7 +19,7 @@ from harness.core.errors import RunDirError, SelectionError
 from harness.core.fleet import PLAN_SCHEMA, FleetPlan, FleetReport, PlannedOptions
 from harness.core.plan import PolicySettings, Settings
 from harness.environments.interpreters import inspect_interpreter
-from harness.machine.files import plain_bytes
+from harness.machine.files import make_ignored, plain_bytes, unwritable
 from harness.machine.progress import Progress
 from harness.probing import loaded_libraries
 from harness.probing.provision import build_environments
@@ -79,6 +79,7 @@ def plan_fleet(
         EnvironmentUnavailable: a release could not be provisioned or asked.
     """
     store = store_of(store_name, into, cache_bytes)
+    _make(into)
     declared = _manifest(manifest, store)
     sides = sides_of(options, progress)
     contents = read_store(store, declared, sides.registries, scratch=into / CACHE / UNPACKED, progress=progress)
@@ -142,7 +143,15 @@ def load_plan(name: str, *, to_run: bool = False) -> PlannedFleet:
     return PlannedFleet(plan=plan, folder=path.parent)
 
 
+def _make(folder: Path) -> None:
+    try:
+        make_ignored(folder)
+    except OSError as error:
+        raise unwritable(f"{folder} cannot be made", error, OTHER_FOLDER) from error
+
+
 def _write(path: Path, plan: FleetPlan) -> None:
+    _make(path.parent)
     codec.write_atomically(path, dump_fleet(plan).encode(), parents=True, synced=True, hint=OTHER_FOLDER)
 
 

@@ -58,7 +58,7 @@ def test_no_damage_ends_as_a_bug_or_without_the_name_of_the_file(project: Path) 
 def test_a_file_of_the_run_is_named_in_one_line(
     project: Path, name: str, words: tuple[str, ...], content: bytes
 ) -> None:
-    (run,) = (project / "reports").iterdir()
+    (run,) = (path for path in (project / "reports").iterdir() if path.is_dir())
     before = (run / name).read_bytes()
     (run / name).write_bytes(content)
     said = stored.called(project, words)

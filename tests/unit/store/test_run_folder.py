@@ -349,3 +349,16 @@ def test_folder_of_a_run_that_was_killed_before_it_had_a_plan_is_removed_by_the_
     with RunDir.create(tmp_path, "c", NOW) as alive:
         RunDir.create(tmp_path, "d", NOW).close()
         assert (empty.exists(), other.exists(), alive.path.exists()) == (False, True, True)
+
+
+def test_git_sees_no_run_and_no_shared_results_of_a_folder_that_is_made(tmp_path: Path) -> None:
+    finished(tmp_path / "reports", "t")
+    RunDir.shared(tmp_path / "other" / "matrix").close()
+    for folder in ("reports", "other"):
+        assert (tmp_path / folder / ".gitignore").read_text().splitlines()[-1] == "*"
+    assert find_run(tmp_path / "reports", "last").parent == tmp_path / "reports"
+
+
+def test_a_folder_of_runs_that_is_there_is_its_owners(tmp_path: Path) -> None:
+    finished(tmp_path, "t")
+    assert not (tmp_path / ".gitignore").exists()

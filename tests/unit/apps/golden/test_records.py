@@ -399,7 +399,7 @@ def test_no_other_file_than_the_runs_own_becomes_a_proposal(
     project: Path, stored: Finished, tmp_path: Path, what: str
 ) -> None:
     """A run may come from elsewhere, and golden records are committed."""
-    (run,) = (project / "reports").iterdir()
+    (run,) = (project / "reports").glob("2*")
     artifact, directory = stored.artifacts["b"], str(run / "probes" / "b")
     stored.outputs["b"] = golden_outputs(float32(9))
     secret = tmp_path / "secret"
@@ -424,7 +424,7 @@ def test_no_other_file_than_the_runs_own_becomes_a_proposal(
 def test_a_model_of_another_name_becomes_no_proposal_and_nothing_is_removed(
     project: Path, stored: Finished, model: str
 ) -> None:
-    (run,) = (project / "reports").iterdir()
+    (run,) = (project / "reports").glob("2*")
     (project / "home").mkdir()
     plan = stored.plan(project)
     RunDir(run).save_plan(replace(plan, models=(replace(plan.models[0], name=model),)))
@@ -437,7 +437,7 @@ def test_a_model_of_another_name_becomes_no_proposal_and_nothing_is_removed(
 
 
 def test_a_run_by_golden_records_has_nothing_to_propose(project: Path, stored: Finished) -> None:
-    folder = next((project / "reports").iterdir())
+    folder = next((project / "reports").glob("2*"))
     RunDir(folder).save_plan(stored.plan(project, golden="golden"))
     with pytest.raises(GoldenError, match="was judged by golden records"):
         golden.propose(Project(folder=project), "last")
@@ -447,7 +447,7 @@ def test_a_record_keeps_the_profile_of_its_run_without_its_variables(project: Pa
     stored.outputs["b"] = golden_outputs(float32(9))
     plan = stored.plan(project)
     profile = replace(plan.settings.profile, name="fused", switches={"cpu_fusion": True}, env={"TOKEN": "secret"})
-    folder = next((project / "reports").iterdir())
+    folder = next((project / "reports").glob("2*"))
     RunDir(folder).save_plan(replace(plan, settings=replace(plan.settings, profile=profile)))
     golden.propose(Project(folder=project, expression="b"), "last")
     text = (project / "golden" / PROPOSED / "b" / RECORD).read_text()
