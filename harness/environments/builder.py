@@ -186,7 +186,7 @@ class EnvironmentBuilder:
         self._deadline_s = deadline_s
         self._free_disk_bytes = free_disk_bytes
         self._reporting = threading.Lock()
-        self._locks: list[int] = []
+        self._locks: dict[Path, int] = {}
         weakref.finalize(self, _release, self._locks)
 
     @property
@@ -336,8 +336,6 @@ class EnvironmentBuilder:
 
     def _use_root(self, cancelled: threading.Event) -> None:
         """Keep what is compiled beside environments, as ``_use`` keeps one of them."""
-        if self._locks:
-            return
 
         def tick() -> None:
             self._progress_of("environments", "waiting for the end of: cache clean")
@@ -363,10 +361,12 @@ class EnvironmentBuilder:
         return slot.is_built()
 
     def _locked(self, path: Path) -> bool:
-        lock = files.lock_shared(path)
-        if lock is not None:
-            self._locks.append(lock)
-        return lock is not None
+        if path not in self._locks:
+            lock = files.lock_shared(path)
+            if lock is None:
+                return False
+            self._locks[path] = lock
+        return True
 
     def _check_disk(self, spec: EnvSpec) -> None:
         free = shutil.disk_usage(self._root).free
@@ -385,8 +385,8 @@ class EnvironmentBuilder:
             self._report(name, text)
 
 
-def _release(locks: list[int]) -> None:
-    for lock in locks:
+def _release(locks: dict[Path, int]) -> None:
+    for lock in locks.values():
         os.close(lock)
 
 

@@ -105,7 +105,9 @@ def dump_of(environment: Environment, root: Path, cancelled: threading.Event | N
                 f"see what this says: {environment.interpreter} -c 'import torch'",
             ) from None
         except OSError as error:
-            raise RunDirError(f"{folder} cannot be written: {error.strerror}", "set TORCHSCRIPT_GATE_ENVS") from error
+            raise RunDirError(
+                f"{folder} cannot be written: {error.strerror}", "set TORCHSCRIPT_GATE_ENVS to another folder"
+            ) from error
     files.touch(results.path(key))  # used last: ``cache clean`` removes what was not
     return dump
 
