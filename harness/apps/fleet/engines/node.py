@@ -1,7 +1,7 @@
 """What a node of a cluster does with a part of a plan: one call of ``fleet run`` in a folder of its own.
 
 Plan and configuration come with the order, and results go back as the bytes of their files: nodes need share no disk.
-Where the project lies on the node as it does for who asks, it runs there, and environments built before are used.
+Where the project lies on the node as it does for who asks, it runs there. Environments are those of the node's own cache.
 """
 
 import contextlib
@@ -17,7 +17,6 @@ from pathlib import Path
 
 from harness.apps.fleet.plan import PLAN, STORE
 from harness.apps.fleet.results import FAULTS, FRAMES, MARK, RESULTS
-from harness.environments.builder import ROOT_VARIABLE
 from harness.machine import processes
 from harness.project import CONFIG
 
@@ -81,7 +80,6 @@ def _done(order: Order, folder: Path) -> Answer:
         project = folder / "project"
         project.mkdir()
         (project / CONFIG).write_bytes(order.config)
-        variables.setdefault(ROOT_VARIABLE, str(work_root() / "torch"))
     trust = ["--trust"] if order.trust else []
     command = (sys.executable, "-m", "harness", "--project", str(project), "fleet", "run", str(fleet), *trust)
     try:
@@ -110,11 +108,6 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
-
-
-def work_root() -> Path:
-    chosen = os.environ.get("XDG_CACHE_HOME")
-    return (Path(chosen) if chosen else Path.home() / ".cache") / "torchscript-gate"
 
 
 def unpack(answer: Answer, folder: Path) -> None:
