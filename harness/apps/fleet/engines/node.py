@@ -1,7 +1,7 @@
 """What a node of a cluster does with a part of a plan: one call of ``fleet run`` in a folder of its own.
 
 Plan and configuration come with the order, and results go back as the bytes of their files: nodes need share no disk.
-Where the project lies on the node as it does for who asks, it runs there. Environments are those of the node's own cache.
+Where the project lies on the node as it does for who asks, it runs there. Environments are those of the node's cache.
 """
 
 import contextlib
