@@ -3,13 +3,13 @@
 What ends a command before it comes to anything is an error with a code of its own, see ``harness.core.errors``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from harness.core.diagnosis import BisectAnswer, Bisection, MitigationAnswer, MitigationResult
 from harness.core.errors import ExitCode
 from harness.core.fleet import FleetReport
-from harness.core.golden import GoldenStatus, Packing
+from harness.core.golden import GoldenStatus, Packing, RecordChange, Review
 from harness.core.machine import Checkup
 from harness.core.migration import Migrated, Migration
 from harness.core.outcome import Decision, Status
@@ -57,6 +57,8 @@ def exit_code(result: object) -> ExitCode:
             return ExitCode.ENVIRONMENT if result.blocked else GREEN
         case Packing():
             return GREEN if result.complete else OPEN
+        case Review():
+            return _of_changes({diff.change for diff in result.diffs})
         case GoldenStatus():
             return ExitCode.CONFIGURATION if result.problems else GREEN
         case _:
@@ -72,6 +74,12 @@ def _has_culprit(result: Bisection) -> bool:
         BisectAnswer.NODES: reduced,
     }
     return culprit.get(result.answer, False)
+
+
+def _of_changes(changes: Collection[RecordChange]) -> ExitCode:
+    if {*changes} - {RecordChange.SAME, RecordChange.WITHIN, RecordChange.UNKNOWN}:
+        return RED
+    return GREEN if changes and RecordChange.UNKNOWN not in changes else OPEN
 
 
 def _of_files(result: Inspection) -> ExitCode:

@@ -15,7 +15,19 @@ LAYERS = (
     *(
         tuple(f"apps.{name}" for name in names)
         for names in (
-            ("bisect", "completion", "env", "fleet", "inspect", "matrix", "migration", "mitigate", "pack", "waivers"),
+            (
+                "bisect",
+                "completion",
+                "diff",
+                "env",
+                "fleet",
+                "inspect",
+                "matrix",
+                "migration",
+                "mitigate",
+                "pack",
+                "waivers",
+            ),
             ("rerun",),
             ("upgrade",),
             ("doctor", "gate", "golden"),
