@@ -130,7 +130,7 @@ def _cells(report: RunReport, directory: str) -> Iterator[Check]:
     red = {cell.cell: cell for cell in red_cells(report, directory=directory)}
     changes = {item.cell: item for item in (report.baseline.changes if report.baseline is not None else ())}
     for row in table_rows(report):
-        for cell in row.verdict.cells if row.verdict else ():
+        for cell in row.cells:
             red_cell = red.get(cell.cell)
             reason = row.verdict.reason if row.verdict and cell.status is not Status.PASS else ""
             yield Check(

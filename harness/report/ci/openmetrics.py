@@ -112,7 +112,7 @@ def _of_run(report: RunReport) -> Iterator[Family]:
 def _of_models(report: RunReport) -> Iterator[Family]:
     rows = table_rows(report)
     pair = {"old": report.old.name, "new": report.new.name, "device": report.device, "profile": report.profile}
-    cells = [cell for row in rows for cell in (row.verdict.cells if row.verdict else ())]
+    cells = [cell for row in rows for cell in row.cells]
     statuses = [({"model": row.model, **pair, "status": row.status_word}, 1.0) for row in rows if row.status]
     yield Family("model_status", "Worst status of a model in this pair of releases; always 1.", statuses)
     of_cells = [

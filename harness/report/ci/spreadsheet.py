@@ -35,7 +35,7 @@ def render_csv(report: RunReport) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for item in by_excess(report):
-        for cell in item.row.verdict.cells if item.row.verdict is not None else ():
+        for cell in item.row.cells:
             writer.writerow(_row(report, item, cell, behind.get(cell.cell, ())))
     return text.getvalue()
 

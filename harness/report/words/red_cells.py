@@ -67,7 +67,7 @@ def red_cells(report: RunReport, *, directory: str = "") -> tuple[RedCell, ...]:
 
 def quiet_cells(row: TableRow) -> tuple[CellVerdict, ...]:
     """Return the cells of a row that are neither PASS nor red: known trouble, and what does not decide."""
-    cells = row.verdict.cells if row.verdict else ()
+    cells = row.cells
     return tuple(cell for cell in cells if cell.status is not Status.PASS and not is_red(cell))
 
 
@@ -78,7 +78,7 @@ def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
     warnings = []
     in_causes = {cell for cause in report.causes for cell in cause.cells}
     for row in table_rows(report):
-        for cell in row.verdict.cells if row.verdict else ():
+        for cell in row.cells:
             stage = scenario_words(cell.scenario)
             if cell.status in RED and not cell.decides:
                 open_cells.setdefault((stage, cell.status is Status.FAIL), []).append(cell)
