@@ -264,9 +264,9 @@ class Rewritten:
         rule: its name, or names; ``what``: what it does, in words.
         needs: what must hold for it to be right with other requests than those that were tried; empty for nothing.
         nodes: that were rewritten.
-        artifact: the patched archive, relative to the run; empty unless it cures.
+        artifact: the patched archive, relative to the run; empty unless it fixes.
         loads_in_old: whether the old release loads it and answers with the golden values.
-        cures: whether the new one does too, in each of ``repeats`` runs.
+        fixes: whether the new one does too, in each of ``repeats`` runs.
         steady: new (patched) over old (unpatched) of the steady call, None where not measured.
         note: why not, in words.
     """
@@ -277,15 +277,15 @@ class Rewritten:
     nodes: tuple[TracedNode, ...] = ()
     artifact: str = ""
     loads_in_old: bool = False
-    cures: bool = False
+    fixes: bool = False
     repeats: int = 0
     steady: RatioEstimate | None = None
     note: str = ""
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Sorts what cures to the front, the quickest first; what was not measured is the last of these."""
-        return not self.cures, self.steady.ratio if self.steady is not None else math.inf
+        """Sorts what fixes to the front, the quickest first; what was not measured is the last of these."""
+        return not self.fixes, self.steady.ratio if self.steady is not None else math.inf
 
 
 class MitigationAnswer(StrEnum):
@@ -305,8 +305,8 @@ class MitigationResult:
         old, new: names of the environments.
         scenario: the cell in which it was looked for, e.g. ``"alone"``; ``words``: as a reader calls it.
         symptom: the findings of the cell, one line each.
-        mitigations: every set that was tried, those that cure first, cheapest first.
-        rewrites: of the guilty operators: those that the run knows to cure, else what was tried where no setting does.
+        mitigations: every set that was tried, those that mitigate first, cheapest first.
+        rewrites: of the guilty operators: those that the run knows to fix, else what was tried where no setting does.
         price_note: why there is no price, or none against the new release as it is; empty where there are both.
         ended: why the search ended early, empty where it did not.
         notes: what else a reader should know.

@@ -99,7 +99,7 @@ class Explained:
     seconds: float = 0.0
 
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

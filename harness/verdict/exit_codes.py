@@ -32,7 +32,7 @@ STATUSES: Final[Mapping[Status, ExitCode]] = {Status.PASS: GREEN, Status.FAIL: R
 def exit_code(result: object) -> ExitCode:
     """Return the exit code of a command that came to ``result``; None is one that has done what it was told.
 
-    What is red here is what a search was for as well: a culprit, a first bad release, a setting that cures.
+    What is red here is what a search was for as well: a culprit, a first bad release, a setting that mitigates.
     """
     match result:
         case None:
@@ -71,7 +71,7 @@ def _has_culprit(result: Bisection) -> bool:
     culprit = {
         BisectAnswer.OPERATOR: result.divergence is not None and bool(result.divergence.culprits),
         BisectAnswer.LOADING: bool(result.refusals),
-        BisectAnswer.EXECUTOR: reduced or any(tried.cures for tried in result.mitigations),
+        BisectAnswer.EXECUTOR: reduced or any(tried.mitigates for tried in result.mitigations),
         BisectAnswer.NODES: reduced,
     }
     return culprit.get(result.answer, False)

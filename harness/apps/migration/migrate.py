@@ -29,7 +29,7 @@ from harness.probing.provision import build_environments, opened
 from harness.project import Project, shown_path
 from harness.report.formats import MIGRATION, Shown
 from harness.search.release import Release, Row, ask_releases, make_row, release_keys
-from harness.search.rewrite.conversion import try_cures
+from harness.search.rewrite.conversion import try_rewrites
 from harness.search.unconvertible import with_parts
 from harness.store.run_folder import RunDir
 from harness.verdict.horizon import horizon
@@ -43,7 +43,7 @@ def migrate(
     *,
     package: bool = False,
     fresh: bool = False,
-    cure: bool = False,
+    rewrite: bool = False,
     explain: bool = False,
     manifest: str | None = None,
 ) -> tuple[Migration, str]:
@@ -57,7 +57,7 @@ def migrate(
         releases: others in which the programs are loaded and run.
         package: whether packages of AOTInductor are made as well: that compiles for minutes.
         fresh: whether what earlier runs found is asked again.
-        cure: whether rewrites are tried on what is not convertible.
+        rewrite: whether rewrites are tried on what is not convertible.
         explain: whether the smallest part that is not convertible is looked for, in one artifact of each cause.
         manifest: a ``fleet.toml``, of which owners are taken.
     """
@@ -85,7 +85,7 @@ def migrate(
                 loaders=loaders,
                 package=package,
                 fresh=fresh,
-                cure=cure,
+                rewrite=rewrite,
                 explain=explain,
                 said=said,
             )
@@ -117,7 +117,7 @@ class _Asked:
     loaders: Sequence[str]
     package: bool
     fresh: bool
-    cure: bool
+    rewrite: bool
     explain: bool
     said: FleetManifest
 
@@ -158,8 +158,8 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
         both = _in_both(answered, by_name[asked.old], by_name[loaders[0]])
         if asked.explain:
             models = with_parts(tried, models, both, effects)
-        if asked.cure:
-            models = try_cures(tried, models, both, ways, effects, package=asked.package, in_cpp=not no_cpp)
+        if asked.rewrite:
+            models = try_rewrites(tried, models, both, ways, effects, package=asked.package, in_cpp=not no_cpp)
         progress.stage("read what was written", len(tried))
         owners, idle = _owners(plan.models, asked.said)
         models = [
@@ -198,9 +198,9 @@ def _run(asked: _Asked, project: Project, store: RunDir) -> Migration:
 
 def _races(tried: Sequence[Tried], models: Sequence[MigratedModel], made_by: Release) -> Iterator[str]:
     """Yield what packages are known to suffer from in the release that made them, where any was made."""
-    cured = (step for model in models for cure in model.cures for step in cure.steps)
-    if any(one.compiled is not None for one in tried) or any(step.name == "package" for step in cured):
-        told = {name for one in tried for way in one.served for name in way.cure}
+    rewritten = (step for model in models for attempt in model.rewrites for step in attempt.steps)
+    if any(one.compiled is not None for one in tried) or any(step.name == "package" for step in rewritten):
+        told = {name for one in tried for way in one.served for name in way.mitigation}
         yield from race_notes(made_by.name, made_by.fingerprint.torch, told)
 
 

@@ -1,4 +1,4 @@
-"""Searches what a server must set so that a model is well again in the new release: one red cell, priced cures."""
+"""Searches for what a server must set so that one red cell is well again in the new release, with prices."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ NOT_REDUCED = "This is the whole model: bisect looks for the few nodes that show
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """What is searched for; ``pairs``: also of settings where one alone cures."""
+    """What is searched for; ``pairs``: also of settings where one alone mitigates."""
 
     model: str
     scenario: str
@@ -59,14 +59,14 @@ def mitigate(
     scenario: str = "alone",
     pairs: bool = False,
 ) -> Searched[MitigationResult]:
-    """Find the settings that cure one cell of a model, and write ``mitigate.json`` into a run of its own.
+    """Find the settings that mitigate one cell of a model, and write ``mitigate.json`` into a run of its own.
 
     Args:
         model: its name; may be left out where there is only one.
         selected: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now
             on.
         scenario: of the cell of ``model``.
-        pairs: whether pairs of settings are tried also where one setting cures.
+        pairs: whether pairs of settings are tried also where one setting mitigates.
     """
     subject: Subject | None = None
 
@@ -77,7 +77,7 @@ def mitigate(
             plan, declared, where = selected.plan, selected.model, selected.cell.scenario
         else:
             plan, where = _of_model(project, scenario), scenario
-            declared = one_model(plan, model, what="mitigate cures")
+            declared = one_model(plan, model, what="mitigate takes")
         subject = Subject(model=declared.name, scenario=where, pairs=pairs)
         return _about(plan, subject, declared, waits=project.sets(FLOOR)), declared.name
 
@@ -148,15 +148,15 @@ def _answer(subject: Subject, facts: Attributed, effects: Effects, known: tuple[
 
 
 def _rewritten(subject: Subject, found: MitigationSearch, facts: Attributed, effects: Effects) -> tuple[Rewritten, ...]:
-    """Return the rewrites of the guilty operators that were tried; none where a setting cures, or nothing is red."""
-    if found.cell is None or subject.scenario not in REPRODUCED or any(tried.cures for tried in found.mitigations):
+    """Return the rewrites of the guilty operators that were tried; none where a setting helps, or nothing is red."""
+    if found.cell is None or subject.scenario not in REPRODUCED or any(tried.mitigates for tried in found.mitigations):
         return ()
     bisected = bisect(subject.model, facts, effects, reproduce=False, mitigations=False, scenario=subject.scenario)
     return bisected.rewrites
 
 
 def _reproduced(subject: Subject, found: MitigationSearch, facts: Attributed, effects: Effects) -> Sequence[str]:
-    """Make a reproducer where one process and one model show it; return where it lies, and how it shows the cures."""
+    """Make a reproducer where one process and one model show it; return its place, and how it shows the mitigations."""
     if found.cell is None:
         return ()
     if subject.scenario not in REPRODUCED:
@@ -172,13 +172,13 @@ def _reproduced(subject: Subject, found: MitigationSearch, facts: Attributed, ef
     )
     if not made.folder:
         return (f"no reproducer: {made.note}",)
-    cured = (
-        "; its issue.md names the options that show the cures"
-        if any(tried.cures for tried in found.mitigations)
+    mitigated = (
+        "; its issue.md names the options that show the mitigations"
+        if any(tried.mitigates for tried in found.mitigations)
         else ""
     )
     where = shown_path(effects.run_dir.path / made.folder)
-    return (f"reproducer {where}/reproduce.py, in {effects.environments['new'].name}: {made.new}{cured}",)
+    return (f"reproducer {where}/reproduce.py, in {effects.environments['new'].name}: {made.new}{mitigated}",)
 
 
 def _of_model(project: Project, scenario: str) -> Plan:
@@ -189,7 +189,7 @@ def _of_model(project: Project, scenario: str) -> Plan:
 
 
 def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool = False) -> Plan:
-    """Return the plan for one model and the server group that it is in: a cure must break none of them.
+    """Return the plan for one model and the server group that it is in: a mitigation must break none of them.
 
     Args:
         waits: whether the deadline was asked for, and is kept whatever it is.

@@ -21,7 +21,7 @@ from harness.core.report import Explained
 from harness.core.text import first_few
 from harness.machine.progress import Progress
 from harness.project import Project
-from harness.search.explained_cells import rewrites_that_cure
+from harness.search.explained_cells import rewrites_that_fix
 from harness.serving.scenarios import CELL_SCENARIOS, TIMING
 from harness.store import codec, explanations
 from harness.store.run_folder import LAST, RunDir, find_run, require_own
@@ -138,7 +138,7 @@ def keep_explanation(
 
 
 def verified_rewrites(selected: SelectedCell) -> tuple[Rewritten, ...]:
-    """Return the rewrites that ``bisect`` or ``--explain`` has seen to cure the cell, and whose archives are there."""
+    """Return the rewrites that ``bisect`` or ``--explain`` has seen to fix the cell, and whose archives are there."""
     explained = [
         one for one in explanations.kept(selected.folder) if (one.cell, one.by) == (selected.cell.id, "bisect")
     ]
@@ -146,7 +146,7 @@ def verified_rewrites(selected: SelectedCell) -> tuple[Rewritten, ...]:
     for path in (path for one in explained for path in one.paths if Path(path).name == BISECTION):
         folder = (selected.folder / path).parent.absolute()
         with contextlib.suppress(RunDirError):
-            verified = rewrites_that_cure(codec.read_json(folder / BISECTION, Bisection).rewrites)
+            verified = rewrites_that_fix(codec.read_json(folder / BISECTION, Bisection).rewrites)
             found += [replace(item, artifact=str(folder / item.artifact)) for item in verified]
     return tuple(item for item in found if Path(item.artifact).is_file())
 

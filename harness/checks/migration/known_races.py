@@ -17,13 +17,13 @@ class Race(NamedTuple):
     Attributes:
         first, last: the release lines of those that were looked at between which it was seen.
         words: what happens now and then, what a server does instead, and where upstream tells of it.
-        cure: name of the setting that cures it where a run sees it.
+        mitigation: name of the setting that mitigates it where a run sees it.
     """
 
     first: Minor
     last: Minor
     words: str
-    cure: str
+    mitigation: str
 
 
 RACES: Final = (
@@ -49,8 +49,8 @@ def race_notes(name: str, torch: str, known: Collection[str]) -> Iterator[str]:
 
     Args:
         name: of the release, as the user named it; ``torch``: its version.
-        told: names of the settings that the run has found to be cures, of which causes tell.
+        told: names of the settings that the run has found to be mitigations, of which causes tell.
     """
     for race in RACES:
-        if race.first <= line_of(torch) <= race.last and race.cure not in known:
+        if race.first <= line_of(torch) <= race.last and race.mitigation not in known:
             yield f"seen here or not: {race.words.format(name)}"

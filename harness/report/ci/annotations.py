@@ -85,7 +85,7 @@ def _of_cause(cause: Cause, places: Mapping[str, str]) -> Annotation:
     lines = [
         f"models: {models_words(cause)}",
         *(f"{label}: {text}" for label, text in cause.evidence),
-        *([f"cure: {cause.cure}"] if cause.cure else []),
+        *([f"fix: {cause.fix}"] if cause.fix else []),
         *(f"{label}: {command}" for label, command in cause.commands),
     ]
     return Annotation(

@@ -60,7 +60,7 @@ def test_hostile_words_of_searches_stay_text() -> None:
         model="m",
         by="mitigate",
         answer=evil,
-        lines=(("cure", evil), ("culprit", evil), (evil, evil)),
+        lines=(("mitigation", evil), ("culprit", evil), (evil, evil)),
         paths=paths,
     )
     page = Page(render_html(replace(report, explained=(told,)), directory="out/run"))
@@ -329,7 +329,7 @@ def test_hostile_words_of_causes_stay_text() -> None:
         cells=(red.cell,),
         models=(red.model,),
         evidence=((evil, evil),),
-        cure=evil,
+        fix=evil,
         commands=((evil, evil),),
     )
     page = Page(render_html(replace(report, causes=(cause,))))
