@@ -77,6 +77,7 @@ class Project:
     resume: str | None = None
     trusted: bool = False
     until: str = ""
+    budget: str = ""
     more: str = ""
     policy_file: str | None = None
     arguments: Sequence[str] = ()

@@ -19,6 +19,7 @@ class CommandHelp(NamedTuple):
         examples: (arguments after the command, what they do).
         codes: what the command's own exit codes mean, beside those that every command has.
         page: of ``docs``.
+        often: the options that ``--help`` shows, where there are so many that the rest is left to ``--help all``.
     """
 
     name: str
@@ -27,9 +28,11 @@ class CommandHelp(NamedTuple):
     examples: tuple[tuple[str, str], ...]
     codes: str
     page: str
+    often: tuple[str, ...] = ()
 
 
 TOP = """where to begin:
+  inspect models/           which releases load your files? installs nothing
   doctor                    can this machine run the gate? installs nothing
   compat                    judge the upgrade: one decision, one exit code
   report last               show the last run again, or in another format

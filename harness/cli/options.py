@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # What is kept of a command line as it was typed; the rest are keys of the configuration, or a command's own.
 TYPED = (
     *("assignments", "environments", "expression", "scenarios", "golden", "artifacts", "libraries", "out", "resume"),
-    *("trusted", "until", "more", "policy_file"),
+    *("trusted", "until", "budget", "more", "policy_file"),
 )
 RUNNING: dict[str, dict[str, Any]] = {
     "--device": {"metavar": "NAME"},

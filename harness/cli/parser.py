@@ -5,6 +5,7 @@ import difflib
 import functools
 import importlib
 import re
+import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from pkgutil import iter_modules
@@ -58,12 +59,43 @@ def parser(program: str = "python -m harness", typed: Container[str] | None = No
     top.add_argument("--project", type=Path, default=Path.cwd(), help="folder with pyproject.toml (default: here)")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="COMMAND")
     for name, command in commands().items():
-        verb = verbs.add_parser(name, help=command.HELP.summary, formatter_class=argparse.RawDescriptionHelpFormatter)
+        often = command.HELP.often
+        verb = verbs.add_parser(
+            name,
+            help=command.HELP.summary,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=not often,
+        )
         if typed is None or name in typed:
+            if often:
+                verb.add_argument("-h", "--help", action=_Help, often=often)
             command.add_options(verb)
             verb.description = help_text.description(command.HELP)
             verb.epilog = help_text.epilog(command.HELP, docs)
     return top
+
+
+class _Help(argparse.Action):
+    """``--help`` shows the options that are used often, ``--help all`` every one."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, *, often: Sequence[str]) -> None:
+        text = "show the options that are used often, or all, and exit"
+        super().__init__(option_strings, argparse.SUPPRESS, nargs="?", choices=("all",), metavar="all", help=text)
+        self._often = often
+        del dest
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> NoReturn:
+        """Print and end."""
+        del namespace, option_string
+        assert isinstance(parser, Parser)
+        sys.stdout.write(parser.format_help() if values == "all" else parser.brief_help(self._often))
+        parser.exit()
 
 
 def _pages() -> str:
@@ -86,6 +118,18 @@ class Parser(argparse.ArgumentParser):
             option = rest[0].partition("=")[0]
             self.error(f"unrecognized arguments: {' '.join(rest)}{_meant(option, self._option_string_actions)}")
         return parsed, rest
+
+    def brief_help(self, often: Sequence[str]) -> str:
+        """Return the help with these options alone, and how many there are."""
+        options = {name: action for action in self._actions for name in action.option_strings}
+        formatter = self._get_formatter()
+        formatter.add_usage("%(prog)s [options]", [], [])
+        formatter.add_text(self.description)
+        formatter.start_section(f"options used often; --help all shows {len(set(options.values()))}")
+        formatter.add_arguments([options[name] for name in ("--help", *often)])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
         """End with the usage and one line."""

@@ -245,6 +245,7 @@ class Plan:
         until: ``"correctness"``: the run ends before timing, whatever ``settings.latency`` says; empty: it does all.
         repeats_common: it repeats all models that a run has timed, for what they share: that is estimated, and decides.
         more_s: the benchmark goes on for so many seconds with what it left undecided; 0: it does what was planned.
+        budget_s: what is not begun so many seconds after the environments stand is left out; 0: there is no such limit.
         arguments: the command line, for the record.
         notes: what a reader of the report must know about this plan.
     """
@@ -262,6 +263,7 @@ class Plan:
     until: str = ""
     repeats_common: bool = False
     more_s: float = 0.0
+    budget_s: float = 0.0
     arguments: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

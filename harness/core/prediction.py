@@ -72,13 +72,18 @@ class StaticVerdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InspectedFile:
-    """One file: its facts or why it could not be read, and a verdict per side that was named."""
+    """One file: its facts or why it could not be read, and a verdict per side that was named.
+
+    Attributes:
+        across: release -> its verdict, of all releases that the gate knows, where no side was named.
+    """
 
     path: str
     facts: ArchiveFacts | None = None
     failure: ArchiveProblem | None = None
     advice: str = ""
     verdicts: Mapping[str, StaticVerdict]
+    across: Mapping[str, StaticVerdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

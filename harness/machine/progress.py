@@ -1,42 +1,81 @@
 """Prints progress on standard error: on a terminal one line that is rewritten in place, in a log a few plain ones."""
 
+import contextlib
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TextIO
 
 from harness.core.text import visible
 
-PLAIN_INTERVAL_S = 10.0
+LOG_INTERVAL_S = 5.0
 CI_INTERVAL_S = 30.0
 TERMINAL_INTERVAL_S = 0.1
+# A terminal's line is written again after so long without news: its clock runs.
+TERMINAL_BEAT_S = 1.0
 # How fast a stage is, is known after so long.
 KNOWN_AFTER_S = 3.0
+# A step that takes so many times the mean of those before it says that the mean tells nothing of the rest.
+OVERDUE = 3.0
 TERMINAL_COLUMNS, LOG_COLUMNS = 80, 160
 
 
+class Activity:
+    """Something that runs now: what it is doing, since when on the progress's clock, how long that took before."""
+
+    def __init__(self, doing: str, since: float) -> None:
+        self._doing, self.since, self._before = doing, since, ""
+
+    def at(self, doing: str, since: float, *, before: str = "") -> None:
+        """Say what it does from ``since`` on; ``before``: how long that took elsewhere, in words."""
+        self._doing, self.since, self._before = doing, since, before
+
+    def words(self, now: float) -> str:
+        """Return what it does, and how long it has been at that, once it has been for a while."""
+        if now - self.since < KNOWN_AFTER_S:
+            return self._doing
+        return f"{self._doing}, {now - self.since:.0f} s" + (f" ({self._before})" if self._before else "")
+
+
 class Progress:
-    """Says what is going on: the stage, how far it is, how long it will take, and what was found so far; thread-safe.
+    """Says what is going on: the stage, how far it is, how long it will take, what runs, what is red; thread-safe.
 
     On a terminal that is one line, gone when the last stage has ended. Elsewhere a line is printed when a stage begins,
-    and every ten seconds at most while it goes on, every thirty where ``CI`` is set.
+    and every five seconds while it goes on, every thirty where ``CI`` is set, whether anything ends meanwhile or not.
+
+    Args:
+        clock: seconds, as ``time.monotonic``.
+        beats: whether a thread writes the line again while nothing ends; ``beat`` does so once.
     """
 
-    def __init__(self, stream: TextIO | None = None, *, enabled: bool = True) -> None:
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        enabled: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+        beats: bool = True,
+    ) -> None:
         self._stream = stream if stream is not None else sys.stderr
         self._enabled = enabled
+        self._clock = clock
         self._terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         in_ci = os.environ.get("CI", "").casefold() not in ("", "0", "false")
-        self._interval_s = TERMINAL_INTERVAL_S if self._terminal else CI_INTERVAL_S if in_ci else PLAIN_INTERVAL_S
-        self._begin = time.monotonic()
-        self._last = self._stage_begin = self._begin
+        self._interval_s = TERMINAL_INTERVAL_S if self._terminal else CI_INTERVAL_S if in_ci else LOG_INTERVAL_S
+        self._begin = clock()
+        self._last = self._stage_begin = self._last_step = self._begin
         self._end: float | None = None
         self._stage, self._done, self._total = "", 0, 0
         self._red: set[str] = set()
+        self._activities: list[Activity] = []
+        self._doing = ""
         self._line = ""
         self._lock = threading.RLock()
+        self._beats = beats and enabled
+        self._ended = threading.Event()
+        self._ended.set()
 
     def stage(self, name: str, total: int = 0, *, left_s: float | None = None) -> None:
         """Begin a stage of ``total`` steps (0: unknown).
@@ -45,21 +84,49 @@ class Progress:
             left_s: how long it and what belongs to it will take, where that is known better than from its steps.
         """
         with self._lock:
-            self._stage, self._done, self._total = name, 0, total
-            self._stage_begin = time.monotonic()
+            self._stage, self._done, self._total, self._doing = name, 0, total, ""
+            self._stage_begin = self._last_step = self._clock()
             self._end = None if left_s is None else self._stage_begin + left_s
             self._show("", force=True)
+            if self._beats and self._ended.is_set():
+                self._ended = threading.Event()
+                threading.Thread(target=self._beat_on, args=(self._ended,), name="progress", daemon=True).start()
 
     def step(self, what: str = "") -> None:
         """Count one finished step."""
         with self._lock:
-            self._done += 1
+            self._done, self._doing = self._done + 1, ""
+            self._last_step = self._clock()
             self._show(what, force=False)
 
     def tick(self, what: str) -> None:
         """Say what the current stage is doing."""
         with self._lock:
+            self._doing = what
             self._show(what, force=False)
+
+    @contextlib.contextmanager
+    def running(self, what: str) -> Iterator[Activity]:
+        """Show that ``what`` runs, until the block ends; of several, what has been at it for longest."""
+        activity = Activity(what, self._clock())
+        with self._lock:
+            self._activities.append(activity)
+        try:
+            yield activity
+        finally:
+            with self._lock:
+                self._activities.remove(activity)
+
+    def beat(self) -> None:
+        """Write the line again if it is old: what runs now, and for how long."""
+        with self._lock:
+            if self._stage and self._clock() - self._last >= (TERMINAL_BEAT_S if self._terminal else self._interval_s):
+                self._show("", force=True)
+
+    def _beat_on(self, ended: threading.Event) -> None:
+        while not ended.wait(TERMINAL_BEAT_S / 2):
+            with contextlib.suppress(ValueError):  # the stream was closed
+                self.beat()
 
     def red(self, names: Iterable[str]) -> None:
         """Add models to those that look red so far."""
@@ -80,6 +147,7 @@ class Progress:
     def finish(self) -> None:
         """End the last stage."""
         with self._lock:
+            self._ended.set()
             if self._line and self._enabled:
                 self._write("\r\x1b[K")
             self._stage = self._line = ""
@@ -99,16 +167,28 @@ class Progress:
         if self._end is not None:
             left_s = self._end - now
         elif 0 < self._done < self._total and now - self._stage_begin >= KNOWN_AFTER_S:
-            left_s = (now - self._stage_begin) / self._done * (self._total - self._done)
+            mean_s = (self._last_step - self._stage_begin) / self._done
+            since_s = now - self._last_step
+            if since_s <= max(OVERDUE * mean_s, KNOWN_AFTER_S):
+                left_s = mean_s * (self._total - self._done) - since_s
         return "" if left_s is None or left_s <= 0 else f", {rough_duration(left_s)} left"
 
+    def _now(self, now: float) -> str:
+        """Return what runs longest, and how many more do."""
+        if not self._activities:
+            return ""
+        more = len(self._activities) - 1
+        longest = min(self._activities, key=lambda activity: activity.since)
+        return longest.words(now) + (f" (and {more} more)" if more else "")
+
     def _show(self, what: str, *, force: bool) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if not self._enabled or (not force and now - self._last < self._interval_s):
             return
         self._last = now
         count = f" {self._done}/{self._total}" if self._total else ""
         red = f", {len(self._red)} red" if self._red else ""
+        what = self._now(now) or what or self._doing
         line = visible(f"[{now - self._begin:6.1f} s] {self._stage}{count}{self._left(now)}{red}  {what}".rstrip())
         if self._terminal:
             self._line = line[: self.columns - 1]  # a line that wraps could not be rewritten

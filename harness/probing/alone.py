@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from harness.core.models import ModelDeclaration
+from harness.core.outcome import Outcome
 from harness.core.probe import Deadline, ProbeResult, ServingProfile
 from harness.machine import pool
 from harness.probing.facts import Answered, Effects, Probed, Provisioned, new_profile
@@ -44,8 +45,11 @@ def deadline_of(model: ModelDeclaration, facts: Answered) -> Deadline:
         limit = model.planted_defect.deadline_s
         # It hangs for good, and its own deadline ends it. The total is for a machine too busy to tell that.
         return Deadline(load_s=limit, call_s=limit, total_s=max(4 * limit, PLANTED_DEFECT_TOTAL_S))
-    baseline = facts.baselines.get(model.name)
-    return deadline_after(facts.plan.settings.deadlines, baseline.results if baseline else ())
+    baseline, deadlines = facts.baselines.get(model.name), facts.plan.settings.deadlines
+    old = baseline.results if baseline else ()
+    if any(result.outcome is Outcome.HANG for result in old):  # nobody waits as long again to see the same
+        deadlines = impatient(deadlines)
+    return deadline_after(deadlines, old)
 
 
 def impatiently(facts: Facts) -> Facts:

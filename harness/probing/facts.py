@@ -1,5 +1,6 @@
 """What is known after each stage of a run, one class per stage, and what stages touch the world with."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
@@ -271,11 +272,24 @@ class WithWorker(Probed):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NotBegun:
+    """A part of a run that did not fit into its budget: a scenario of a server group, or the benchmark of all models.
+
+    ``scenario`` is ``TIMING`` for the benchmark, whose ``group`` is empty; ``expected_s``: how long it would take.
+    """
+
+    scenario: str
+    group: str
+    expected_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Started(WithWorker):
-    """The server groups were brought up in every planned initialization."""
+    """The server groups were brought up in every planned initialization, but for those that are ``not_begun``."""
 
     group_runs: tuple[GroupRun, ...]
     initialized: Mapping[tuple[str, str], Initialized]
+    not_begun: tuple[NotBegun, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,7 +382,8 @@ class Effects:
     Attributes:
         spans: (what took time, begin, end) of what came before the first stage.
         import_cpu_s: CPU time of an import of torch.
-        end_ns: on the monotonic clock, when a search that has this begins nothing further; None: it has its own limits.
+        end_ns: on the monotonic clock, when a search or a stage that has this begins nothing further; None: they have
+            limits of their own.
     """
 
     environments: Mapping[str, Environment]
@@ -382,6 +397,11 @@ class Effects:
     spans: tuple[tuple[str, int, int], ...] = ()
     import_cpu_s: float = 0.0
     end_ns: int | None = None
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until ``end_ns``, negative after it; infinite without one."""
+        return math.inf if self.end_ns is None else (self.end_ns - clock.monotonic_ns()) * 1e-9
 
     def end_within(self, seconds: float) -> int:
         """Return when a search ends that may take so long from now on; ``end_ns`` where that is sooner."""

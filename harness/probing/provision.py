@@ -117,6 +117,7 @@ def opened(
         stack_dumper=stack_dumper,
         compiler_checks=native_folder,
         imported=imported,
+        progress=progress,
     )
     try:
         yield Effects(

@@ -17,12 +17,14 @@ from harness.core.errors import EnvironmentUnavailable, InternalError
 from harness.core.hang import Evidence, HangProof
 from harness.core.models import ModelDeclaration
 from harness.core.outcome import UNCLEAR, Outcome
-from harness.core.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
+from harness.core.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile, model_of
 from harness.machine.files import emptied, moved
 from harness.machine.processes import REAP_DEADLINE_S
+from harness.machine.progress import Activity, Progress
 from harness.probing import processes, verification
 from harness.probing.batches import Batches, BatchWorker, is_healthy, may_share
 from harness.probing.conclusion import Ending, conclude
+from harness.probing.events import EventLog, OpenPhase
 from harness.probing.lacking import lacked
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.probing.requests import request_key, wire_request
@@ -59,8 +61,9 @@ class Watchdog(Protocol):
         deadline: Deadline,
         *,
         investigate: Callable[[int, Path, HangProof], Evidence] | None,
+        seen: Callable[[EventLog], None],
     ) -> Ending:
-        """Wait for a child, or for the proof that it hangs."""
+        """Wait for a child, or for the proof that it hangs; ``seen`` is shown its events meanwhile."""
         ...
 
     def investigate(self, pid: int, run_dir: Path, proof: HangProof, *, runtime: str) -> Evidence:
@@ -113,6 +116,7 @@ class ZygoteRunner:
         compiler_checks: where each environment keeps what torch compiles to learn which instructions it may use.
         imported: where ``folder`` outlives a run: what tells which source a declaration depends on besides its own
             file. What cannot be read there is made anew.
+        progress: is told what runs.
     """
 
     def __init__(
@@ -125,8 +129,11 @@ class ZygoteRunner:
         stack_dumper: Path | None = None,
         compiler_checks: Path | None = None,
         imported: Callable[[ModelDeclaration], str | None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._watchdog = watchdog
+        self._progress = progress or Progress(enabled=False)
+        self._old_load_s: dict[str, float] = {}
         self._environments = environments
         self._folder = folder
         self._reuse = reuse
@@ -404,7 +411,9 @@ class ZygoteRunner:
     def _watched(self, child: Child, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
         investigate = functools.partial(self._watchdog.investigate, runtime=request.runtime) if request.look else None
         try:
-            ending = self._watchdog.watch(child, folder, request.deadline, investigate=investigate)
+            with self._progress.running(_words_of(request)) as activity:
+                seen = functools.partial(self._show, activity)
+                ending = self._watchdog.watch(child, folder, request.deadline, investigate=investigate, seen=seen)
         finally:
             child.kill()  # has an effect only if the watch failed
             with self._lock:
@@ -421,7 +430,32 @@ class ZygoteRunner:
             status=child.status,
             max_rss_bytes=child.max_rss_bytes,
         )
+        if request.side == "old":
+            loads = {model.model: model.load_ns / 1e9 for model in done.models if model.load_ns is not None}
+            self._old_load_s.update(loads)
         return verification.verified(request, done)
+
+    def _show(self, activity: Activity, event_log: EventLog) -> None:
+        opened = min((phase for phase in event_log.open.values() if phase.model), default=None, key=_begin_of)
+        if opened is None:
+            return
+        model, before = model_of(opened.model), ""
+        if opened.phase == wire.LOAD and model in self._old_load_s and "old" in self._environments:
+            before = f"{self._old_load_s[model]:.1f} s in {self._environments['old'].name}"
+        number = f" {opened.call + 1}" if opened.call is not None else ""
+        activity.at(f"{model}: {opened.phase}{number}", opened.begin_ns / 1e9, before=before)
+
+
+def _begin_of(opened: OpenPhase) -> int:
+    return opened.begin_ns
+
+
+def _words_of(request: ProbeRequest) -> str:
+    names = list(dict.fromkeys(model_of(run.artifact.model) for run in request.runs))
+    if len(names) > 1:
+        return f"{len(names)} models together"
+    named = [request.declaration.name] if request.declaration is not None else names
+    return " ".join((request.verb, *named))
 
 
 def _completed(request: ProbeRequest, result: ProbeResult) -> bool:

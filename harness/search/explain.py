@@ -28,8 +28,9 @@ FURTHER = tuple(setting.name for setting in JIT_SWITCHES if setting.name not in 
 def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
     """Return the facts with red cells explained, as many as the plan has time for; nothing without such a time.
 
-    One at least is explained; no further one is begun after the time is over, and one that has begun asks nothing
-    further then, once it had ``LEAST_S``. What an interrupted run has explained already is not searched for again.
+    One at least is explained, unless the budget of the whole run is over; no further one is begun after the time is
+    over, and one that has begun asks nothing further then, once it had ``LEAST_S``. What an interrupted run has
+    explained already is not searched for again.
     """
     budget_s = facts.plan.settings.explain
     asked = budget_s > 0 and "old" in effects.environments
@@ -46,7 +47,8 @@ def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
     begin_ns = clock.monotonic_ns()
     searched = False
     for cell in cells:
-        if cell.cell not in known and searched and _seconds_since(begin_ns) >= budget_s:
+        is_over = effects.left_s <= 0 or (searched and _seconds_since(begin_ns) >= budget_s)
+        if cell.cell not in known and is_over:
             left_out.append(cell.model)
             continue
         effects.progress.stage(f"explain red cells: {cell.model}")

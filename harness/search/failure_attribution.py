@@ -39,7 +39,7 @@ def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
 
     The verdicts are those of before: what the answers mean for them is not said here.
     """
-    end_ns = clock.monotonic_ns() + int(TIME_S * 1e9)
+    end_ns = effects.end_within(TIME_S)
     attributions: dict[tuple[str, str], Attribution] = dict(
         rates_alone(facts, effects, lambda: clock.monotonic_ns() >= end_ns - int(TIME_TO_COMPARE_S * 1e9))
     )

@@ -90,3 +90,21 @@ def test_the_console_script_shows_its_own_name() -> None:
 def test_the_page_of_commands_is_what_help_teaches() -> None:
     """``python -m tests.docs.commands_page`` writes it."""
     assert commands_page.PAGE.read_text(encoding="utf-8") == commands_page.text()
+
+
+@pytest.mark.parametrize("verb", [name for name, command_help in HELP.items() if command_help.often])
+def test_help_of_many_options_shows_those_used_often_and_all_of_them_on_request(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = []
+    for more in ([], ["all"]):
+        with pytest.raises(SystemExit) as left:
+            parser().parse_args([verb, "--help", *more])
+        assert left.value.code == 0
+        shown.append(capsys.readouterr().out)
+    brief, everything = ({*re.findall(r"^  (-{1,2}[\w-]+)", said, re.MULTILINE)} for said in shown)
+    assert brief == {"-h", *HELP[verb].often} and len(brief) <= 12
+    options = {action.option_strings[0] for action in PARSERS[verb]._actions}
+    assert everything == options > brief
+    assert [line for line in shown[0].splitlines() if len(line) > 80] == []
+    assert f"--help all shows {len(options)}:" in shown[0] and "exit codes:" in shown[0]

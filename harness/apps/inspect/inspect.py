@@ -7,6 +7,7 @@ from harness.artifacts.archive.code import CodeMemory
 from harness.artifacts.files import find_files
 from harness.artifacts.given import is_request_file
 from harness.checks.prediction.check import inspect_file
+from harness.checks.prediction.known_releases import is_known, known, known_registry
 from harness.checks.prediction.registries import registries_of
 from harness.core.archive import OperatorRegistry
 from harness.core.environment import EnvSpec
@@ -23,12 +24,13 @@ def inspect(project: Project, names: Sequence[str]) -> Inspection:
     found = find_files(names)
     wanted = [file for file in found if file.named or not is_request_file(file.path)] or found
     registries = _registries(project)
+    across = {} if registries else {release: known_registry(release) for release in known()}
     progress = project.progress
     progress.stage("read", len(wanted))
     files = []
     memory = CodeMemory()
     for path, within in wanted:
-        files.append(inspect_file(path, registries, memory, within=within))
+        files.append(inspect_file(path, registries, memory, within=within, across=across))
         progress.step()
     progress.finish()
     return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))
@@ -43,8 +45,12 @@ def _registries(project: Project) -> dict[str, OperatorRegistry]:
             raise ConfigError("--env names no side", "say which one it is with --old NAME or --new NAME")
         return {}
     specs: dict[str, EnvSpec] = {side: project.side(side) for side in sides}
-    builder = project.builder
-    project.progress.stage("environments")
-    environments = build_environments(specs, builder)
-    project.progress.stage("operators")
-    return registries_of(environments, builder.root)
+    to_build = {side: spec for side, spec in specs.items() if not is_known(spec)}
+    registries = {side: known_registry(str(spec.release)) for side, spec in specs.items() if is_known(spec)}
+    if to_build:
+        builder = project.builder
+        project.progress.stage("environments")
+        environments = build_environments(to_build, builder)
+        project.progress.stage("operators")
+        registries |= registries_of(environments, builder.root)
+    return {side: registries[side] for side in sides}

@@ -27,17 +27,22 @@ HELP = CommandHelp(
     "Judge the upgrade: export each model in the old release, load and call it in the new one, compare answers, "
     "initialization and latency. The last line is the decision.",
     (
-        ("--old 2.1.2 --new 2.6.0", "the configured models, from one release to another"),
         ("--artifacts models/", "your own TorchScript files"),
+        ("--old 2.1.2 --new 2.6.0", "the configured models, from one release to another"),
         ("--list", "list the models; runs nothing"),
         ('-k "dlrm or bert" --latency off', "some of them, without timing: the quickest check"),
         ("--explain", "search for the cause of each red cell, two minutes in all"),
         ("--migrate", "and which models could leave TorchScript as well"),
+        ("--budget 5min", "what does not fit is left out, named, and done by --resume last"),
         ("--resume last", "go on with an interrupted run"),
         ("--resume last --more 10min", "ten more minutes for the latencies that are undecided"),
     ),
     "0 compatible, 1 incompatible, 3 environment not provisioned, 4 inconclusive or nothing tested",
     "guide/getting-started.md",
+    often=(
+        *("--old", "--new", "--artifacts", "-k", "--list", "--latency", "--until", "--budget", "--explain", "--policy"),
+        "--resume",
+    ),
 )
 
 
@@ -67,6 +72,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_running(command, "--profile", "--new-profile", "--deadline")
     command.add_argument("--latency", choices=("off", "quick", "thorough"), help="how long the benchmark may take")
     command.add_argument("--until", choices=UNTIL, help="end before timing; --resume goes on with it")
+    command.add_argument(
+        "--budget",
+        metavar="TIME",
+        help="end within 90s, 5min, 1h from when the environments stand; --resume goes on with what was left out",
+    )
     command.add_argument(
         "--golden", nargs="?", const="golden", metavar="DIR", help="golden records in place of the old environment"
     )

@@ -18,7 +18,7 @@ from harness.core.verdict import PlantedDefectResult, RowVerdict
 from harness.machine.progress import rough_duration
 from harness.probing.facts import Compared, Complete, Decided, Effects, Provisioned, Started, Timed, WithWorker
 from harness.report.text.so_far import RED, render_so_far
-from harness.serving.scenarios import INITIALIZATIONS, Scenario
+from harness.serving.scenarios import INITIALIZATIONS, TIMING, Scenario
 from harness.verdict.cells import judge_cells
 from harness.verdict.decide import decide, judge_row
 from harness.verdict.demands import demands, unmet
@@ -99,6 +99,7 @@ def _vacuous(facts: Timed) -> str:
     open_ = why_common_is_open(facts.common, settings.latency, settings.policy) if facts.plan.repeats_common else ""
     reasons: Sequence[tuple[bool, str]] = (
         (bool(open_), open_),
+        (bool(facts.not_begun), not_begun_words(facts)),
         (bool(idle), f"no model could take part in: {', '.join(idle)}"),
         (bool(left_out), f"asked for and not done, for want of the C++ worker: {', '.join(left_out)}{_why(facts)}"),
         (
@@ -111,6 +112,17 @@ def _vacuous(facts: Timed) -> str:
         ),
     )
     return next((text for holds, text in reasons if holds), "")
+
+
+def not_begun_words(facts: Started) -> str:
+    """Return what the budget of the run left out, and how long each of it would have taken."""
+    parts = [
+        f"timing ({rough_duration(part.expected_s)} for a first round)"
+        if part.scenario == TIMING
+        else f"{INITIALIZATIONS[part.scenario].words} of {part.group} ({rough_duration(part.expected_s)})"
+        for part in facts.not_begun
+    ]
+    return f"--budget {facts.plan.budget_s:g}s left out: {', '.join(parts)}; --resume goes on with it"
 
 
 def why_untimed(plan: Plan) -> str:

@@ -22,7 +22,7 @@ from harness.project import Project
 from harness.report.json.report import dump_report
 from harness.store.run_folder import REPORT, RunDir
 
-NOT_OF_A_PLAN = ("--resume", "--out", "--project", "--baseline", "--until", "--more")
+NOT_OF_A_PLAN = ("--resume", "--out", "--project", "--baseline", "--until", "--budget", "--more")
 
 
 def compat(project: Project, *, baseline: str | None = None) -> Finished:
@@ -31,6 +31,7 @@ def compat(project: Project, *, baseline: str | None = None) -> Finished:
     Args:
         baseline: an earlier run; the report tells what has changed since.
     """
+    _budget_s(project)  # a word that is none is refused before anything is planned
     earlier = read_baseline(project, baseline) if baseline is not None else None
     if project.more and project.resume is None:
         raise ConfigError("--more goes on with a run that has rounds", "name it: --resume last --more 10min")
@@ -101,6 +102,7 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
     """Run a plan in its folder, as far as the command line says, and write its reports there."""
     if project.until:
         plan = ending_at(plan, project.until)
+    plan = replace(plan, budget_s=_budget_s(project))
     before = look(plan, run_dir)
     try:
         report = run(plan, run_dir, project)
@@ -115,6 +117,10 @@ def execute(plan: Plan, run_dir: RunDir, project: Project) -> Finished:
     for note in write_reports(finished, run_dir):
         project.progress.note(note)
     return finished
+
+
+def _budget_s(project: Project) -> float:
+    return seconds_of(project.budget, "--budget") if project.budget else 0.0
 
 
 def _refuse_other_options(project: Project, plan: Plan) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from harness.apps.golden.source import records_of
 from harness.apps.upgrade.decide import decide_run, tell_so_far
+from harness.apps.upgrade.expected import tell_expected, tell_predicted
 from harness.apps.upgrade.planted_defects import probe_planted_defects
 from harness.apps.upgrade.planted_startup_defects import beside_init_planted_defects
 from harness.apps.upgrade.report.make import build_report
@@ -52,6 +53,7 @@ from harness.verdict.cells import judge_attributed, judge_cells, without_changed
 def run(plan: Plan, run_dir: RunDir, project: Project) -> RunReport:
     """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused."""
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
+    tell_predicted(plan, project.progress)
     with provisioned(plan, sides(plan), run_dir, project) as (effects, first):
         taken_out = take_out(all_stages(first, effects), effects)
         project.progress.finish()
@@ -75,6 +77,7 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
         inspected = predict_loading(export_again(probed, effects), effects)
         inspected = probe_rollbacks(inspected, probed, effects)
         with_worker = build_workers(probed, effects, inspected.predictions, builds)
+    tell_expected(with_worker, effects)
     started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
     compared = compare(started, effects, differs)
     tell_so_far(compared, (*planted_defects, *more_planted_defects), effects)
@@ -152,8 +155,10 @@ def provisioned(
             if "new" in fingerprints:  # ready-made interpreters say only now which releases they hold
                 plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
             spans = (("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns()))
+            end_ns = built_ns + int(1e9 * plan.budget_s) if plan.budget_s else None
+            import_cpu_s = effects.runner.import_cpu_s
             yield (
-                replace(effects, environments=environments, spans=spans, import_cpu_s=effects.runner.import_cpu_s),
+                replace(effects, environments=environments, spans=spans, import_cpu_s=import_cpu_s, end_ns=end_ns),
                 Provisioned(plan=plan, fingerprints=fingerprints),
             )
     finally:

@@ -19,7 +19,7 @@ from harness.core.probe import Deadline
 from harness.machine.processes import REAP_DEADLINE_S
 from harness.probing import processes
 from harness.probing.conclusion import Ending
-from harness.probing.events import EventTail, OpenPhase
+from harness.probing.events import EventLog, EventTail, OpenPhase
 from harness.probing.printed import Printed
 from harness.probing.zygote import Child
 from harness.worker import wire
@@ -32,18 +32,32 @@ __all__ = ["crash_evidence", "investigate", "watch"]
 Investigate = Callable[[int, Path, HangProof], Evidence]
 
 
-def watch(child: Child, run_dir: Path, deadline: Deadline, *, investigate: Investigate | None = None) -> Ending:
+def watch(
+    child: Child,
+    run_dir: Path,
+    deadline: Deadline,
+    *,
+    investigate: Investigate | None = None,
+    seen: Callable[[EventLog], None] = lambda _: None,
+) -> Ending:
     """Wait for ``child``; once it is proven to hang, look into it, kill its group, and say which phases are to blame.
 
     Args:
         investigate: takes evidence of a process that hangs, while it still does; may fail or take too long.
+        seen: is shown the events at every look, while the child runs.
     """
     with Printed(run_dir) as printed:
-        return _watch(child, run_dir, deadline, printed, investigate)
+        return _watch(child, run_dir, deadline, printed, investigate=investigate, seen=seen)
 
 
 def _watch(
-    child: Child, run_dir: Path, deadline: Deadline, printed: Printed, investigate: Investigate | None
+    child: Child,
+    run_dir: Path,
+    deadline: Deadline,
+    printed: Printed,
+    *,
+    investigate: Investigate | None,
+    seen: Callable[[EventLog], None],
 ) -> Ending:
     tail = EventTail(run_dir / wire.EVENTS)
     begin_ns = time.monotonic_ns()
@@ -51,7 +65,9 @@ def _watch(
     sampler: WorkerSampler | None = None
     while not child.ended.wait(LOOK_EVERY_S):
         printed.trim()
-        progress = Progress.of(tail.refresh(), begin_ns)
+        event_log = tail.refresh()
+        seen(event_log)
+        progress = Progress.of(event_log, begin_ns)
         now_ns = time.monotonic_ns()
         if child.pid is not None:
             sampler = sampler or WorkerSampler(child.pid)

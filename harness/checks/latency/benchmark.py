@@ -33,8 +33,19 @@ from harness.core.probe import ProbeRequest, ServingProfile
 from harness.core.quantities import parts_of
 from harness.machine.cores import Placement, choose, physical_cores
 from harness.machine.memory import usable_bytes
-from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, WithWorker, new_profile
+from harness.probing.facts import (
+    Answered,
+    Compared,
+    Effects,
+    Exported,
+    NotBegun,
+    Probed,
+    Timed,
+    WithWorker,
+    new_profile,
+)
 from harness.probing.requests import deadline_after
+from harness.serving.scenarios import TIMING
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
 
@@ -120,6 +131,10 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
         return untimed(facts)
     machine_states: list[MachineState] = []
     planted = _planted_defects(facts)
+    needed_s = _one_round_s(contestants, facts, effects, planted=planted)
+    if effects.left_s < needed_s:
+        not_begun = NotBegun(scenario=TIMING, group="", expected_s=needed_s)
+        return untimed(replace(facts, not_begun=(*facts.not_begun, not_begun)))
     time = time_for(contestants, facts, effects, planted=planted)
     shared: dict[str, Any] = {"profile": new_profile(facts.plan), "machine_states": machine_states}
     shared |= {"time": time, "planted": planted}
@@ -162,7 +177,7 @@ def untimed(facts: Compared) -> Timed:
     return Timed(**Compared.known(facts), latency={}, common=None, machine_states=())
 
 
-def expected_s(facts: Compared, effects: Effects) -> float | None:
+def expected_s(facts: Probed, effects: Effects) -> float | None:
     """Return how long the benchmark is expected to take, in seconds; None where there is none."""
     contestants, budget = _contestants(facts, effects), facts.plan.settings.latency
     if not contestants:
@@ -195,10 +210,8 @@ def time_for(
     plan, budget = facts.plan, facts.plan.settings.latency
     time_left = _time_left(contestants, facts, effects, budget, new_profile(facts.plan))
     allowed_s = _allowed_s(contestants, planted, time_left, budget)
-    time = Time(left_s=plan.more_s or allowed_s, is_more=plan.more_s > 0)
-    cost_s = {name: time_left.cost_s(name, is_first=True) for name in contestants}
-    cheapest = min((name for name in contestants if name not in planted), key=lambda name: cost_s[name])
-    needed_s = time_left.start_s + side_by_side([cost_s[name] for name in (*planted, cheapest)], time_left.lanes)
+    time = Time(left_s=min(plan.more_s or allowed_s, effects.left_s), is_more=plan.more_s > 0)
+    needed_s = _one_round_s(contestants, facts, effects, planted=planted)
     asked = "--more" if time.is_more else "latency.total_s" if budget.total_s is not None else ""
     if asked and needed_s > time.left_s:
         planned = budget.total_s if budget.total_s is not None else 0.0
@@ -211,7 +224,21 @@ def time_for(
     return time
 
 
-def _contestants(facts: Compared, effects: Effects) -> dict[str, tuple[Artifact, Artifact]]:
+def _one_round_s(
+    contestants: Mapping[str, tuple[Artifact, Artifact]],
+    facts: Answered,
+    effects: Effects,
+    *,
+    planted: Collection[str],
+) -> float:
+    """Return how long one round of the planted slowdowns and the quickest model takes."""
+    time_left = _time_left(contestants, facts, effects, facts.plan.settings.latency, new_profile(facts.plan))
+    cost_s = {name: time_left.cost_s(name, is_first=True) for name in contestants}
+    cheapest = min((name for name in contestants if name not in planted), key=lambda name: cost_s[name])
+    return time_left.start_s + side_by_side([cost_s[name] for name in (*planted, cheapest)], time_left.lanes)
+
+
+def _contestants(facts: Probed, effects: Effects) -> dict[str, tuple[Artifact, Artifact]]:
     if not facts.plan.is_timed or "old" not in effects.environments:
         return {}
     healthy = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}

@@ -19,9 +19,16 @@ from harness.core.text import first_few
 from harness.machine.cores import processor
 from harness.probing.facts import Effects, ExportedByBoth, Inspected
 
+NONE: Mapping[str, OperatorRegistry] = {}
+
 
 def inspect_file(
-    path: str, registries: Mapping[str, OperatorRegistry], memory: CodeMemory | None = None, *, within: str = ""
+    path: str,
+    registries: Mapping[str, OperatorRegistry],
+    memory: CodeMemory | None = None,
+    *,
+    within: str = "",
+    across: Mapping[str, OperatorRegistry] = NONE,
 ) -> InspectedFile:
     """Return facts of one file and a verdict per side; a file that cannot be read has a failure in their place.
 
@@ -29,6 +36,7 @@ def inspect_file(
 
     Args:
         within: the real path of the folder that it was found in, if it was not named itself: no link is followed out.
+        across: further releases, each judged by itself.
     """
     try:
         with files.opened(path, within) as source:
@@ -40,7 +48,14 @@ def inspect_file(
         failure = ArchiveProblem(kind=error.kind, text=error.text)
         return InspectedFile(path=path, failure=failure, advice=FAILURES[error.kind], verdicts={})
     verdicts = predict(facts, registries, processor())
-    return InspectedFile(path=path, facts=facts, advice=FORMATS[facts.format][1], verdicts=verdicts)
+    beside = {release: predict(facts, {"new": registry}, processor()) for release, registry in across.items()}
+    return InspectedFile(
+        path=path,
+        facts=facts,
+        advice=FORMATS[facts.format][1],
+        verdicts=verdicts,
+        across={release: verdict["new"] for release, verdict in beside.items() if verdict},
+    )
 
 
 def predict_loading(facts: ExportedByBoth, effects: Effects) -> Inspected:

@@ -171,7 +171,7 @@ def _findings(
             yield StaticFinding(
                 kind="returns_differ", weight=Weight.DOUBT, subject=operator, text=text, what_to_do=what
             )
-    yield from _candidateneeds(facts, target, other)
+    yield from _class_needs(facts, target, other)
     if other is not None and side == "new":  # of the pair, so it is reported once
         used = {use.name: use for use in reversed(facts.operators)}
         for change, certain in changes_between(target.torch, other.torch):
@@ -256,7 +256,7 @@ def _shown(name: str, schema: Schema) -> str:
     return name + (f".{schema.overload}" if schema.overload else "")
 
 
-def _candidateneeds(
+def _class_needs(
     facts: ArchiveFacts, target: OperatorRegistry, other: OperatorRegistry | None
 ) -> Iterator[StaticFinding]:
     for name in facts.custom_classes:

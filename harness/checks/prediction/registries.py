@@ -8,10 +8,11 @@ import hashlib
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from harness.artifacts.archive import elf, packages
 from harness.artifacts.archive.code import TYPE_WORDS
@@ -32,6 +33,8 @@ from harness.probing.events import EventTail
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
 from harness.worker import wire
+
+T = TypeVar("T")
 
 FOLDER = "registries"
 DEADLINE_S = 180.0
@@ -71,7 +74,12 @@ def registries_of(environments: Mapping[str, Environment], root: Path) -> dict[s
 
 
 def registry_of(environment: Environment, root: Path, cancelled: threading.Event | None = None) -> OperatorRegistry:
-    """Return what ``environment`` accepts; the first time a worker imports torch there, which takes seconds.
+    """Return what ``environment`` accepts; arguments and errors as of ``dump_of``."""
+    return parsed(dump_of(environment, root, cancelled))
+
+
+def dump_of(environment: Environment, root: Path, cancelled: threading.Event | None = None) -> Dump:
+    """Return what ``environment`` says of itself; the first time a worker imports torch there, which takes seconds.
 
     Args:
         root: where environments are kept; the answer is kept in a folder below it.
@@ -103,31 +111,19 @@ def registry_of(environment: Environment, root: Path, cancelled: threading.Event
             ) from None
         except OSError as error:
             raise RunDirError(f"{folder} cannot be written: {error.strerror}", "set TORCHSCRIPT_GATE_ENVS") from error
-    return parsed(dump)
+    return dump
 
 
 def parsed(dump: Dump) -> OperatorRegistry:
-    """Return a dump with its schemas parsed.
-
-    Raises:
-        InternalError: torch prints a schema in a way that is not known here; it must not be left out silently.
-    """
-    schemas: dict[str, list[Schema]] = {}
-    upgraders: dict[str, list[Upgrader]] = {}
-    try:
-        for text in dump.schemas:
-            name, schema = parse_schema(text)
-            schemas.setdefault(name, []).append(schema)
-        for upgrader, version, text in dump.upgraders:
-            name, schema = parse_schema(text)
-            upgraders.setdefault(name, []).append(Upgrader(upgrader, version, schema))
-    except CannotRead as error:
-        raise InternalError(f"torch {dump.torch}: {error.text}") from error
+    """Return a dump with its schemas, each operator's parsed when it is asked for: a file uses dozens of thousands."""
     return OperatorRegistry(
         torch=dump.torch,
         operator_version=dump.operator_version,
-        schemas={name: tuple(overloads) for name, overloads in schemas.items()},
-        upgraders={name: tuple(overloads) for name, overloads in upgraders.items()},
+        schemas=Overloads(dump.torch, ((text, lambda schema: schema) for text in dump.schemas)),
+        upgraders=Overloads(
+            dump.torch,
+            ((text, partial(Upgrader, upgrader, version)) for upgrader, version, text in dump.upgraders),
+        ),
         custom_classes=frozenset(dump.custom_classes),
         dtypes=frozenset(dump.dtypes),
         packed_dtypes=frozenset(dump.packed_dtypes),
@@ -135,6 +131,42 @@ def parsed(dump: Dump) -> OperatorRegistry:
         library_operators=frozenset(dump.library_operators),
         programs=dump.programs,
     )
+
+
+class Overloads(Mapping[str, tuple[T, ...]], Generic[T]):
+    """``"aten::add"`` -> its overloads, made of their schemas when they are asked for.
+
+    Args:
+        texts: (schema as torch prints it, makes the value of the parsed one).
+
+    Raises:
+        InternalError: torch prints a schema in a way that is not known here; it must not be left out silently.
+    """
+
+    def __init__(self, torch: str, texts: Iterable[tuple[str, Callable[[Schema], T]]]) -> None:
+        self._torch = torch
+        self._texts: dict[str, list[tuple[str, Callable[[Schema], T]]]] = {}
+        self._parsed: dict[str, tuple[T, ...]] = {}
+        for text, made in texts:
+            name = text.partition("(")[0].partition(".")[0]
+            self._texts.setdefault(name, []).append((text, made))
+
+    def __getitem__(self, name: str) -> tuple[T, ...]:
+        if name not in self._parsed:
+            try:
+                self._parsed[name] = tuple(made(parse_schema(text)[1]) for text, made in self._texts[name])
+            except CannotRead as error:
+                raise InternalError(f"torch {self._torch}: {error.text}") from error
+        return self._parsed[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
 
 
 def _key(environment: Environment) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.artifacts.tensors.outputs import Outputs, same_answers
 from harness.checks.startup.larger_inputs import larger_inputs
-from harness.checks.startup.launch import Launcher
+from harness.checks.startup.launch import Launcher, expected_s
 from harness.checks.startup.readiness import slow_starts
 from harness.core.models import ArtifactKind
 from harness.core.outcome import UNCLEAR, Outcome
@@ -26,6 +26,7 @@ from harness.probing.facts import (
     Failing,
     GroupRun,
     Initialized,
+    NotBegun,
     Probed,
     ScenarioResult,
     Started,
@@ -47,18 +48,18 @@ EXIT_CRASH = (Outcome.CRASH, wire.EXIT)
 def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
     """Return the facts with what became of every model that works alone, beside the others of its group."""
     plan = facts.plan
-    work = [
-        (scenario, group, members)
-        for scenario in scenarios_of(facts)
-        for group in sorted(plan.groups)
-        if (members := _members(scenario, plan.groups[group], facts))
-    ]
+    work = groups_to_bring_up(facts)
     if not work:
         return Started(**WithWorker.known(facts), group_runs=(), initialized={})
+    not_begun: list[NotBegun] = []
     effects.progress.stage(f"initialization, {plan.settings.init_threads} threads, {facts.worker} worker", len(work))
 
     def initialize(item: tuple[Scenario, str, Sequence[str]]) -> tuple[GroupRun, ...]:
         scenario, group, members = item
+        needed_s = expected_s(scenario, members, facts)
+        if effects.left_s < needed_s:
+            not_begun.append(NotBegun(scenario=scenario.name, group=group, expected_s=needed_s))
+            return ()
         new = bring_up(Launcher(scenario=scenario, side="new", facts=facts, effects=effects), group, members)
         results = {name: scenario_result(new, name) for name in members}
         effects.progress.red(name for name, result in results.items() if result.result.failed)
@@ -72,7 +73,20 @@ def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
         return tuple(runs)
 
     runs = [run for pair in pool.each(initialize, work, jobs=plan.settings.jobs) for run in pair]
-    return Started(**WithWorker.known(facts), group_runs=tuple(runs), initialized=paired(runs))
+    return Started(
+        **WithWorker.known(facts), group_runs=tuple(runs), initialized=paired(runs), not_begun=tuple(not_begun)
+    )
+
+
+def groups_to_bring_up(facts: WithWorker) -> list[tuple[Scenario, str, tuple[str, ...]]]:
+    """Return (scenario, server group, its members that take part) of all that is planned and can be done here."""
+    groups = facts.plan.groups
+    return [
+        (scenario, group, members)
+        for scenario in scenarios_of(facts)
+        for group in sorted(groups)
+        if (members := _members(scenario, groups[group], facts))
+    ]
 
 
 def time_initialization(facts: Compared, effects: Effects) -> StartupTimed:
@@ -92,7 +106,10 @@ def _with_old_times(facts: Compared, effects: Effects) -> Compared:
     work = [
         run
         for run in facts.group_runs
-        if wanted and (run.scenario, run.group) not in known and not INITIALIZATIONS[run.scenario].variant_of
+        if wanted
+        and (run.scenario, run.group) not in known
+        and not INITIALIZATIONS[run.scenario].variant_of
+        and expected_s(INITIALIZATIONS[run.scenario], run.members, facts) <= effects.left_s
     ]
     if not work:
         return facts

@@ -10,7 +10,7 @@ from harness.core.probe import ModelResult, ProbeResult, ServingProfile, model_o
 from harness.machine import pool
 from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings, profile_of
 from harness.probing.requests import deadline_after, impatient
-from harness.serving.scenarios import INITIALIZATIONS, Scenario, captured_so, copies, reordered
+from harness.serving.scenarios import INITIALIZATIONS, Scenario, affordable, captured_so, copies, reordered
 from harness.serving.settings.mitigations import applied, orders
 from harness.worker import wire
 
@@ -109,7 +109,8 @@ class Launcher:
         """
         scenario = INITIALIZATIONS["sequential"] if alone else self.scenario
         settings = self.facts.plan.settings
-        written = scenario.write(members, threads or threads_of(self.facts))
+        load_s = load_seconds(self.facts, members)
+        written = affordable(scenario, members, threads or threads_of(self.facts), load_s)
         script = captured_so(written, mode=settings.capture_mode, warm_calls=settings.capture_warm_calls)
         if alone:  # one after another, but called the way that the scenario calls
             as_there = self.scenario.write(members, 1)
@@ -162,6 +163,30 @@ def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
         return item
 
     return replace(probe, models=tuple(one(item) for item in probe.models))
+
+
+def load_seconds(facts: WithWorker, members: Collection[str]) -> dict[str, float]:
+    """Return model -> seconds that its slowest load alone took in the old release, where it was loaded there."""
+    loads = {name: [one.load_ns for one in facts.baselines[name].results if one.load_ns] for name in members}
+    return {name: max(durations) * 1e-9 for name, durations in loads.items() if durations}
+
+
+def expected_s(scenario: Scenario, members: Sequence[str], facts: WithWorker) -> float:
+    """Return how long one round of the new release is expected to take, in seconds, by what the old one needed alone.
+
+    Loads and calls of Python's threads take turns (GIL); those of the C++ worker are two at a time.
+    """
+    load_s = load_seconds(facts, members)
+    calls_s = {name: _calls_s(facts.baselines[name].results) for name in members}
+    script = affordable(scenario, members, threads_of(facts), load_s)
+    times_s = {"load": load_s, "calls": calls_s}
+    steps = (step for steps in script.threads for step in steps if step[0] in times_s)
+    work_s = sum(times_s[str(step[0])].get(model_of(str(step[1])), 0.0) for step in steps)
+    return facts.plan.settings.init_rounds * work_s / (1 if facts.worker_of(scenario, members) == "python" else 2)
+
+
+def _calls_s(results: Sequence[ModelResult]) -> float:
+    return max((sum(call.duration_ns for call in result.calls) * 1e-9 for result in results), default=0.0)
 
 
 def threads_of(facts: Provisioned) -> int:

@@ -1,6 +1,8 @@
 """An inspection as a document: predictions, then the reasons for each that is not plainly good."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from harness.artifacts.archive.formats import FORMATS
 from harness.core.archive import ArchiveFacts, ArchiveFormat, ProgramContainer, ProgramFacts
@@ -33,8 +35,10 @@ TONES = {Prediction.LOADS: GOOD, Prediction.FAILS: BAD, Prediction.UNKNOWN: OPEN
 def inspection_document(inspection: Inspection) -> Document:
     """Return the document."""
     sides = [side for side in SIDES if side in inspection.releases]
-    rows = tuple(_row(file, sides) for file in inspection.files)
-    heads = ("file", "what it is", "operators", *(f"torch {inspection.releases[side]}" for side in sides))
+    known = any(file.across for file in inspection.files)
+    releases = [f"torch {inspection.releases[side]}" for side in sides] + (["will load in torch"] if known else [])
+    heads = ("file", "what it is", "operators", *releases)
+    rows = tuple(_row(file, sides, known=known) for file in inspection.files)
     return Document(
         title="Inspection",
         verdict=Verdict(means="; ".join(_summary(inspection, sides))),
@@ -46,11 +50,44 @@ def inspection_document(inspection: Inspection) -> Document:
     )
 
 
-def _row(file: InspectedFile, sides: Sequence[str]) -> Row:
+def _row(file: InspectedFile, sides: Sequence[str], *, known: bool) -> Row:
     judged = file.facts if file.facts is not None and file.facts.is_judged else None
     predictions = [file.verdicts[side].prediction if side in file.verdicts else None for side in sides]
     cells = [Cell(str(item), tone=TONES[item]) if item is not None else Cell("-") for item in predictions]
+    if known:
+        cells.append(_loads_in(file.across))
     return Row(cells=(file.path, _kind(file), "-" if judged is None else str(_operators(judged)), *cells))
+
+
+def _loads_in(across: Mapping[str, StaticVerdict]) -> Cell:
+    """Return the releases that will load a file, as ranges of those that are known."""
+    if not across:
+        return Cell("-")
+    runs = list(_runs(across))
+    loading = [_range(releases) for prediction, releases in runs if prediction is Prediction.LOADS]
+    unknown = any(prediction is Prediction.UNKNOWN for prediction, _ in runs)
+    tone = GOOD if len(runs) == 1 and loading else OPEN if unknown else BAD
+    return Cell(", ".join(loading) or ("unknown" if unknown else "none"), tone=tone)
+
+
+def _runs(across: Mapping[str, StaticVerdict]) -> Iterator[tuple[Prediction, list[str]]]:
+    """Yield the releases, in order, by runs of one prediction for one reason."""
+
+    def answer(release: str) -> tuple[Prediction, object]:
+        return across[release].prediction, _reasons(across[release])
+
+    for (prediction, _), run in groupby(across, answer):
+        yield prediction, list(run)
+
+
+def _reasons(verdict: StaticVerdict) -> tuple[tuple[str, str], ...]:
+    if verdict.prediction is Prediction.LOADS:
+        return ()
+    return tuple((finding.kind, finding.subject) for finding in verdict.findings if finding.weight is not Weight.NOTE)
+
+
+def _range(releases: Sequence[str]) -> str:
+    return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 
 def _operators(archive: ArchiveFacts) -> int:
@@ -77,6 +114,9 @@ def _file(file: InspectedFile, sides: Sequence[str]) -> Iterator[Part]:
         program = file.facts.program
         blocks += facts(_facts(file.facts) if program is None else _program(file.facts, program))
     blocks += [part for side in sides if side in file.verdicts for part in _verdict(file.verdicts[side])]
+    for prediction, releases in _runs(file.across):
+        if prediction is not Prediction.LOADS:
+            blocks += _verdict(replace(file.across[releases[0]], torch=_range(releases)))
     if blocks:
         yield Part(title=file.path, blocks=tuple(blocks))
 

@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import io
+import time
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -289,9 +290,13 @@ def launcher(runner: Runner, facts: WithWorker, scenario: str = "concurrent", si
 
 
 def effects(
-    runner: Runner | None = None, *, waivers: tuple[Waiver, ...] = (), sides: tuple[str, ...] = ("old", "new")
+    runner: Runner | None = None,
+    *,
+    waivers: tuple[Waiver, ...] = (),
+    sides: tuple[str, ...] = ("old", "new"),
+    left_s: float | None = None,
 ) -> Effects:
-    """Return effects that touch nothing."""
+    """Return effects that touch nothing; ``left_s``: of the budget of the run, None where it has none."""
     environments = {
         side: Environment(name=NAMES[side], interpreter="/python", spec=EnvSpec(name=NAMES[side])) for side in sides
     }
@@ -304,6 +309,7 @@ def effects(
         waivers=waivers,
         native_folder=Path("/envs/native"),
         today=TODAY,
+        end_ns=None if left_s is None else time.monotonic_ns() + int(1e9 * left_s),
     )
 
 

@@ -29,10 +29,13 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(progress, "time", clock)
-    return clock
+def clock() -> Clock:
+    return Clock()
+
+
+def shown_on(stream: io.StringIO, clock: Clock, *, enabled: bool = True) -> Progress:
+    """Return a progress that writes again only where a test says ``beat``."""
+    return Progress(stream, enabled=enabled, clock=clock.monotonic, beats=False)
 
 
 def lines(stream: io.StringIO) -> list[str]:
@@ -47,7 +50,7 @@ def outside_of_ci(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_log_gets_a_line_when_a_stage_begins(clock: Clock) -> None:
     stream = io.StringIO()
-    shown = Progress(stream)
+    shown = shown_on(stream, clock)
     shown.stage("export", 2)
     shown.step("a")
     shown.step("b")
@@ -57,13 +60,13 @@ def test_log_gets_a_line_when_a_stage_begins(clock: Clock) -> None:
     assert clock.now_s == 100.0
 
 
-@pytest.mark.parametrize(("ci", "interval_s"), [("", 10), ("false", 10), ("true", 30), ("1", 30)])
-def test_log_gets_a_line_every_ten_seconds_at_most_and_every_thirty_in_ci(
+@pytest.mark.parametrize(("ci", "interval_s"), [("", 5), ("false", 5), ("true", 30), ("1", 30)])
+def test_log_gets_a_line_every_five_seconds_at_most_and_every_thirty_in_ci(
     ci: str, interval_s: int, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", ci)
     stream = io.StringIO()
-    shown = Progress(stream)
+    shown = shown_on(stream, clock)
     shown.stage("export", 99)
     for second in range(1, 2 * interval_s + 2):
         clock.now_s += 1
@@ -73,7 +76,7 @@ def test_log_gets_a_line_every_ten_seconds_at_most_and_every_thirty_in_ci(
 
 def test_tick_says_what_is_going_on_and_counts_nothing(clock: Clock) -> None:
     stream = io.StringIO()
-    shown = Progress(stream)
+    shown = shown_on(stream, clock)
     shown.stage("build", 3)
     clock.now_s += 11
     shown.tick("downloading")
@@ -82,9 +85,63 @@ def test_tick_says_what_is_going_on_and_counts_nothing(clock: Clock) -> None:
     assert lines(stream)[1:] == ["build 0/3  downloading", "build 1/3, about 45 s left  torch 2.6.0"]
 
 
+def test_beat_says_what_runs_now_and_for_how_long_where_nothing_ends(clock: Clock) -> None:
+    stream = io.StringIO()
+    shown = shown_on(stream, clock)
+    shown.stage("load and call", 9)
+    clock.now_s += 4
+    shown.step("dlrm")
+    shown.beat()
+    with shown.running("run ranker") as ranker, shown.running("run tagger"):
+        clock.now_s += 1
+        shown.beat()
+        ranker.at("ranker: load", clock.now_s, before="2.4 s in torch 2.1.2")
+        clock.now_s += 5
+        shown.beat()
+        clock.now_s += 4
+        shown.beat()
+        clock.now_s += 9
+        shown.beat()
+    clock.now_s += 300
+    shown.beat()
+    assert lines(stream) == [
+        "load and call 0/9",
+        "load and call 1/9, about 30 s left  run ranker (and 1 more)",
+        "load and call 1/9, about 25 s left  run tagger, 6 s (and 1 more)",
+        "load and call 1/9  run tagger, 19 s (and 1 more)",  # far more than a step took so far: nobody knows
+        "load and call 1/9",
+    ]
+
+
+def test_activity_that_takes_long_is_held_against_the_time_that_it_took_before(clock: Clock) -> None:
+    stream = io.StringIO()
+    shown = shown_on(stream, clock)
+    shown.stage("load and call", 9)
+    with shown.running("run ranker") as ranker:
+        ranker.at("ranker: load", clock.now_s, before="2.4 s in torch 2.1.2")
+        clock.now_s += 12
+        shown.beat()
+    assert lines(stream)[1:] == ["load and call 0/9  ranker: load, 12 s (2.4 s in torch 2.1.2)"]
+
+
+def test_beat_repeats_what_was_said_last_and_is_silent_outside_of_a_stage(clock: Clock) -> None:
+    stream = io.StringIO()
+    shown = shown_on(stream, clock)
+    shown.beat()
+    shown.stage("C++ worker")
+    clock.now_s += 5
+    shown.tick("compiling")
+    clock.now_s += 5
+    shown.beat()
+    shown.finish()
+    clock.now_s += 5
+    shown.beat()
+    assert lines(stream) == ["C++ worker", "C++ worker  compiling", "C++ worker  compiling"]
+
+
 def test_line_says_how_long_a_stage_will_take_and_what_was_found(clock: Clock) -> None:
     stream = io.StringIO()
-    shown = Progress(stream)
+    shown = shown_on(stream, clock)
     shown.stage("load and call", 10)
     clock.now_s += 20
     shown.red(["a", "b"])
@@ -118,7 +175,7 @@ def test_time_that_is_known_roughly_is_said_roughly(seconds: float, words: str) 
 
 def test_terminal_has_one_line_rewritten_in_place_kept_short_and_gone_in_the_end(clock: Clock) -> None:
     stream = Terminal()
-    shown = Progress(stream)
+    shown = shown_on(stream, clock)
     shown.stage("export", 2)
     clock.now_s += 1
     shown.step("x" * 300)
@@ -132,14 +189,13 @@ def test_terminal_has_one_line_rewritten_in_place_kept_short_and_gone_in_the_end
 
 def test_note_stands_above_the_line_of_a_terminal(clock: Clock) -> None:
     stream = Terminal()
-    shown = Progress(stream)
+    shown = shown_on(stream, clock)
     shown.stage("export")
     clock.now_s += 1
     shown.note("one model is red")
     assert stream.getvalue().endswith("\r\x1b[Kone model is red\n[   0.0 s] export")
 
 
-@pytest.mark.usefixtures("clock")
 def test_note_stays_on_a_line_of_its_own() -> None:
     stream, terminal = io.StringIO(), Terminal()
     Progress(stream).note("planted defect missed")
@@ -150,7 +206,7 @@ def test_note_stays_on_a_line_of_its_own() -> None:
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
 def test_disabled_progress_prints_nothing(stream: io.StringIO, clock: Clock) -> None:
-    shown = Progress(stream, enabled=False)
+    shown = shown_on(stream, clock, enabled=False)
     shown.stage("export", 2)
     clock.now_s += 10
     shown.step("a")
@@ -160,9 +216,9 @@ def test_disabled_progress_prints_nothing(stream: io.StringIO, clock: Clock) -> 
     assert stream.getvalue() == ""
 
 
-def test_what_it_says_steers_no_terminal() -> None:
+def test_what_it_says_steers_no_terminal(clock: Clock) -> None:
     stream = io.StringIO()
-    shown = Progress(stream)
+    shown = shown_on(stream, clock)
     shown.stage("a\x1b[2J")
     shown.note("b\x9b31m\u202e\nc")
     assert lines(stream) == [r"a\x1b[2J", r"b\x9b31m\u202e\nc"]
@@ -177,6 +233,17 @@ for index in range(300):
 shown.red(["a", "b"])
 shown.note("so far  3 models: 2 FAIL, 1 well")
 shown.stage("timing", 3, left_s=240)
+shown.finish()
+"""
+
+
+WAITS = """
+import time
+from harness.machine.progress import Progress
+shown = Progress()
+shown.stage("load and call", 2)
+with shown.running("ranker: load"):
+    time.sleep(4.2)
 shown.finish()
 """
 
@@ -218,3 +285,17 @@ def test_through_a_real_pipe_stages_and_notes_are_plain_lines() -> None:
         "so far  3 models: 2 FAIL, 1 well",
         "timing 0/3, about 4 min left, 2 red",
     ]
+
+
+def test_clock_of_a_real_terminal_runs_while_nothing_ends() -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITS], stderr=theirs, env={**os.environ, "TERM": "xterm", "PYTHONPATH": os.getcwd()}
+    ) as child:
+        os.close(theirs)
+        said = read_all(ours)
+        assert child.wait() == 0
+    os.close(ours)
+    seen = said.split("\r\x1b[K")
+    assert any(re.search(r"load and call 0/2  ranker: load, [34] s$", part) for part in seen), seen
+    assert len(seen) >= 4 and seen[-1] == ""

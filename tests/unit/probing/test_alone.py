@@ -38,3 +38,9 @@ def test_planted_defect_that_hangs_brings_a_short_deadline_of_its_own() -> None:
         load_s=2.0, call_s=2.0, total_s=60.0
     )
     assert deadline_of(planted_defect(), known(planned())).call_s == 60.0
+
+
+def test_nobody_waits_for_the_whole_deadline_where_the_old_release_hung_already() -> None:
+    hung = known(planned(), baselines={"m": OldAnswers(results=(result(outcome=Outcome.HANG),))})
+    failed = known(planned(), baselines={"m": OldAnswers(results=(result(outcome=Outcome.LOAD_ERROR),))})
+    assert (deadline_of(declared(), hung).load_s, deadline_of(declared(), failed).load_s) == (10.0, 60.0)

@@ -17,6 +17,7 @@ from harness.serving.scenarios import (
     INTRA_OP_THREADS,
     KEPT_ANSWERS,
     LEAST_LOADS,
+    affordable,
     NEW_SIZES,
     CYCLES,
     STAGGER_MS,
@@ -450,6 +451,37 @@ def test_python_server_loads_every_model_often_enough_and_keeps_one_module_of_ea
     assert loaded == shares(models, max(LEAST_LOADS, len(loading)))
     keeping = INITIALIZATIONS["python_keeping"].write(models, size[1])
     assert (script.keeps, keeping) == (0, replace(script, keeps=KEPT_ANSWERS))
+
+
+@pytest.mark.parametrize(
+    ("load_s", "loads"),
+    [
+        ({}, {"slow": 8, "quick": 8}),
+        ({"slow": 0.1, "quick": 0.1}, {"slow": 8, "quick": 8}),
+        ({"slow": 3.0, "quick": 0.1}, {"slow": 4, "quick": 8}),  # three more in the ten seconds, and its first
+        ({"slow": 13.0, "quick": 0.1}, {"slow": 1, "quick": 8}),
+        ({"slow": 13.0, "quick": 13.0}, {"slow": 1, "quick": 1}),
+    ],
+)
+def test_files_that_load_slowly_are_loaded_again_for_ten_seconds_at_most(
+    load_s: dict[str, float], loads: dict[str, int]
+) -> None:
+    whole = INITIALIZATIONS["python_server"].write(["slow", "quick"], 4)
+    script = affordable(INITIALIZATIONS["python_server"], ["slow", "quick"], 4, load_s)
+    loading = [steps for steps in script.threads if any(step[0] == "count_down" for step in steps)]
+    assert Counter(model_of(str(step[1])) for steps in loading for step in steps if step[0] == "load") == loads
+    assert script.threads[:2] == whole.threads[:2]  # who serves stays
+    assert Counter(step[0] for steps in loading for step in steps) == {
+        "barrier": 2,
+        "count_down": 2,
+        **dict.fromkeys(("load", "calls", "drop"), sum(loads.values())),
+    }
+
+
+def test_what_every_thread_loads_once_stays_however_slow_it_is() -> None:
+    for name in ("concurrent", "while_serving", "rolling"):
+        scenario = INITIALIZATIONS[name]
+        assert affordable(scenario, ["slow"], 4, {"slow": 60.0}) == scenario.write(["slow"], 4), name
 
 
 @given(size=SIZES)

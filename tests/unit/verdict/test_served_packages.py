@@ -63,9 +63,7 @@ def test_a_server_needs_what_mitigates_all_ways() -> None:
     first_calls = served(Outcome.HANG, scenario="shared", failed_rounds=1, mitigation=("serialized first calls",))
     found = judged(replace(CRASHED, mitigation=("serialized loading",)), first_calls)
     assert found.kind == "without serialized loading and serialized first calls"
-    assert found.advice.startswith(
-        "verified: serialized loading and serialized first calls (a mutex around loading; "
-    )
+    assert found.advice.startswith("verified: serialized loading and serialized first calls (a mutex around loading; ")
 
 
 def test_what_fits_the_failure_is_tried_first() -> None:

@@ -4,9 +4,10 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from harness import __version__
-from harness.apps.upgrade.decide import policy_report, why_untimed
+from harness.apps.upgrade.decide import not_begun_words, policy_report, why_untimed
 from harness.apps.upgrade.report.predictions import static_report
 from harness.apps.upgrade.report.scenarios import (
+    fewer_loads_notes,
     fixed_size_notes,
     growth_notes,
     how_to_serve_notes,
@@ -48,6 +49,7 @@ from harness.probing.facts import (
 from harness.probing.runner import worker_digest
 from harness.project import shown_path
 from harness.search.explain import unexplained_notes
+from harness.serving.scenarios import TIMING
 from harness.serving.settings import differences
 from harness.serving.settings.differences import Setting
 from harness.store import codec
@@ -324,7 +326,9 @@ def _notes(
     notes.extend(untested_method_notes(_methods(facts), artifacts))
     notes.extend(stride_notes(facts.judgement.cells))
     notes.extend(facts.worker_notes if facts.initialized else ())
-    if not facts.latency:
+    if facts.not_begun:
+        notes.insert(0, not_begun_words(facts))
+    if not facts.latency and all(part.scenario != TIMING for part in facts.not_begun):
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the rollback, {name}: {how}" for name, how in left_out.items())
@@ -338,6 +342,7 @@ def _notes(
     notes.extend(busy_notes(facts.machine_states, max((found.waited for found in facts.latency.values()), default=0.0)))
     notes.extend(growth_notes(scenarios))
     notes.extend(new_thread_notes(scenarios))
+    notes.extend(fewer_loads_notes(facts))
     notes.extend(fixed_size_notes(facts))
     notes.extend(prefork_notes(scenarios, facts.plan.settings.profile.intra_op_threads))
     notes.extend(how_to_serve_notes(facts.judgement.cells))

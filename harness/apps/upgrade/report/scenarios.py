@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from harness.checks.startup.initialize import scenarios_of, takes_part, threads_seen, works_alone
+from harness.checks.startup.launch import load_seconds, threads_of
 from harness.checks.startup.measures import growth_bytes, overlap
 from harness.checks.startup.rates import upper_bound
 from harness.checks.startup.readiness import init_s, is_undisturbed, median, undisturbed
@@ -11,7 +12,7 @@ from harness.core.report import ScenarioReport, ScenarioSide
 from harness.core.text import first_few
 from harness.core.verdict import CellVerdict
 from harness.probing.facts import GroupRun, ScenarioResult, Started
-from harness.serving.scenarios import CYCLES, INITIALIZATIONS, NEW_THREAD
+from harness.serving.scenarios import CYCLES, INITIALIZATIONS, NEW_THREAD, affordable, copies
 from harness.worker import wire
 
 # Less is the allocator's habit: arenas of a few threads. Healthy models stay far below (docs/evidence.md#memory).
@@ -66,6 +67,22 @@ def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
                 f"{scenario.words} in the new release; in the old one: {was}"
             )
     return tuple(notes)
+
+
+def fewer_loads_notes(facts: Started) -> tuple[str, ...]:
+    """Return where slow files were loaded less often than a scenario asks for."""
+    notes = {}
+    for run in facts.group_runs:
+        scenario, load_s, threads = INITIALIZATIONS[run.scenario], load_seconds(facts, run.members), threads_of(facts)
+        asked = len(copies(scenario.write(run.members, threads)))
+        made = len(copies(affordable(scenario, run.members, threads, load_s)))
+        if made < asked:
+            slowest = max(load_s, key=lambda name: load_s[name])
+            notes[run.scenario, run.group] = (
+                f"{run.group}: {made} loads in {scenario.words} in place of {asked}: "
+                f"a load of {slowest} takes {load_s[slowest]:.1f} s"
+            )
+    return tuple(notes.values())
 
 
 def new_thread_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:

@@ -15,7 +15,9 @@ from harness.core.prediction import Prediction
 from harness.environments.builder import default_environment_root
 from harness.artifacts.fixture_folders import read_fixtures
 from harness.checks.prediction.check import inspect_file
-from harness.checks.prediction.registries import registry_of
+from harness.checks.prediction.known_releases import FILE, LISTS, PROGRAM_LISTS, known, unfolded
+from harness.store import codec
+from harness.checks.prediction.registries import dump_of, registry_of
 from benchmarks.faults import archives
 from tests.integration.checks.prediction.answers import PROGRAM, torch_answers
 from tests.integration.gate import harness
@@ -45,6 +47,25 @@ def world(
     new = torch_answers(new_python, folder / "new", models, sorted(old))
     old |= torch_answers(old_python, folder / "again", [], sorted(new.keys() - old.keys()))
     return World({"old": old, "new": new}, {"old": old_python, "new": new_python})
+
+
+def test_table_of_releases_says_what_the_releases_say(old_python: str, new_python: str) -> None:
+    compared = 0
+    for python in (old_python, new_python):
+        environment = Environment(name="asked", interpreter=python, spec=EnvSpec(name="asked", interpreter=python))
+        dump = json.loads(codec.canonical(dump_of(environment, default_environment_root(PROJECT))))
+        release = dump["torch"].partition("+")[0]
+        if release not in known():
+            continue
+        shipped = unfolded(json.loads(FILE.read_text()), release)
+        lists = {name: (sorted(map(str, dump[name])), sorted(map(str, shipped[name]))) for name in LISTS}
+        assert {name: both for name, both in lists.items() if both[0] != both[1]} == {}
+        assert {**shipped["programs"], **{name: sorted(shipped["programs"][name]) for name in PROGRAM_LISTS}} == {
+            **dump["programs"],
+            **{name: sorted(dump["programs"][name]) for name in PROGRAM_LISTS},
+        }
+        compared += 1
+    assert compared == 2
 
 
 def test_predictions_are_what_torch_does(world: World) -> None:

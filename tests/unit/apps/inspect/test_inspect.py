@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from harness.checks.prediction.known_releases import known
 from harness.cli import main
 from harness.core.models import ArtifactKind
 from harness.artifacts.given import given_models
@@ -26,6 +28,37 @@ def test_facts_of_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     said = " ".join(capsys.readouterr().out.split())
     assert "operators aten::relu" in said
     assert "nothing was loaded or run" in said
+
+
+EXAMPLES = PROJECT / "examples" / "models"
+
+
+def test_releases_of_the_table_are_judged_without_any_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHSCRIPT_GATE_ENVS", str(tmp_path / "environments"))
+    assert main(["inspect", str(EXAMPLES), "--old", "2.1.2", "--new", "2.6.0", "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["releases"] == {"old": "2.1.2+cu121", "new": "2.6.0+cu124"}
+    predictions = {Path(file["path"]).stem: file["verdicts"]["new"]["prediction"] for file in told["files"]}
+    assert predictions == {
+        "intent_int8": "will load",
+        "projection": "will not load",
+        "ranker": "will load",
+        "thumbnails": "will load",
+        "two_tower": "will load",
+        "unpacked": "unknown",
+    }
+    assert not (tmp_path / "environments").exists()
+
+
+def test_without_a_release_every_one_of_the_table_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(EXAMPLES / "projection.pt"), str(EXAMPLES / "ranker.pt")]) == 0
+    said = capsys.readouterr().out
+    newest = known()[-1]
+    assert re.search(rf"will not load  torch 2\.\d+\.\d+ to {newest}\n +operator_missing: prim::is_ort", said)
+    assert re.search(r"projection\.pt .* 1\.13\.1 to 2\.\d+\.\d+\n", said)
+    assert re.search(rf"ranker\.pt .* 1\.13\.1 to {newest}\n", said)
 
 
 def test_programs_and_packages_of_a_folder_are_read_beside_its_archives(

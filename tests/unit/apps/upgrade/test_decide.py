@@ -1,4 +1,4 @@
-"""What is printed before timing begins."""
+"""What is printed before timing begins, and what keeps a run from being green."""
 
 import io
 from dataclasses import replace
@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from harness.core.outcome import Outcome
+from harness.core.outcome import Decision, Outcome
 from harness.core.plan import LatencyBudget
 from harness.core.probe import CallRecord
 from harness.core.verdict import PlantedDefectResult
-from harness.probing.facts import OldAnswers
-from harness.apps.upgrade.decide import tell_so_far, why_untimed
+from harness.probing.facts import NotBegun, OldAnswers
+from harness.apps.upgrade.decide import decide_run, tell_so_far, why_untimed
 from harness.machine.progress import Progress
 from tests.unit.builders.stages import artifact, declared, effects, known, planned, probed, result
-from tests.unit.builders.verdicts import planted_defect
+from tests.unit.builders.verdicts import planted_defect, verdict
 
 CALLS = tuple(CallRecord(input_set="example", call=index, duration_ns=1_000_000) for index in range(4))
 SET: Any = type("Set", (), {"name": "example"})()
@@ -50,6 +50,21 @@ def test_red_is_printed_without_timing_too_and_health_is_left_to_the_report() ->
 def test_planted_defect_that_was_missed_is_said_before_time_is_spent(budget: str) -> None:
     missed = planted_defect(caught=False)
     assert any("BLIND" in line for line in printed("b", planted=(missed,), budget=budget))
+
+
+def test_what_the_budget_left_out_is_named_and_never_green() -> None:
+    left_out = (
+        NotBegun(scenario="python_server", group="ads", expected_s=52.0),
+        NotBegun(scenario="latency", group="", expected_s=9.0),
+    )
+    facts = known(replace(planned("m"), budget_s=90.0))
+    facts = replace(facts, verdicts={"m": (verdict(),)}, not_begun=left_out)
+    judgement = decide_run(facts, effects()).judgement
+    assert judgement.decision is Decision.INCONCLUSIVE
+    assert judgement.vacuous == (
+        "--budget 90s left out: Python server of ads (about 50 s), timing (about 10 s for a first round); "
+        "--resume goes on with it"
+    )
 
 
 def test_a_run_that_times_nothing_says_why() -> None:

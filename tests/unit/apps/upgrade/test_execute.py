@@ -433,9 +433,29 @@ def test_more_time_is_given_to_the_plan_of_a_run_whatever_else_its_command_line_
     assert running._what_was_asked([*words[:1], "-k", "din", *words[1:]]) == ["compat", "-k", "din"]
 
 
+def test_budget_is_of_one_command_line_and_not_of_the_plan_that_is_stored(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[Plan] = []
+
+    def ends(plan: Plan, *_: object) -> None:
+        ran.append(plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "run", ends)
+    monkeypatch.setattr(running, "other_policy", lambda *_: ())
+    words = ("compat", "--resume", "last", "--budget", "5min")
+    options = Project(folder=PROJECT, out=str(stored.parent), resume="last", budget="5min", arguments=words)
+    with pytest.raises(KeyboardInterrupt):
+        running.compat(options)
+    assert (ran[0].budget_s, RunDir(stored).load_plan().budget_s) == (300.0, 0.0)
+    assert running._what_was_asked([*words[:1], "-k", "din", *words[1:]]) == ["compat", "-k", "din"]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"budget": "5"}, r"^--budget: expected a time with its unit, got \"5\"; such as 90s, 10min or 1h"),
         ({"more": "10min"}, r"^--more goes on with a run that has rounds; name it: --resume last --more 10min"),
         ({"more": "10", "resume": "last"}, r"^--more: expected a time with its unit, got \"10\"; such as 90s"),
         (

@@ -29,8 +29,9 @@ STAGES: tuple[Callable[..., Any], ...] = (
     judge_cells,
 )
 NAMES = tuple(stage.__name__ for stage in STAGES)
-HEADER = "from harness.probing.facts import Effects, Judged, Provisioned\n" + "".join(
-    f"from {stage.__module__} import {stage.__name__}\n" for stage in (*STAGES, tell_so_far)
+HEADER = (
+    "from harness.checks.outputs.findings import differs\nfrom harness.probing.facts import Effects, Judged, Provisioned\n"
+    + "".join(f"from {stage.__module__} import {stage.__name__}\n" for stage in (*STAGES, tell_so_far))
 )
 
 
@@ -103,7 +104,10 @@ def function(name: str, stages: Any, so_far: int = NAMES.index("compare")) -> st
     Args:
         so_far: of the stage after which what is known is printed.
     """
-    lines = [f"    facts{index + 1} = {stage.__name__}(facts{index}, effects)" for index, stage in enumerate(stages)]
+    lines = []
+    for index, stage in enumerate(stages):
+        more = ", differs" if stage is compare else ""
+        lines.append(f"    facts{index + 1} = {stage.__name__}(facts{index}, effects{more})")
     lines.insert(so_far + 1, f"    tell_so_far(facts{so_far + 1}, (), effects)")
     head = f"\n\ndef {name}(facts0: Provisioned, effects: Effects) -> Judged:\n"
     return head + "\n".join([*lines, f"    return facts{len(stages)}"]) + "\n"

@@ -376,6 +376,22 @@ def test_total_that_is_too_little_for_one_round_is_refused_in_words(monkeypatch:
         benchmark.benchmark(known(plan), given)
 
 
+@pytest.mark.parametrize("left_s", [0.001, -3.0])
+def test_benchmark_whose_first_round_does_not_fit_into_the_budget_is_not_begun(left_s: float) -> None:
+    facts = known(planned("m", settings={"latency": LatencyBudget(looks=LOOKS)}))
+    timed = benchmark.benchmark(facts, effects(left_s=left_s))
+    assert [(part.scenario, part.group) for part in timed.not_begun] == [("latency", "")]
+    assert timed.not_begun[0].expected_s > 0 and not timed.latency
+
+
+def test_budget_of_the_run_bounds_the_time_of_the_benchmark() -> None:
+    facts = known(planned("m", settings={"latency": LatencyBudget(looks=LOOKS)}))
+    contestants = {"m": (artifact("m"), artifact("m"))}
+    whole_s = benchmark.time_for(contestants, facts, effects()).left_s
+    assert benchmark.time_for(contestants, facts, effects(left_s=10_000.0)).left_s == whole_s
+    assert 29.0 < benchmark.time_for(contestants, facts, effects(left_s=30.0)).left_s <= 30.0 < whole_s
+
+
 def test_processes_share_cores_only_where_that_is_wanted() -> None:
     profile = known(planned("m")).plan.settings.profile
     unpinned = benchmark.placed(LatencyBudget(pin=False), (profile,))

@@ -11,7 +11,7 @@ from harness.core.hang import Evidence
 from harness.core.outcome import Outcome
 from harness.core.plan import LatencyBudget, PolicySettings, Settings
 from harness.core.probe import ProbeRequest, ProbeResult, Span, model_of
-from harness.probing.facts import Decided, Export, Initialized, ScenarioResult, Started
+from harness.probing.facts import Decided, Export, Initialized, NotBegun, OldAnswers, ScenarioResult, Started
 from harness.serving.scenarios import INITIALIZATIONS, KEPT_ANSWERS
 from harness.checks.startup import initialize
 from harness.checks.startup.initialize import (
@@ -123,6 +123,27 @@ def test_what_the_old_release_was_asked_about_already_is_not_asked_for_its_times
     before = len(runner.asked)
     found = time_initialization(started, effects(runner))
     assert (len(runner.asked), found.initialized) == (before, started.initialized)
+
+
+@pytest.mark.parametrize(
+    ("left_s", "begun", "times"),
+    [(None, True, 1), (600.0, True, 1), (9.0, True, 1), (5.0, False, 0), (-1.0, False, 0)],
+)
+def test_group_that_does_not_fit_into_the_budget_is_not_begun_and_says_how_long_it_would_have_taken(
+    left_s: float | None, begun: bool, times: int
+) -> None:
+    facts = facts_of("a", "b")
+    slow = OldAnswers(results=(result("a", load_ns=8_000_000_000),))
+    facts = replace(facts, baselines={**facts.baselines, "a": slow}, worker="libtorch")
+    runner = answering({})
+    left = effects(runner, left_s=left_s)
+    started = initialize_groups(facts, left)
+    assert launched(runner) == (["ab"] if begun else [])
+    # Four threads share two models: a is loaded twice, two loads at a time.
+    kept_out = [NotBegun(scenario="concurrent", group="misc", expected_s=8.0)]
+    assert list(started.not_begun) == ([] if begun else kept_out)
+    time_initialization(continued(facts, started), left)
+    assert len(launched(runner, "old")) == times
 
 
 def starting(**seconds: Sequence[float]) -> Runner:

@@ -1,0 +1,5 @@
+import torch
+
+
+def inputs():
+    return (torch.randn(4, 16),)

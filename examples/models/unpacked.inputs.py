@@ -1,0 +1,5 @@
+import torch
+
+
+def inputs():
+    return (torch.randn(2, 48),)

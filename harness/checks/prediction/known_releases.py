@@ -1,0 +1,103 @@
+"""What releases of torch accept, as their wheels on the package index said: nothing is installed to know it.
+
+``known_releases.json`` beside this file is written by ``benchmarks/known_releases.py``. Most of what releases accept is
+the same in all of them, so each entry of a list stands once, with the releases that have it: ``"2.0.1-2.5.1"``.
+"""
+
+import functools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from harness.artifacts.archive.code import TYPE_WORDS
+from harness.checks.prediction.registries import Dump, parsed
+from harness.core.archive import OperatorRegistry
+from harness.core.environment import EnvSpec
+from harness.store import codec
+from harness.store.json import from_json
+
+FILE = Path(__file__).with_suffix(".json")
+# Lists of a dump; those below ``programs`` are named with a dot. Everything else is kept for each release.
+LISTS = ("schemas", "upgraders", "custom_classes", "dtypes", "packed_dtypes", "type_names")
+PROGRAM_LISTS = ("operators", "callables", "functions")
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return table
+
+
+def known() -> tuple[str, ...]:
+    """Return the releases that the table has, in the order of their appearance."""
+    return tuple(_table()["releases"])
+
+
+def is_known(spec: EnvSpec) -> bool:
+    """Whether the table says what the environment ``spec`` accepts: a release as it is on the package index."""
+    return spec.release in known() and not spec.libraries and not spec.index_args
+
+
+@functools.cache
+def known_registry(release: str) -> OperatorRegistry:
+    """Return what ``release``, one of ``known``, accepts without any operator library."""
+    return parsed(from_json(codec.canonical(unfolded(_table(), release)), Dump))
+
+
+def folded(dumps: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the table of these dumps, as ``codec`` writes them: release -> dump, in order."""
+    order = list(dumps)
+    lists: dict[str, dict[str, list[str]]] = {}
+    rest: dict[str, Any] = {}
+    for release, dump in dumps.items():
+        programs = dict(dump["programs"])
+        taken = {name: dump[name] for name in LISTS} | {
+            f"programs.{name}": programs.pop(name) for name in PROGRAM_LISTS
+        }
+        for name, entries in taken.items():
+            for entry in entries:
+                lists.setdefault(name, {}).setdefault(json.dumps(entry), []).append(release)
+        rest[release] = {"torch": dump["torch"], "operator_version": dump["operator_version"], "programs": programs}
+    return {
+        "type_words": sorted(TYPE_WORDS),
+        "releases": rest,
+        "lists": {
+            name: {entry: _ranges(having, order) for entry, having in sorted(entries.items())}
+            for name, entries in sorted(lists.items())
+        },
+    }
+
+
+def unfolded(table: Mapping[str, Any], release: str) -> dict[str, Any]:
+    """Return the dump of one release again, without what a machine adds: the paths of its libraries."""
+    order, rest = list(table["releases"]), table["releases"][release]
+    lists = {
+        name: [json.loads(entry) for entry, ranges in entries.items() if release in _releases(ranges, order)]
+        for name, entries in table["lists"].items()
+    }
+    programs = dict(rest["programs"]) | {name: lists.get(f"programs.{name}", []) for name in PROGRAM_LISTS}
+    return {**rest, **{name: lists.get(name, []) for name in LISTS}, "programs": programs, "torch_libraries": []}
+
+
+def _ranges(having: Sequence[str], order: Sequence[str]) -> str:
+    places = [order.index(release) for release in having]
+    runs = [list(run) for _, run in groupby(enumerate(places), lambda item: item[1] - item[0])]
+    ends = [(order[run[0][1]], order[run[-1][1]]) for run in runs]
+    return " ".join(first if first == last else f"{first}-{last}" for first, last in ends)
+
+
+@functools.cache
+def _within(ranges: str, order: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(_each(ranges, order))
+
+
+def _releases(ranges: str, order: Sequence[str]) -> frozenset[str]:
+    return _within(ranges, tuple(order))
+
+
+def _each(ranges: str, order: Sequence[str]) -> Iterator[str]:
+    for part in ranges.split(" "):
+        first, _, last = part.partition("-")
+        yield from order[order.index(first) : order.index(last or first) + 1]
