@@ -74,6 +74,11 @@ def fence(text: str, least: int) -> str:
     return "`" * max(least, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
 
 
+def bullets(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a bullet list of labelled texts."""
+    return [f"- **{escape(label)}** {escape(text)}" for label, text in pairs]
+
+
 def table_line(cells: Iterable[str]) -> str:
     """Return one line of a pipe table."""
     return f"| {' | '.join(cells)} |"
