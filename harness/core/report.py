@@ -19,7 +19,7 @@ from harness.core.verdict import Cause, Judgement, WaiverUse
 
 
 class CellTrend(StrEnum):
-    """What a cell came to since the other run, in the order in which a reader wants them."""
+    """How a cell has changed since the baseline, in the order of reports."""
 
     NEW = "new"
     FLAKY = "flaky"

@@ -141,7 +141,7 @@ def _of_cell(cell: CellVerdict, row: TableRow, report: RunReport) -> OverLimit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steady:
-    """One timed model: what the steady call came to; ``limit`` is its own, ``p50_s`` old and new where measured."""
+    """One timed model and its steady latency; ``limit`` is its own, ``p50_s`` old and new where measured."""
 
     model: str
     ratio: RatioEstimate

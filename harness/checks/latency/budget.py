@@ -62,7 +62,7 @@ def next_round(
 
     A model takes part if its rounds until its next look fit, beside those of the ones that come before it: suspicions
     first, then models that had no look, the cheapest first, then whichever is decided soonest. First looks leave the
-    time in which the dearest of their models could be confirmed: a slowdown that was seen and not confirmed is worth
+    time in which the costliest of their models could be confirmed: a slowdown that was seen and not confirmed is worth
     less than a model more. Where it keeps all of them out, it would serve nobody, and goes to a model without a look
     after all, beside the suspicions: they share the starts of their processes.
 

@@ -62,7 +62,7 @@ def _what(cell: CellVerdict, over: OverLimit | None) -> str:
 
 
 def _times(latency: LatencyMeasurement | None) -> tuple[str, ...]:
-    """Return the median call in both releases, and what the steady call came to with its interval."""
+    """Return the median call in both releases, and the steady latency with its interval."""
     steady = latency.shown if latency is not None else None
     times = (latency.call_s if latency is not None else None) or (None, None)
     bounds = (steady.ratio, steady.low, steady.high) if steady is not None else (None, None, None)
